@@ -54,9 +54,11 @@ class Cgroup:
     @property
     def memory_limit(self) -> int | None:
         """Bytes that the groups allow; `None` without a limit."""
+        return min((limit for _, limit in self._limited() if limit < _NONE), default=None)
+
+    def _limited(self) -> list[tuple[Path, int]]:
         name = "memory.max" if self.version == 2 else "memory.limit_in_bytes"
-        limits = [limit for group in self.groups("memory") if (limit := read_int(group / name)) is not None and limit < _NONE]
-        return min(limits, default=None)
+        return [(group, limit) for group in self.groups("memory") if (limit := read_int(group / name)) is not None]
 
     # Use
 
@@ -69,12 +71,7 @@ class Cgroup:
     @property
     def memory_left(self) -> int | None:
         """Bytes left up to the limit; `None` without a limit."""
-        name, left = "memory.max" if self.version == 2 else "memory.limit_in_bytes", []
-        for group in self.groups("memory"):
-            limit, used = read_int(group / name), self._held(group)
-            if limit is not None and used is not None:
-                left.append(max(0, limit - used))
-        return min(left, default=None)
+        return min((max(0, limit - used) for group, limit in self._limited() if (used := self._held(group)) is not None), default=None)
 
     def _held(self, group: Path) -> int | None:
         used = read_int(group / ("memory.current" if self.version == 2 else "memory.usage_in_bytes"))
@@ -164,7 +161,10 @@ def ram_budget(runtime: Limits, root: Path = MOUNTED) -> int:
 
 def available_memory(root: Path = MOUNTED) -> int:
     """Bytes that this process can still use: the machine's available memory, limited by the container."""
-    free, left = _machine_available(), Cgroup(mounted=root).memory_left
+    free, left = _meminfo("MemAvailable"), Cgroup(mounted=root).memory_left
+    if free is None:
+        has_pages = hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names
+        free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if has_pages else 4 * 2**30
     return free if left is None else min(free, left)
 
 
@@ -179,12 +179,3 @@ def granted_memory(root: Path = Path("/")) -> tuple[int, str] | None:
 def _meminfo(name: str, root: Path = Path("/")) -> int | None:
     lines = (read_text(root / "proc/meminfo") or "").splitlines()
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), None)
-
-
-def _machine_available() -> int:
-    available = _meminfo("MemAvailable")
-    if available is not None:
-        return available
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 4 * 2**30

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.api.fitting import fit
-from pipegen.api.pipeline import Pipeline
+from pipegen.api.pipeline import Pipeline, StagedPipeline
 from pipegen.arguments import called_with_count
 from pipegen.data.shares import unequal_parts
 from pipegen.data.split_checks import WITHOUT_DATA
@@ -121,12 +121,7 @@ def _built(
     memory = (suppressed(memory_findings(each.spec, each.manifest, each.splits), each.spec.loaded.texts)[0] for each in (whole, *stages))
     for line in dict.fromkeys(f"{d.code} {d.span or 'the spec'}: {d.message}: {d.help[0]}" for found in memory for d in found):
         log.warning("%s", line)
-    if stages:
-        from pipegen.api.pipeline import StagedPipeline
-
-        pipe: Pipeline = StagedPipeline(whole, again, stages)
-    else:
-        pipe = Pipeline(whole, again)
+    pipe = StagedPipeline(whole, again, stages) if stages else Pipeline(whole, again)
     _warn_of_parts(pipe, manifest)
     return pipe
 

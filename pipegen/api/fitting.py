@@ -12,13 +12,13 @@ from pipegen.kept import STATISTICS, kept_folder
 from pipegen.ops.arguments.learned import Fitted, Statistics
 from pipegen.phases.compilation import bind, optimise
 from pipegen.phases.specs import BoundSpec, FittedSpec, Learned, Spec
-from pipegen.plan.fitting_plans import fitted_features, fitting_plan, learning_steps
+from pipegen.plan.evaluation_plans import fitted_features, fitting_plan, learning_steps
 from pipegen.plan.stages import is_lasting
 from pipegen.terminal import log
 from pipegen.terminal import progress as bar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy as np
 
@@ -45,11 +45,8 @@ def fit(bound: BoundSpec, progress: Callable[[int], None] | None = None, *, agai
     """Fits the steps of a spec to its training split; without such steps, the plans stay as they are.
 
     `progress` is called now and then with the number of images measured; by default, a bar shows it on a terminal. With `again`, stored
-    numbers are measured again.
-
-    Raises:
-        SpecError: When a step or the output does not fit the numbers.
-        DataError: For a file that cannot be decoded.
+    numbers are measured again. Raises `SpecError` when a step or the output does not fit the numbers and `DataError` for a file that cannot
+    be decoded.
     """
     return _fit(bound, partial(_learn, progress=progress, again=again, measures=True))
 
@@ -125,13 +122,12 @@ def _measure(
     compiled = optimise(model, plan, num_examples=count, file_bytes=manifest.mean_bytes("train") or None, cache=False).plan
     executor = Engine(BoundSpec(replace(spec, model=model), manifest, {}), {}).executor_of(compiled, "train")
     with nullcontext(progress) if progress is not None else bar("fitting", count) as tick:
-        return step.gather(_counted((batch.numpy() for batch in fixed_dataset(executor)), tick))
 
+        def batches() -> Iterator[np.ndarray[Any, Any]]:
+            done = 0
+            for batch in fixed_dataset(executor):
+                yield batch.numpy()
+                done += len(batch)  # done when the next one is requested
+                tick(done)
 
-def _counted(batches: Iterable[np.ndarray[Any, Any]], progress: Callable[[int], None]) -> Iterator[np.ndarray[Any, Any]]:
-    """Passes batches on; a batch counts as done when the next one is requested."""
-    done = 0
-    for batch in batches:
-        yield batch
-        done += len(batch)
-        progress(done)
+        return step.gather(batches())

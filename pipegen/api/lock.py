@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.phases.specs import FittedSpec, Learned, Spec
-    from pipegen.spec.lock_file import Data, Pin
+    from pipegen.spec.lock_file import Data
 
 
 _AGAIN = "run `pipegen lock` with this spec, and commit the lock"
@@ -67,10 +67,8 @@ def check_specs(
     """Compares each spec with the nearest lock above it; skips data that is not on this machine.
 
     With `content`, the contents of the data's files are compared, too; a spec that was locked without them is a finding. `overrides` are
-    values for params and by path, as in `--set`; `progress` is called now and then with the number of data files listed.
-
-    Raises:
-        OSError: When a file of the data cannot be read.
+    values for params and by path, as in `--set`; `progress` is called now and then with the number of data files listed. Raises `OSError`
+    when a file of the data cannot be read.
     """
     result = Compared()
     for file in files:
@@ -99,8 +97,7 @@ def check_specs(
 def locked_specs(folder: Path) -> list[str]:
     """Lists the paths of the specs in the nearest lock, in a folder or above it; empty without a lock.
 
-    Raises:
-        SpecError: `PG532` for a damaged lock.
+    Raises `SpecError` (`PG532`) for a damaged lock.
     """
     path = find_lock(folder)
     return [] if path is None else [os.path.relpath(path.parent / name) for name in sorted(read(path).specs)]
@@ -144,8 +141,7 @@ class LockCheck:
     def numbers(self, fitted: FittedSpec) -> None:
         """Checks that the learned numbers are the locked ones; numbers that the lock lacks follow from the data.
 
-        Raises:
-            SpecError: `PG531` for a difference.
+        Raises `SpecError` (`PG531`) for a difference.
         """
         self._compare(fitted=numbers_of(fitted.spec, fitted.learned))
 
@@ -164,11 +160,8 @@ def _refuse(found: list[Diagnostic]) -> None:
 def look(spec: Spec, content: bool, progress: Callable[[int], None] | None, held: Data | None = None) -> Looked:
     """Lists the data of a spec, if it is on this machine, and reads the stored numbers that its steps have learned.
 
-    The contents of its files are hashed if `content` is set, or if the lock has `held` the hash of other data.
-
-    Raises:
-        SpecError: When the data is wrong.
-        OSError: When a file of it cannot be read.
+    The contents of its files are hashed if `content` is set, or if the lock has `held` the hash of other data. Raises `SpecError` when the
+    data is wrong and `OSError` when a file of it cannot be read.
     """
     if spec.model.source.needs_data():
         return Looked(notes=["the arrays come from `pipegen.build(data=)`, so they were not checked"])
@@ -189,11 +182,7 @@ def look(spec: Spec, content: bool, progress: Callable[[int], None] | None, held
 
 
 def read(path: Path) -> Lock:
-    """Reads a lock.
-
-    Raises:
-        SpecError: `PG532` where it is damaged.
-    """
+    """Reads a lock; raises `SpecError` (`PG532`) if it is damaged."""
     try:
         return read_lock(path)
     except BaseProblem as problem:
@@ -201,11 +190,7 @@ def read(path: Path) -> Lock:
 
 
 def _locked_entry(file: str) -> tuple[Path, Entry]:
-    """Finds the lock of a spec and its entry there.
-
-    Raises:
-        SpecError: `PG530` if it is not locked.
-    """
+    """Finds the lock of a spec and its entry there; raises `SpecError` (`PG530`) if it is not locked."""
     folder = Path(os.path.abspath(file)).parent
     path, at = find_lock(folder), Label(None, path=file)
     if path is None:
@@ -259,8 +244,10 @@ def lock_specs(
         OSError: When a lock cannot be written.
     """
     by_lock: dict[Path, list[str]] = {}
-    for file in files:
-        by_lock.setdefault(_lock_of(file), []).append(file)
+    for file in files:  # the nearest lock above it, else in the working directory if that contains the spec, else beside the spec
+        above, here = Path(os.path.abspath(file)).parent, Path.cwd()
+        lock = find_lock(above) or (here if above.is_relative_to(here) else above) / LOCK
+        by_lock.setdefault(lock, []).append(file)
     met = set[str]()
     with TemporaryDirectory(prefix="pipegen-lock-") as folder:
         repositories = Repositories(Path(folder))
@@ -297,11 +284,7 @@ class _Run:
         self.result = Locked(path)
 
     def add(self, file: str) -> None:
-        """Locks a spec.
-
-        Raises:
-            SpecError: When it or its data is wrong.
-        """
+        """Locks a spec; raises `SpecError` when it or its data is wrong."""
         spec = inspect(file, overrides=self.overrides, overrides_from="--set", git=self.resolving.text).require()
         earlier = self.old.specs.get(entry_name(file, self.result.lock))
         looked = look(spec, self.content, self.progress, earlier.data if earlier is not None else None)
@@ -319,26 +302,19 @@ class _Run:
         self.result.notes += [f"{name} is gone, so it was removed from the lock" for name in self.old.specs.keys() - specs.keys()]
         specs |= {entry_name(file, path): entry for file, entry in self.result.entries.items()}
         wanted = {name for entry in specs.values() for name in entry.texts}
-        git = {
-            place: pin
-            for place, pin in self._pins().items()
-            if pin.texts.keys() & {n[len(place) + 1 :] for n in wanted if n.startswith(place)}
-        }
+        pins = dict(self.old.git)  # those of other specs in the lock stay
+        for place, pin in self.resolving.resolved.items():
+            same = place in pins and pins[place].commit == pin.commit
+            texts = {**pins[place].texts, **pin.texts} if same else pin.texts
+            pins[place] = pin.model_copy(update={"texts": dict(sorted(texts.items()))})
+        used = {place: {name[len(place) + 1 :] for name in wanted if name.startswith(place)} for place in pins}
+        git = {place: pin for place, pin in pins.items() if pin.texts.keys() & used[place]}
         for kept, data in self.resolving.texts.items():
             put_file(kept, data)
         self.result.written = write_lock(path, Lock(pipegen_lock=1, git=git, specs=specs))
         drop_texts(path, self.old.git, git)
         self.result.git = self.resolving.moved()
         return self.result
-
-    def _pins(self) -> dict[str, Pin]:
-        """Merges the newly resolved pins with those of other specs in the lock."""
-        pins = dict(self.old.git)
-        for place, pin in self.resolving.resolved.items():
-            same = place in pins and pins[place].commit == pin.commit
-            texts = {**pins[place].texts, **pin.texts} if same else pin.texts
-            pins[place] = pin.model_copy(update={"texts": dict(sorted(texts.items()))})
-        return pins
 
 
 def _with_earlier(entry: Entry, earlier: Entry | None) -> Entry:
@@ -353,9 +329,3 @@ def _with_earlier(entry: Entry, earlier: Entry | None) -> Entry:
     data = entry.data.model_copy(update={"content": entry.data.content or earlier.data.content})
     fitted = entry.fitted or (earlier.fitted if entry.hash == earlier.hash else {})
     return entry.model_copy(update={"data": data, "fitted": fitted})
-
-
-def _lock_of(file: str) -> Path:
-    """Path of a spec's lock: the nearest above it, else in the working directory if that contains the spec, else beside the spec."""
-    folder, here = Path(os.path.abspath(file)).parent, Path.cwd()
-    return find_lock(folder) or (here if folder.is_relative_to(here) else folder) / LOCK

@@ -40,9 +40,8 @@ from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import resolve_share
 from pipegen.physical.extent import Position
 from pipegen.plan.check import build_split, possible_types
-from pipegen.plan.fitting_plans import unlabelled_plan
+from pipegen.plan.evaluation_plans import unlabelled_plan
 from pipegen.plan.lanes import first_view
-from pipegen.plan.nodes import Read
 from pipegen.spec.load import load
 from pipegen.spec.steps import ids_of
 from pipegen.types import ElementType
@@ -104,15 +103,12 @@ def _edited(steps: tuple[Transform, ...], view: Any) -> tuple[Transform, ...]:
     if isinstance(view, Mapping) and view and set(view) <= set(_EDITS):
         return _carried_out(steps, view)
     added = _parsed(view)
-    place = len(steps)
-    while place and (not _acts(steps[place - 1]) or steps[place - 1].traits(ANY_IMAGE).family in _ENDING):
-        place -= 1
+    place = 0
+    for number, step in enumerate(steps, 1):
+        acts = runs_on(step, "predict") or (step.when is None and step.evaluation_form())  # outside training
+        if acts and step.traits(ANY_IMAGE).family not in _ENDING:
+            place = number
     return (*steps[:place], *added, *steps[place:])
-
-
-def _acts(step: Transform) -> bool:
-    """Checks if a step, or its evaluation form, acts outside training."""
-    return runs_on(step, "predict") or (step.when is None and bool(step.evaluation_form()))
 
 
 def _carried_out(steps: tuple[Transform, ...], edits: Mapping[str, Any]) -> tuple[Transform, ...]:
@@ -311,7 +307,13 @@ def _stored(wanted: Wanted, plan: Plan) -> _Stored:
     """Lists files, or encodes arrays for a pipeline of files."""
     if isinstance(wanted, (str, os.PathLike)):
         path = Path(wanted)
-        return _files([str(path)]) if path.is_file() and path.suffix.lower() not in LISTS else _folder(path)
+        if path.is_file() and path.suffix.lower() not in LISTS:
+            return _files([str(path)])
+        try:
+            listing = ImageFolder(path=str(path), labels="none").list(Path.cwd())
+        except OpError as error:
+            raise SpecError([make(error.code, error.message, help=error.help or ())]) from None
+        return listing.files(), listing.keys, listing.reader()
     if isinstance(wanted, np.ndarray) and wanted.ndim == 3 and wanted.shape[-1] in (1, 3):
         raise TypeError(f"an array of shape {wanted.shape} looks like one image; predict_on takes several: wrap it in a list")
     if not isinstance(wanted, (np.ndarray, Sequence)) or isinstance(wanted, bytes):
@@ -321,7 +323,8 @@ def _stored(wanted: Wanted, plan: Plan) -> _Stored:
         raise SpecError([make("PG402", "nothing to predict on: the list is empty")])
     if all(isinstance(item, (str, os.PathLike)) for item in items):
         return _files([os.fspath(item) for item in items])
-    like = _decoded(plan)
+    stage = next(st for st in plan.stages() if isinstance(st, Decodes))
+    like = stage.decode.step.infer(plan.read[stage.feature])  # a decoded image
     images = np.array([_encode(np.asarray(item), i, like) for i, item in enumerate(items)], object)
     return _numbered(Rows({name: images for name, _ in plan.read.items()}))
 
@@ -354,27 +357,12 @@ def _numbered(rows: Rows) -> _Stored:
     return names, names, rows
 
 
-def _folder(path: Path) -> _Stored:
-    try:
-        listing = ImageFolder(path=str(path), labels="none").list(Path.cwd())
-    except OpError as error:
-        raise SpecError([make(error.code, error.message, help=error.help or ())]) from None
-    return listing.files(), listing.keys, listing.reader()
-
-
 def _files(paths: list[str]) -> _Stored:
     missing = [p for p in paths if not Path(p).is_file()]
     if missing:
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise SpecError([make("PG401", f"{len(missing)} of {len(paths)} files do not exist: {shown}")])
     return paths, paths, FileReader()
-
-
-def _decoded(plan: Plan) -> FeatureType:
-    """Type of a decoded image of the plan."""
-    stage = next(st for st in plan.stages() if isinstance(st, Decodes))
-    read = next(node for node in plan.nodes if isinstance(node, Read))
-    return stage.decode.step.infer(read.out[stage.feature])
 
 
 def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> bytes:

@@ -105,7 +105,11 @@ def prepare(
     elsewhere = not_here(os.fspath(out))
     if elsewhere is not None:
         raise ValueError(elsewhere)
-    _check_runner(runner, beam_options, handed=data is not None)
+    _one_of("runner", runner, RUNNERS)
+    if beam_options and runner != "beam":
+        raise ValueError(f"`beam_options` need the runner `beam`, got {runner!r}")
+    if data is not None and runner == "beam":
+        raise ValueError("workers of Apache Beam read data from files; `data` needs the runner `local`")
     given = Path(spec) if isinstance(spec, str) else spec
     loaded = load(given, params=params, overrides=overrides, allow_write=allow_write, allow_env=allow_env)
     from pipegen.preparing.beam import Beam
@@ -114,14 +118,6 @@ def prepare(
 
     on = Beam(beam_options, allow_code) if runner == "beam" else None
     return run(listed(loaded, allow_code, data), folder, options, verify=verify, runner=on, progress=progress)
-
-
-def _check_runner(runner: str, beam_options: Sequence[str], *, handed: bool) -> None:
-    _one_of("runner", runner, RUNNERS)
-    if beam_options and runner != "beam":
-        raise ValueError(f"`beam_options` need the runner `beam`, got {runner!r}")
-    if handed and runner == "beam":
-        raise ValueError("workers of Apache Beam read data from files; `data` needs the runner `local`")
 
 
 def _options(form: str, at: str | None, shorter_side: int | None, quality: int, encoding: str | None) -> Options:
@@ -357,11 +353,9 @@ class _Examples:
                 self._pass_by(split, here, sampled, lambda n, before=done: tick(before + n))  # type: ignore[misc]
                 done += len(sampled)
         for w in self.watching:
-            index = w.chosen.index
-            if w.error is not None:
-                self.run.results[index] = self.run.report.error(w.chosen, w.error, w.seconds)
-            else:
-                self.run.results[index] = self.run.report.result(w.chosen, w.watch.outcome(), w.seconds)
+            told, wrong = self.run.report, w.error
+            result = told.result(w.chosen, w.watch.outcome(), w.seconds) if wrong is None else told.error(w.chosen, wrong, w.seconds)
+            self.run.results[w.chosen.index] = result
 
     def _size(self, w: _Watching) -> int | Literal["all"]:
         return self.sample if self.sample is not None else w.test.sample

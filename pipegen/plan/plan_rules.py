@@ -16,11 +16,7 @@ Rule = Callable[[Plan], "str | None"]
 
 
 def verify(plan: Plan, after: str) -> None:
-    """Checks all rules.
-
-    Raises:
-        InternalError: With the broken rule, the cause and the plan.
-    """
+    """Checks all rules; raises `InternalError` with the broken rule, the cause and the plan."""
     for rule in RULES:
         problem = rule(plan)
         if problem is not None:
@@ -120,8 +116,7 @@ def _pending_steps_leave_the_image(plan: Plan) -> str | None:
 def _draws_are_in_range(plan: Plan) -> str | None:
     """Every step's draws are part of the vector that the index makes."""
     known = {(r.id, r.start): r.num_draws for r in plan.index.draws}
-    parts = next(node.parts for node in plan.nodes if isinstance(node, Read))
-    alone = [[stage for node in part if isinstance(node, Element) for stage in node.stages] for part in parts]
+    alone = [[stage for node in part if isinstance(node, Element) for stage in node.stages] for part in plan.reader.parts]
     of_parts = [{(r.id, r.start): r.num_draws for r in part.draws} for part in plan.index.parts]
     for stages, own in [(plan.stages(), known), *zip(alone, of_parts, strict=False)]:
         for use in (use for stage in stages for use in stage.uses()):
@@ -135,7 +130,7 @@ def _draws_are_in_range(plan: Plan) -> str | None:
 
 def _parts_end_alike(plan: Plan) -> str | None:
     """Each part of a mix ends with the type that leaves Read."""
-    read = next(node for node in plan.nodes if isinstance(node, Read))
+    read = plan.reader
     if read.parts and len(read.parts) != len(plan.index.parts):
         return f"{len(read.parts)} of {len(plan.index.parts)} parts are read."
     for end in (dict(part[-1].out.items()) for part in read.parts):

@@ -17,20 +17,7 @@ from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.families.decoder import CROP_NS
 from pipegen.ops.families.neighbourhood import Neighbourhood
-from pipegen.ops.stage import (
-    RESIZING_NS,
-    WAITING,
-    Computes,
-    F,
-    Stage,
-    StepRef,
-    fitted_use,
-    only_identities,
-    use,
-    uses,
-    value,
-    weight_ns,
-)
+from pipegen.ops.stage import RESIZING_NS, WAITING, Computes, F, Stage, StepRef, fitted_use, only_identities, use, uses, value, weight_ns
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.spec.models import Encoding
 from pipegen.types import ElementType, FeatureType, Interval, times

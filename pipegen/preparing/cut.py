@@ -15,7 +15,7 @@ from pipegen.ops.families.item_stages import Enter, Measure
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
-from pipegen.plan.fitting_plans import learning_steps
+from pipegen.plan.evaluation_plans import learning_steps
 from pipegen.plan.nodes import Element, Read
 from pipegen.spec.steps import ids_of
 from pipegen.types import FLOATING, ElementType

@@ -56,11 +56,7 @@ class DataTestReport:
         return (*self.errors, *(finding for result in self.results for finding in result.findings))
 
     def raise_if_failed(self) -> None:
-        """Raises an error if a test failed.
-
-        Raises:
-            SpecError: With the findings of the failed tests.
-        """
+        """Raises `SpecError` with the findings of the failed tests, if any."""
         if not self.passed:
             failed = [finding for result in self.results if result.status == "failed" for finding in result.findings]
             raise SpecError([*self.errors, *failed])
@@ -129,7 +125,11 @@ class DataTestReport:
             first, told = self.errors[0], "\n".join(map(_as_text, self.errors))
             Xml.SubElement(case, "error", {"message": _clean(first.message), "type": first.code}).text = _clean(told)
         for result in self.results:
-            case = Xml.SubElement(suite, "testcase", self._case(result))
+            about = {"classname": _clean(self.name), "name": _clean(result.id), "time": f"{result.seconds:.3f}"}
+            file, _, place = result.place.rpartition(":")
+            file, _, line = file.rpartition(":")
+            about |= {"file": _clean(file), "line": line} if file and place.isdigit() and line.isdigit() else {}
+            case = Xml.SubElement(suite, "testcase", about)
             told = "\n".join(map(_as_text, result.findings))
             if result.status == "failed":
                 first = result.findings[0]
@@ -139,12 +139,6 @@ class DataTestReport:
             Xml.SubElement(case, "system-out").text = _clean(f"{result.seen}\n{told}" if result.status == "warned" else result.seen)
         Xml.indent(suites)
         return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(suites, encoding="unicode")
-
-    def _case(self, result: DataTestResult) -> dict[str, str]:
-        case = {"classname": _clean(self.name), "name": _clean(result.id), "time": f"{result.seconds:.3f}"}
-        file, _, place = result.place.rpartition(":")
-        file, _, line = file.rpartition(":")
-        return case | ({"file": _clean(file), "line": line} if file and place.isdigit() and line.isdigit() else {})
 
 
 def _as_text(finding: Diagnostic) -> str:

@@ -111,20 +111,18 @@ class DrawnParameters:
         if x.height is not None and x.width is not None:
             return x.height, x.width, x.channels or 0
         several = zip(batch["@record"], batch["@draws"], active, strict=True)
-        found = [self._size_of(node, stage, record, draws) if act else (1 << 15, 1 << 15) for record, draws, act in several]
+        found = [(1 << 15, 1 << 15)] * len(active)
+        for row, (record, draws, act) in enumerate(several):
+            if act:  # runs the steps before the stage
+                features: Features = {"@record": tf.constant(record, tf.int64), "@draws": tf.constant(draws)}
+                for before in self._plain.nodes[:node]:
+                    if isinstance(before, (Read, Element)):
+                        self._x.element(before, features)
+                value = features[stage.feature]
+                value = stage.decode.step.decode(value, None) if isinstance(stage, DecodeWindow) else value
+                found[row] = int(value.shape[0]), int(value.shape[1])
         heights, widths = (tf.constant(sides, tf.int32) for sides in zip(*found, strict=True))
         return heights, widths, x.channels or 0
-
-    def _size_of(self, node: int, stage: Stage, record: int, draws: Array) -> tuple[int, int]:
-        """Size of one image that enters a stage; runs the steps before it."""
-        features: Features = {"@record": tf.constant(record, tf.int64), "@draws": tf.constant(draws)}
-        for before in self._plain.nodes[:node]:
-            if isinstance(before, (Read, Element)):
-                self._x.element(before, features)
-        value = features[stage.feature]
-        if isinstance(stage, DecodeWindow):
-            value = stage.decode.step.decode(value, None)
-        return int(value.shape[0]), int(value.shape[1])
 
     def _partners(self, rank: tf.Tensor, ref: StepRef[CombiningTransform], batch: dict[str, Array]) -> list[str | list[str]]:
         """Record that each example was combined with, or a list of several."""
@@ -284,7 +282,6 @@ class Sampled:
         self._executor = engine.executor_of(emitted, split)
 
     def __len__(self) -> int:
-        """Counts the examples."""
         return self._most
 
     def batches(self) -> Iterator[tuple[dict[str, Array], Array, list[str]]]:
@@ -297,7 +294,11 @@ class Sampled:
         for batch in fixed_dataset(self._executor):
             rows = {name: value.numpy()[:left] for name, value in batch.items()}
             records = rows.pop(_RECORD)
-            yield {f: _items(rows, f) for f in self._features}, self._numbers[records], [self._keys[i] for i in records.tolist()]
+            for name, valid in ((name, rows.get(valid_name(name))) for name in self._features):
+                if valid is not None:
+                    absent = ~valid.reshape(*valid.shape, *[1] * (rows[name].ndim - valid.ndim))
+                    rows[name] = np.ma.masked_array(rows[name], np.broadcast_to(absent, rows[name].shape))
+            yield {f: rows[f] for f in self._features}, self._numbers[records], [self._keys[i] for i in records.tolist()]
             left -= len(records)
             if left <= 0:
                 return
@@ -369,12 +370,3 @@ def _handing_over(plan: Plan, features: Sequence[str], size: int) -> Plan:
         else:
             nodes.append(replace(node, out=out))
     return plan.with_nodes(nodes)
-
-
-def _items(rows: dict[str, Array], feature: str) -> Array:
-    """Looks up a feature; masks the padding of a padded one."""
-    valid = rows.get(valid_name(feature))
-    if valid is None:
-        return rows[feature]
-    absent = ~valid.reshape(*valid.shape, *[1] * (rows[feature].ndim - valid.ndim))
-    return np.ma.masked_array(rows[feature], np.broadcast_to(absent, rows[feature].shape))

@@ -17,6 +17,7 @@ from pipegen.ops.lowering.pictures import levels
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Read
+from pipegen.plan.outputs import received
 from pipegen.spec.units import format_bytes
 from pipegen.types import valid_name
 from pipegen.views.plan_page import Seen, Shown
@@ -80,9 +81,8 @@ class _Run:
         for node in self.plan.nodes:
             if isinstance(node, Batch):
                 batch = {name: tf.stack([row[name] for row in rows]) for name in rows[0]}
-            seen = self._stages(node, rows, batch)
+            stages.append(self._stages(node, rows, batch))  # runs the node
             edges.append(self._edge(node, rows, batch))
-            stages.append(seen)
         more = f", and behind the batch also those of the next {self.shown - 1}" if self.shown > 1 else ""
         caption = f"The pictures are those of the first example of epoch 0, {self.names[0]}{more}."
         return Shown(caption, tuple(edges), tuple(stages))
@@ -109,7 +109,8 @@ class _Run:
     def _edge(self, node: Node, rows: list[Features], batch: Features | None) -> dict[str, Seen]:
         if isinstance(node, Index):
             return {"examples": Seen((), ", ".join(self.names[: self.shown]) + ", …")}
-        out = node.out.items() if not isinstance(node, Emit) else [(name, t) for name, t in node.out.items() if name in _taken(node)]
+        taken = received(node.output) if isinstance(node, Emit) else [*node.out]
+        out = [(name, t) for name, t in node.out.items() if name in taken]
         several = rows[:1] if batch is None else [{k: v[i] for k, v in batch.items()} for i in range(self.shown)]
         return {name: self._seen(name, t, several) for name, t in out if several and name in several[0]}
 
@@ -118,7 +119,11 @@ class _Run:
         kind = kind_of(t)
         if t.encoded and kind.pictured:
             held = format_bytes(len(rows[0][name].numpy()))
-            return Seen(tuple(_file(self._decoded(name, row[name])) for row in rows), f"a file of {held}")
+            stage = next(st for st in self.plan.stages() if isinstance(st, Decodes) and st.feature == name)
+            files = [np.asarray(stage.decode.step.decode(row[name], None)) for row in rows]
+            stored = self.plan.read[name]
+            drawn = [_classes(pixels, stored) if kind_of(stored).categorical else levels(pixels) for pixels in files]
+            return Seen(tuple(map(_file, drawn)), f"a file of {held}")
         if kind.pictured:
             arrays = [row[name].numpy() for row in rows]
             pixels = [np.moveaxis(array, 0, -1) if name in self.first else array for array in arrays]
@@ -128,12 +133,6 @@ class _Run:
         valid = valid_name(t.beside or name)
         values = [row[name].numpy() if valid not in row else row[name].numpy()[row[valid].numpy()] for row in rows]
         return Seen((), "; ".join(self._value_text(value, t) for value in values))
-
-    def _decoded(self, name: str, contents: tf.Tensor) -> Array:
-        stage = next(st for st in self.plan.stages() if isinstance(st, Decodes) and st.feature == name)
-        pixels = np.asarray(stage.decode.step.decode(contents, None))
-        categorical = kind_of(self.plan.read[name]).categorical
-        return _classes(pixels, self.plan.read[name]) if categorical else levels(pixels)
 
     def _value_text(self, value: Any, t: FeatureType) -> str:
         if isinstance(value, bytes):
@@ -148,15 +147,6 @@ class _Run:
         if np.ndim(value) == 0:
             return shown
         return f"[{shown}{', …' if len(flat) > _MOST_VALUES else ''}]"
-
-
-def _taken(emit: Emit) -> set[str]:
-    wanted = (emit.output.x, emit.output.y, emit.output.sample_weight)
-    return {name for one in wanted if one is not None for name in ([one] if isinstance(one, str) else _names(one))}
-
-
-def _names(arranged: list[str] | dict[str, str]) -> list[str]:
-    return list(arranged.values()) if isinstance(arranged, dict) else arranged
 
 
 def _classes(mask: Array, t: FeatureType) -> Array:

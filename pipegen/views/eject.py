@@ -256,23 +256,19 @@ def code_page(compiled: CompiledSpec, engine: Engine, splits: Sequence[str]) -> 
     spec = compiled.spec
     raw = {key: _plain(value) for key, value in spec.loaded.raw.items() if key not in _ELSEWHERE}
     modules = sorted({step.module for step in spec.model.transforms if isinstance(step, CustomTransform)})
+    sections = []
+    for key, value in raw.items():
+        items = [f"        {_literal(item)}," for item in value] if isinstance(value, list) else []
+        written = "\n".join(["[", *items, "    ]"]) if items else _literal(value)
+        sections.append(f"    {_quoted(key)}: {written},")
     head = _HEAD.format(
         name=one_line(spec.model.name or "pipeline").replace("\\", "/").replace('"', "'"),
         version=__version__,
-        spec=_literal_spec(raw),
+        spec="\n".join(["{", *sections, "}"]),
         code=f", allow_code={modules}" if modules else "",
     )
     parts = ["\n".join(_split(split, lowered_executor(compiled, engine, split))) for split in splits]
     return head + "\n\n".join(parts) + "\n" + _FOOT.format(name=_name(splits[0]))
-
-
-def _literal_spec(raw: dict[str, Any]) -> str:
-    lines = []
-    for key, value in raw.items():
-        items = [f"        {_literal(item)}," for item in value] if isinstance(value, list) else []
-        written = "\n".join(["[", *items, "    ]"]) if items else _literal(value)
-        lines.append(f"    {_quoted(key)}: {written},")
-    return "\n".join(["{", *lines, "}"])
 
 
 def _literal(value: Any) -> str:

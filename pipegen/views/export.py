@@ -183,17 +183,13 @@ class _Source:
             except tf.errors.OpError as error:
                 raise explain_failure(self.executor, error, Position(epoch, step)) from None
             rows = [i for i, slot in enumerate(batch["@slot"].tolist()) if slot in self.slots[epoch]]
-            yield batch, self._without_stand_ins(batch, rows)
-
-    def _without_stand_ins(self, batch: Batch, rows: list[int]) -> list[int]:
-        """Removes examples that replace damaged ones; in a whole epoch they stay, since the model sees them."""
-        quarantine = self.executor.damage.quarantine
-        if self.whole or quarantine is None or not quarantine.damaged:
-            return rows
-        meant = self.order.found(int(batch["@epoch"][0]), tf.constant(batch["@slot"])).record.numpy()
-        kept = [i for i in rows if batch["@record"][i] == meant[i]]
-        self.missing += len(rows) - len(kept)
-        return kept
+            quarantine = self.executor.damage.quarantine
+            if not self.whole and quarantine is not None and quarantine.damaged:
+                # Without examples that replace damaged ones; in a whole epoch they stay, since the model sees them.
+                meant = self.order.found(int(batch["@epoch"][0]), tf.constant(batch["@slot"])).record.numpy()
+                kept = [i for i in rows if batch["@record"][i] == meant[i]]
+                self.missing, rows = self.missing + len(rows) - len(kept), kept
+            yield batch, rows
 
     def describe(self, batch: Batch, rows: list[int]) -> list[dict[str, Any]]:
         """Makes the line of the table for each row."""

@@ -139,28 +139,27 @@ def _plan(done: Compiled, cost: PlanCost, shown: Shown | None) -> Iterator[Html]
     before: ElementType | None = None
     last: Mapping[str, Seen] = {}
     for number, (node, said, own) in enumerate(zip(done.plan.nodes, plan_json(done.plan)["nodes"], cost.nodes, strict=True)):
-        title, _, text = said["text"].partition(" ")
+        title, _, what = said["text"].partition(" ")
         held = f" · holds {format_bytes(own.bytes)}" if own.bytes else ""
         alone = own.us - sum(own.stages)
         header = element(
             "header",
-            element("div", element("b", title), element("span", text.strip() + held, class_="quiet")),
+            element("div", element("b", title), element("span", what.strip() + held, class_="quiet")),
             _took(alone, cost.first_us, most),
             class_="dearest" if 0 < alone == most else None,
         )
         seen = shown.stages[number] if shown is not None else (None,) * len(own.stages)
         stages = zip(said.get("stages", ()), own.stages, seen, strict=True)
-        rows = [_stage(stage["text"], us, cost.first_us, most, one) for stage, us, one in stages]
+        rows = []
+        for text, us, one in ((stage["text"], us, one) for stage, us, one in stages):
+            thumbnail = [picture(one.pictures[0], f"an example after {text}")] if one is not None and one.pictures else []
+            told = element("div", *thumbnail, element("span", text), class_="said")
+            dearest = " dearest" if 0 < us == most else ""
+            rows.append(element("div", told, _took(us, cost.first_us, most), class_=f"stage{dearest}"))
         yield element("li", header, *rows, class_="node", data_node=said["node"])
         here = shown.edges[number] if shown is not None else {}
         yield _edge(node, before, here, known=here == last)
         before, last = node.out, here
-
-
-def _stage(text: str, us: float, whole: float, most: float, seen: Seen | None) -> Html:
-    thumbnail = [picture(seen.pictures[0], f"an example after {text}")] if seen is not None and seen.pictures else []
-    said = element("div", *thumbnail, element("span", text), class_="said")
-    return element("div", said, _took(us, whole, most), class_=f"stage{' dearest' if 0 < us == most else ''}")
 
 
 def _took(us: float, whole: float, most: float) -> Html:

@@ -50,15 +50,17 @@ def visits(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[str, ...
     if split != "train" or buckets:
         return (f"batches are of one bucket each: {buckets}",) if buckets else ()
     if isinstance(manifest, MixedManifest):
-        parts = manifest.of(split).items()
-        said = ((name, (*_windows(spec, part), *_of_part(spec, manifest, name))) for name, part in parts)
-        return tuple(f"{name}: {line}" for name, lines in said for line in lines)
+        return tuple(f"{name}: {line}" for name in manifest.of(split) for line in _of_part(spec, manifest, name))
     epochs = epochs_of(spec, manifest) if spec.samples else None
     drawn = (epochs.size, epochs.size) if epochs is not None else (0, 0)
     return tuple(_said_of(spec, manifest, epochs, "epoch", drawn))
 
 
 def _of_part(spec: PipelineSpec, mix: MixedManifest, name: str) -> Iterator[str]:
+    reader = mix.parts[name].listing.reader("train")
+    if reader.at_once > 1 and spec.shuffle != "none":  # a part that is read block by block; the plan shows the order of the others
+        asked = None if spec.shuffle == "global" else spec.shuffle.window
+        yield order_text("window", window_bytes(asked, mix.parts[name], "train"), blocks=reader.called)
     made = mix.mixture("train")
     place = list(mix.of("train")).index(name)
     drawn = (made.counts(0)[place], made.examples * made.shares[place] / made.unit) if made is not None else (0, 0)
@@ -74,14 +76,6 @@ def _said_of(spec: PipelineSpec, manifest: Manifest, epochs: Epochs | None, each
         yield from _easiest(epochs, *drawn) if isinstance(epochs, Easiest) else _repeats(spec, manifest, epochs, each)
         if manifest.listing.shards is not None:
             yield f"the labels of all {manifest.total:,} records were read for this, once for each process"
-
-
-def _windows(spec: PipelineSpec, part: Manifest) -> Iterator[str]:
-    """Yields the order of a part of a mix that is read block by block; the plan shows the order of the other parts."""
-    reader = part.listing.reader("train")
-    if reader.at_once > 1 and spec.shuffle != "none":
-        asked = None if spec.shuffle == "global" else spec.shuffle.window
-        yield order_text("window", window_bytes(asked, part, "train"), blocks=reader.called)
 
 
 def _easiest(epochs: Easiest, begun: float, late: float) -> Iterator[str]:

@@ -36,8 +36,7 @@ from pipegen.ops.lowering.python_calls import reason
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_combining
-from pipegen.plan.cache_kinds import IN_MEMORY, ON_DISK, CacheKind
-from pipegen.plan.nodes import Cache, Prefetch
+from pipegen.plan.nodes import IN_MEMORY, ON_DISK, Cache, CacheKind, Prefetch
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.waiting import WATCHERS, for_monitor
 

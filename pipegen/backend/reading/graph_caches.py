@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RowCache:
-    """A cache of all records of a split at one edge of the plan; `plan/cache_kinds.py` has a kind for each subclass."""
+    """A cache of all records of a split at one edge of the plan; `plan/nodes.py` has a kind for each subclass."""
 
     features: tuple[str, ...]
     """The cached features."""
