@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, Protocol
 
 from pipegen.files import is_part, open_folder, open_owned, write_whole
 from pipegen.terminal import log
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SPLITS = "splits"
 """Folder, and file ending, of split assignments that take long to compute."""

@@ -30,18 +30,13 @@ class Cgroup:
     def groups(self, controller: str) -> list[Path]:
         """Lists the folders of a controller's groups: the process's own, then those above it."""
         if controller not in self._groups:
-            top = self._mounted if self.version == 2 else self._mounted / controller
-            own = next((path for path in self._paths(controller) if (top / path).is_dir()), "")
-            folder = top / own
+            top, wanted = (self._mounted, "") if self.version == 2 else (self._mounted / controller, controller)
+            lines = [line.split(":", 2) for line in (read_text(self._own) or "").splitlines()]
+            paths = [parts[2].lstrip("/") for parts in lines if len(parts) == 3 and wanted in parts[1].split(",")]
+            # Paths that leave the mount are skipped.
+            folder = top / next((path for path in paths if ".." not in path.split("/") and (top / path).is_dir()), "")
             self._groups[controller] = [folder, *(above for above in folder.parents if above == top or top in above.parents)]
         return self._groups[controller]
-
-    def _paths(self, controller: str) -> list[str]:
-        """Paths from the kernel, without the leading slash and except those that leave the mount."""
-        lines = [line.split(":", 2) for line in (read_text(self._own) or "").splitlines()]
-        wanted = "" if self.version == 2 else controller
-        paths = [parts[2].lstrip("/") for parts in lines if len(parts) == 3 and wanted in parts[1].split(",")]
-        return [path for path in paths if ".." not in path.split("/")]
 
     # Limits
 

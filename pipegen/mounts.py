@@ -7,12 +7,10 @@ the path of the placeholder or by the URL.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from pipegen.files import read_regular
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 class ChangedError(OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,6 @@ from pipegen.terminal import log
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.api.lock import LockCheck
     from pipegen.data.manifest import Manifest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -18,8 +19,6 @@ from pipegen.terminal import log
 from pipegen.terminal import progress as bar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     import numpy as np
 
     from pipegen.data.manifest import Manifest

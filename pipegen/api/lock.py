@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pipegen.api.fitting import kept_numbers
+from pipegen.data.ownership import missing_data
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Label, Severity
+from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
@@ -18,17 +20,13 @@ from pipegen.locking.entries import data_of, differences, entry_name, entry_of, 
 from pipegen.locking.git import Repositories, Resolving
 from pipegen.locking.writing import drop_texts, put_file, write_lock
 from pipegen.phases.compilation import bind, collect_data, inspect
-from pipegen.spec.lock_file import LOCK, Entry, Lock, find_lock, read_lock
+from pipegen.spec.lock_file import LOCK, Data, Entry, Lock, find_lock, read_lock
 from pipegen.spec.shared_bases import BaseProblem
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.phases.specs import FittedSpec, Learned, Spec
-    from pipegen.spec.lock_file import Data
 
 
 _AGAIN = "run `pipegen lock` with this spec, and commit the lock"
@@ -165,8 +163,6 @@ def look(spec: Spec, content: bool, progress: Callable[[int], None] | None, held
     """
     if spec.model.source.needs_data():
         return Looked(notes=["the arrays come from `pipegen.build(data=)`, so they were not checked"])
-    from pipegen.data.ownership import missing_data
-
     missing = missing_data(spec.loaded.raw, spec.loaded.locate.label)
     if missing:
         return Looked(notes=[f"the data was not checked: {missing[0].message}"])
@@ -264,31 +260,27 @@ def lock_specs(
         return [run.write() for run in runs]
 
 
+@dataclass
 class _Run:
     """The locking of the specs of one lock file, which is written at the end, or not at all."""
 
-    def __init__(
-        self,
-        path: Path,
-        resolving: Resolving,
-        content: bool,
-        overrides: Mapping[str, object] | None,
-        progress: Callable[[int], None] | None,
-    ) -> None:
-        self.old = read(path) if path.is_file() else Lock(pipegen_lock=1)
-        self.resolving = resolving
-        resolving.pins = dict(self.old.git)
-        self.content = content
-        self.overrides = overrides
-        self.progress = progress
-        self.result = Locked(path)
+    path: Path
+    resolving: Resolving
+    content: bool
+    overrides: Mapping[str, object] | None
+    progress: Callable[[int], None] | None
+
+    def __post_init__(self) -> None:
+        self.old = read(self.path) if self.path.is_file() else Lock(pipegen_lock=1)
+        self.resolving.pins = dict(self.old.git)
+        self.result = Locked(self.path)
 
     def add(self, file: str) -> None:
         """Locks a spec; raises `SpecError` when it or its data is wrong."""
         spec = inspect(file, overrides=self.overrides, overrides_from="--set", git=self.resolving.text).require()
-        earlier = self.old.specs.get(entry_name(file, self.result.lock))
+        earlier = self.old.specs.get(entry_name(file, self.path))
         looked = look(spec, self.content, self.progress, earlier.data if earlier is not None else None)
-        entry = _with_earlier(entry_of(spec, self.result.lock, looked.data, looked.learned), earlier)
+        entry = _with_earlier(entry_of(spec, self.path, looked.data, looked.learned), earlier)
         if looked.data is None and entry.data is not None:
             looked.notes = [f"{note}; its entry in the lock stays" for note in looked.notes]
         self.result.entries[file] = entry
@@ -297,7 +289,7 @@ class _Run:
 
     def write(self) -> Locked:
         """Writes the lock and the texts beside it; removes specs whose files are gone."""
-        path = self.result.lock
+        path = self.path
         specs = {name: entry for name, entry in self.old.specs.items() if (path.parent / name).is_file()}
         self.result.notes += [f"{name} is gone, so it was removed from the lock" for name in self.old.specs.keys() - specs.keys()]
         specs |= {entry_name(file, path): entry for file, entry in self.result.entries.items()}

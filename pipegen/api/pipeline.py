@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,14 +13,13 @@ from pipegen.arguments import called_with_count, file_or_folder, got, pair, shar
 from pipegen.data.split_checks import meant_split
 from pipegen.diagnostics.foreign import member
 from pipegen.phases.state import Timeline, make_state, position_from
-from pipegen.physical.decide import extent_of
-from pipegen.physical.extent import FIRST, Position
+from pipegen.physical.decide import decide_forms, extent_of
+from pipegen.physical.extent import FIRST, Extent, Position
 from pipegen.private.autograph import untraced
 from pipegen.terminal import visible
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import jax
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from pipegen.backend.service.feed import Fed
     from pipegen.page import Explanation, Page
     from pipegen.phases.specs import CompiledSpec, Spec
-    from pipegen.physical.extent import Extent
     from pipegen.plan.evaluation_plans import Takes
     from pipegen.plan.nodes import Plan
     from pipegen.views.eject import Ejected
@@ -831,7 +829,6 @@ class Pipeline:
             before: Also show the plan as written, before any pass.
             physical: Show what runs instead: each operation of the dataset, and what it calls; with `all` in every form.
         """
-        from pipegen.physical.decide import decide_forms
         from pipegen.views.summary import explained
 
         main = self._main.split if split is None else split

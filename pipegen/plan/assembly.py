@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.families.crops import PaddedWindow
@@ -16,16 +16,11 @@ from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import ColourTransform, CropTransform, GeometricTransform
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Element, Kernel
+from pipegen.plan.nodes import Batch, Element, Kernel, Node
+from pipegen.spec import models
+from pipegen.spec.locate import Locate
 from pipegen.spec.mismatch import UnknownStep, keeps_shape
-from pipegen.types import FeatureType
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.nodes import Node
-    from pipegen.spec import models
-    from pipegen.spec.locate import Locate
-    from pipegen.types import ElementType
+from pipegen.types import ElementType, FeatureType
 
 
 class Findings:
@@ -115,12 +110,10 @@ class Colour:
         self._uses_mean = False
 
     def compose(self, ref: StepRef[ColourTransform], channels: int, *, opens: bool) -> s.ComposeColour:
-        """Adds a use of a step."""
         self._uses_mean |= ref.step.uses_mean()
         return s.ComposeColour(self.feature, ref, channels, opens)
 
     def stage(self) -> s.ApplyColour:
-        """Makes the stage that ends the segment."""
         return s.ApplyColour(self.feature, self.entry.interval, self._uses_mean)
 
 

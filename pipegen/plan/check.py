@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from pipegen.data.shares import share_problem
 from pipegen.data.split_checks import check_splits
@@ -13,6 +12,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.ops.data_test import Known
 from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.kinds.registry import kind_of
@@ -32,9 +32,6 @@ from pipegen.spec.variants import branches, joined, of_branch, of_bucket, part_p
 from pipegen.spec.variants import relocated as relocated_view
 from pipegen.types import ElementType, FeatureType, times
 
-if TYPE_CHECKING:
-    from pipegen.ops.data_test import Known
-
 
 def check_data_tests(spec: PipelineSpec, plans: Mapping[str, Plan], locate: Locate) -> Iterator[Diagnostic]:
     """Finds tests that cannot work whatever the data is; unknown splits are found by `check_splits`."""
@@ -50,8 +47,6 @@ def check_data_tests(spec: PipelineSpec, plans: Mapping[str, Plan], locate: Loca
 
 def known_of(spec: PipelineSpec, plans: Mapping[str, Plan]) -> Known:
     """What tests can know of a spec without its data."""
-    from pipegen.ops.data_test import Known  # here, as most specs have no tests
-
     return Known(spec.split_names(), spec.source, {split: plan.out for split, plan in plans.items()})
 
 

@@ -31,7 +31,7 @@ ASSUMED_CLASSES = 100
 
 LARGE = 1 << 20
 """Bytes from which on the output of a kernel reuses the memory of earlier batches; the C library caches smaller blocks."""
-_LEAST_US = 0.05
+LEAST_US = 0.05
 """The least cost that has a line of its own; less rounds to 0.0."""
 HANDED_OVER = 2
 """Batches that are neither being computed nor prefetched: one in transit, one with the user."""
@@ -267,7 +267,7 @@ def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> st
     for own, told in zip(cost.nodes, nodes, strict=True):
         parts.append((own.us - sum(own.stages), told["text"]))
         parts += [(us, stage["text"]) for us, stage in zip(own.stages, told.get("stages", ()), strict=True)]
-    parts = [(us, text) for us, text in parts if us >= _LEAST_US]
+    parts = [(us, text) for us, text in parts if us >= LEAST_US]
     shown = sorted(parts, key=lambda part: -part[0])[:dearest] if dearest is not None else parts
     what = "expected cost" if len(shown) == len(parts) else f"expected cost of the {len(shown)} most expensive stages"
     fitted = "; fitted to this machine" if given.factors else ""

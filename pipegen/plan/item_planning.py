@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from pipegen.ops.families import item_stages as i
 from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.item_stages import Limit, NumberItems, PasteItems, Renumber, Shorten
+from pipegen.ops.families.item_stages import Limit, NumberItems, PasteItems, PastingTransform, Renumber, Shorten
 from pipegen.ops.kinds.numbering import MOST_INSTANCES
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef
@@ -24,11 +24,6 @@ from pipegen.ops.traits import Family
 from pipegen.plan.nodes import Kernel
 from pipegen.spec.locate import Locate
 from pipegen.types import ElementType, FeatureType, valid_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pipegen.ops.families.item_stages import PastingTransform
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from pipegen.data.shares import rows_of
 from pipegen.diagnostics.catalog import make
@@ -15,6 +14,7 @@ from pipegen.ops.families.policies import Policy
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.ops.traits import Family
+from pipegen.ops.transform import Transform
 from pipegen.plan.bucketed_plans import deciding_features
 from pipegen.plan.nodes import CacheKind, wanted_kind
 from pipegen.plan.outputs import received, settled
@@ -22,10 +22,6 @@ from pipegen.plan.recipe import implicit_decode, recipe, step_path
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, ShardIndex, WindowShuffle
 from pipegen.types import ElementType, FeatureType
-
-if TYPE_CHECKING:
-    from pipegen.ops.transform import Transform
-
 
 _LEAST = 8
 """The least side of an array that may be a picture; a camera matrix is smaller."""

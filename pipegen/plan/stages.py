@@ -149,9 +149,9 @@ class Warp(Computes):
         return self.mirrors or self.turns
 
     def ns(self, x: FeatureType) -> float:
-        return (
-            _MIRROR_NS if self.mirrors else _TURN_NS if self.turns else self.ns_per_value * _OF_INTERPOLATION.get(self.interpolation, 1.0)
-        )
+        if self.copies():
+            return _MIRROR_NS if self.mirrors else _TURN_NS
+        return self.ns_per_value * _OF_INTERPOLATION.get(self.interpolation, 1.0)
 
 
 def _resampling(stage: Resample | Warp) -> str:

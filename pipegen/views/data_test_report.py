@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Xml
 
@@ -15,8 +16,6 @@ from pipegen.page import box, notebook_table, preformatted
 from pipegen.terminal import ODD, aligned, sign_for, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from pipegen.data.testing import DataTestResult, Status
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.phases.specs import Spec

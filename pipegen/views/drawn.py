@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.datasets.engine import Engine
 from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
+from pipegen.backend.features import Features
 from pipegen.backend.index import combined_groups
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.index.order import START
+from pipegen.backend.running.execute import Executor
+from pipegen.data.manifest import Manifest
 from pipegen.data.mixed_manifest import MixedManifest, mixed_manifest
 from pipegen.data.shards import RANKED
 from pipegen.data.testing import pick
@@ -23,28 +27,16 @@ from pipegen.ops.families.fitted import StepPart
 from pipegen.ops.families.item_stages import Express
 from pipegen.ops.families.neighbourhood import Neighbourhood
 from pipegen.ops.kinds.registry import kind_of, kinds
-from pipegen.ops.stage import Stage
+from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.transform import Transform
 from pipegen.passes.drop_unused import without_unused
 from pipegen.passes.plan_pass import Placed, pack, unpack
 from pipegen.phases.compilation import optimise
-from pipegen.phases.specs import BoundSpec
+from pipegen.phases.specs import BoundSpec, FittedSpec, Spec
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Element, Emit, Kernel, Read
+from pipegen.plan.nodes import Batch, Element, Emit, Kernel, Node, Plan, Read
 from pipegen.spec.models import Output
-from pipegen.types import valid_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pipegen.backend.features import Features
-    from pipegen.backend.running.execute import Executor
-    from pipegen.data.manifest import Manifest
-    from pipegen.ops.stage import StepRef
-    from pipegen.phases.specs import FittedSpec, Spec
-    from pipegen.plan.nodes import Node, Plan
-    from pipegen.types import ElementType, FeatureType
-
+from pipegen.types import ElementType, FeatureType, valid_name
 
 Array = np.ndarray[Any, Any]
 Row = dict[str, Any]

@@ -16,10 +16,10 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Read
+from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Node, Plan, Read
 from pipegen.plan.outputs import received
 from pipegen.spec.units import format_bytes
-from pipegen.types import valid_name
+from pipegen.types import FeatureType, valid_name
 from pipegen.views.plan_page import Seen, Shown
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pipegen.backend.features import Features
     from pipegen.backend.index.order import Found
     from pipegen.backend.running.execute import Executor
-    from pipegen.plan.nodes import Node, Plan
-    from pipegen.types import FeatureType
 
     Array = np.ndarray[Any, Any]
 
@@ -55,7 +53,7 @@ def shown_along(engine: Engine, split: str) -> Shown:
         plan = plan.buckets[int(executor.order.bucket_of(slots[:1])[0])]
     found = executor.order.found(0, slots)
     names = [keys[i] for i in found.record.numpy().tolist()]
-    run = _Run(executor, plan, split, engine.manifest.class_names, names)
+    run = _Run(executor, plan, engine.manifest.class_names, names)
     try:
         return run.along(slots, found)
     except (tf.errors.OpError, ValueError, OSError) as error:
@@ -65,8 +63,8 @@ def shown_along(engine: Engine, split: str) -> Shown:
 class _Run:
     """A run of a few examples through the nodes of a plan."""
 
-    def __init__(self, executor: Executor, plan: Plan, split: str, classes: tuple[str, ...], names: list[str]) -> None:
-        self.x, self.plan, self.split, self.classes, self.names = executor, plan, split, classes, names
+    def __init__(self, executor: Executor, plan: Plan, classes: tuple[str, ...], names: list[str]) -> None:
+        self.x, self.plan, self.classes, self.names = executor, plan, classes, names
         self.shown = min(_SHOWN, len(names), self.plan.batch.size)
         self.first: set[str] = set()
         """Features that are channels-first at the current node."""
@@ -82,7 +80,12 @@ class _Run:
             if isinstance(node, Batch):
                 batch = {name: tf.stack([row[name] for row in rows]) for name in rows[0]}
             stages.append(self._stages(node, rows, batch))  # runs the node
-            edges.append(self._edge(node, rows, batch))
+            several = rows[:1] if batch is None else [{k: v[i] for k, v in batch.items()} for i in range(self.shown)]
+            taken = received(node.output) if isinstance(node, Emit) else [*node.out]
+            types = [(name, t) for name, t in node.out.items() if name in taken and several and name in several[0]]
+            edges.append({name: self._seen(name, t, several) for name, t in types})
+            if isinstance(node, Index):
+                edges[-1] = {"examples": Seen((), ", ".join(self.names[: self.shown]) + ", …")}
         more = f", and behind the batch also those of the next {self.shown - 1}" if self.shown > 1 else ""
         caption = f"The pictures are those of the first example of epoch 0, {self.names[0]}{more}."
         return Shown(caption, tuple(edges), tuple(stages))
@@ -105,14 +108,6 @@ class _Run:
             pictured = t is not None and kind_of(t).pictured and stage.feature in one
             seen.append(self._seen(stage.feature, t.with_(interval=None), [one]) if pictured and t is not None else None)
         return tuple(seen)
-
-    def _edge(self, node: Node, rows: list[Features], batch: Features | None) -> dict[str, Seen]:
-        if isinstance(node, Index):
-            return {"examples": Seen((), ", ".join(self.names[: self.shown]) + ", …")}
-        taken = received(node.output) if isinstance(node, Emit) else [*node.out]
-        out = [(name, t) for name, t in node.out.items() if name in taken]
-        several = rows[:1] if batch is None else [{k: v[i] for k, v in batch.items()} for i in range(self.shown)]
-        return {name: self._seen(name, t, several) for name, t in out if several and name in several[0]}
 
     def _seen(self, name: str, t: FeatureType, rows: list[Features]) -> Seen:
         """Draws a feature of some examples, or writes its values."""

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import tensorflow as tf
 from pipegen.backend.datasets.saved import save_dataset
 from pipegen.backend.process import traced_functions
 from pipegen.backend.running.lowered import lowered_plan, one_by_one, stage_names
-from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.diagnostic import Diagnostic, Severity
 from pipegen.errors import InternalError, SpecError
 from pipegen.files import whole_place, write_whole
 from pipegen.frozen import dataclass
@@ -22,21 +23,17 @@ from pipegen.ops.families.custom import CustomTransform
 from pipegen.phases.compilation import optimise
 from pipegen.phases.layered import ejection_findings, given_data, replaced_records
 from pipegen.physical import nodes as p
-from pipegen.plan.nodes import Element
+from pipegen.plan.nodes import Element, Emit, Plan
 from pipegen.plan.plan_text import stage_text
 from pipegen.release import __version__
 from pipegen.terminal import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.stage import Stage
     from pipegen.phases.specs import CompiledSpec
-    from pipegen.plan.nodes import Emit, Plan
 
 
 ABOUT = "datasets.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -15,26 +16,21 @@ from pipegen.page import Explanation
 from pipegen.phases.hosts import share_line
 from pipegen.physical.decide import assumed_examples, decide_forms, extent_of
 from pipegen.physical.device import sent
-from pipegen.physical.nodes import Setting
+from pipegen.physical.nodes import Physical, Setting
 from pipegen.physical.physical_text import physical_json, render_physical
-from pipegen.plan.cost import cost_json, plan_cost, render_cost
+from pipegen.plan.cost import Circumstances, cost_json, plan_cost, render_cost
 from pipegen.plan.evaluation_plans import learning_steps
 from pipegen.plan.lanes import recipes
 from pipegen.plan.plan_text import plan_json, render_plan
 from pipegen.spec.addresses import fetches_blocks
-from pipegen.spec.models import ShardIndex
+from pipegen.spec.models import PipelineSpec, ShardIndex
 from pipegen.spec.source_map import format_path
 from pipegen.terminal import aligned, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from pipegen.data.manifest import Manifest
     from pipegen.passes import Compiled, PassRecord
-    from pipegen.physical.nodes import Physical
-    from pipegen.plan.cost import Circumstances
     from pipegen.plan.nodes import Plan
-    from pipegen.spec.models import PipelineSpec
 
 
 def stage_rows(spec: PipelineSpec) -> list[tuple[str, str, str]]:
@@ -80,18 +76,10 @@ def explain_text(
 ) -> Explanation:
     """Writes the explanation of the compiled splits as text.
 
-    Args:
-        spec: The spec.
-        compiled: The compiled plan of each split to explain.
-        before: Also show the plan as built, before any pass.
-        passes: Also show what each pass did, and why.
-        counts: The size of each split in words, if the data is known.
-        given: Facts about each split's data and the machine; without them no cost is predicted.
-        more: How to show another split, the passes, and everything, for a last line; then only the most expensive stages have a cost.
-            `None` shows every stage, and the memory of every node.
-        physical: The physical plans of each split, one for each form to show; they replace the plan and its cost.
-        tuned: A line on the settings of `pipegen tune`.
-        visits: Lines on the examples in each split's epochs, if the data is known.
+    `before` also shows the plan as built, `passes` what each pass did, and why. Of each split, `counts` has the size in words, `visits`
+    lines on the examples in its epochs, `given` facts about its data and the machine (without them no cost is predicted), and `physical`
+    the physical plans, one for each form to show, in place of the plan and its cost. `more` is how to show another split, the passes, and
+    everything, for a last line; then only the most expensive stages have a cost. `tuned` is a line on the settings of `pipegen tune`.
     """
     parts = []
     for split, done in compiled.items():

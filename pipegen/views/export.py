@@ -12,11 +12,12 @@ from dataclasses import field
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.datasets.engine import Engine
 from pipegen.backend.running.damaged_record import explain_failure
 from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.files import write_whole
@@ -29,12 +30,9 @@ from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import optimise
 from pipegen.physical.extent import Position
 from pipegen.physical.nodes import EXPORTED
+from pipegen.plan.nodes import Plan
+from pipegen.types import ElementType
 from pipegen.views import drawn
-
-if TYPE_CHECKING:
-    from pipegen.backend.datasets.engine import Engine
-    from pipegen.plan.nodes import Plan
-    from pipegen.types import ElementType
 
 Array = np.ndarray[Any, Any]
 Batch = dict[str, Array]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import ModelMismatchError
@@ -10,16 +11,13 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.step_bases import centred_values
 from pipegen.plan.outputs import encoding_of, names
 from pipegen.terminal import log, visible
-from pipegen.types import BYTE_RANGE, Interval, times
+from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval, times
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import keras
 
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import Output
-    from pipegen.types import ElementType, FeatureType
 
 
 _SPARSE = ("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy")

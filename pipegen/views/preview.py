@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from PIL import Image, ImageDraw, ImageFont
 
+from pipegen.backend.datasets.engine import Engine
 from pipegen.backend.datasets.probe import spread
+from pipegen.backend.features import Features
 from pipegen.backend.index.combined_groups import group_of
 from pipegen.backend.kernels.lower import apply_element, apply_stage
+from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.walk import Run
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.item_stages import Enter, Express, Measure
@@ -18,17 +22,9 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.physical.decide import decide, last_combining
 from pipegen.physical.nodes import SHOWN
-from pipegen.plan.nodes import Element, Kernel
+from pipegen.plan.nodes import Element, Kernel, Plan
+from pipegen.types import ElementType
 from pipegen.views.drawn import finishes, forks_of, varies, views_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pipegen.backend.datasets.engine import Engine
-    from pipegen.backend.features import Features
-    from pipegen.backend.running.execute import Executor
-    from pipegen.plan.nodes import Plan
-    from pipegen.types import ElementType
 
 _GAP, _CAPTION, _MARGIN = 6, 18, 12
 _MOST_PIXELS = 2**28

@@ -8,12 +8,12 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import Parameter, Signature
 from keyword import iskeyword
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
@@ -24,28 +24,20 @@ from pipegen.errors import ModelMismatchError, SpecError
 from pipegen.files import whole_place, write_whole
 from pipegen.frozen import dataclass
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering.graphs import made_for
+from pipegen.ops.lowering.graphs import Target, made_for
+from pipegen.ops.stage import StepRef
 from pipegen.phases.compilation import optimise
 from pipegen.phases.layered import before_layer, layer_config
+from pipegen.phases.specs import BoundSpec
 from pipegen.physical.decide import assumed_examples, decide, extent_of
-from pipegen.physical.nodes import SERVED, Setting
-from pipegen.plan.evaluation_plans import layered_plan, served_plan
+from pipegen.physical.nodes import SERVED, Physical, Setting
+from pipegen.plan.evaluation_plans import Takes, layered_plan, served_plan
+from pipegen.plan.nodes import Plan
 from pipegen.private.tensorflow import lite_errors
 from pipegen.release import __version__
 from pipegen.spec.expect import one_of
+from pipegen.spec.models import PipelineSpec
 from pipegen.views.model_check import ending_of, input_mismatches
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pipegen.ops.lowering.graphs import Target
-    from pipegen.ops.stage import StepRef
-    from pipegen.phases.specs import BoundSpec
-    from pipegen.physical.nodes import Physical
-    from pipegen.plan.evaluation_plans import Takes
-    from pipegen.plan.nodes import Plan
-    from pipegen.spec.models import PipelineSpec
-
 
 CLASSES_FILE = "class_names.txt"
 ABOUT = Path("assets.extra") / "pipegen.json"

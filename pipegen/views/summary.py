@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.datasets.pipeline_dataset import describe, leaves, parts
+from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, describe, leaves, parts
 from pipegen.data.collect import left_out
 from pipegen.data.image_sides import bucket_line
 from pipegen.data.mixed_manifest import MixedManifest
-from pipegen.data.sampling import Easiest, epochs_of, examples_of_epoch
+from pipegen.data.sampling import Easiest, Epochs, Repeats, epochs_of, examples_of_epoch
 from pipegen.data.shares import window_bytes
 from pipegen.memory import available_cores
 from pipegen.ops.sources.listing.wording import count
-from pipegen.page import box, notebook_folded, notebook_table, preformatted
+from pipegen.page import Explanation, Page, box, notebook_folded, notebook_table, preformatted
 from pipegen.phases.hosts import share_line
 from pipegen.phases.machine_settings import circumstances
-from pipegen.phases.specs import step_texts
+from pipegen.phases.specs import CompiledSpec, step_texts
+from pipegen.physical.decide import decide_forms
 from pipegen.plan.plan_text import order_text
 from pipegen.spec.variants import joined
 from pipegen.views.explanation import cut_items, explain_text, stage_rows
 from pipegen.views.model_check import fitting_loss, targets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.datasets.owner import Owner
-    from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
-    from pipegen.data.sampling import Epochs, Repeats
-    from pipegen.page import Explanation, Page
     from pipegen.passes import Compiled
-    from pipegen.phases.specs import CompiledSpec
     from pipegen.physical.extent import Position
     from pipegen.physical.nodes import Physical
     from pipegen.plan.cost import Circumstances
@@ -88,12 +83,12 @@ def _easiest(epochs: Easiest, begun: float, late: float) -> Iterator[str]:
 
 
 def _repeats(spec: PipelineSpec, manifest: Manifest, epochs: Repeats, each: str) -> Iterator[str]:
-    often, sampling = epochs.visits, spec.sampling
+    often = epochs.visits
     yield f"{'an' if each == 'epoch' else 'a'} {each} has {epochs.size:,} examples, drawn from {manifest.num_examples('train'):,}"
     if epochs.sizes is None:
         yield f"the rarest example is seen {_often(float(often.min()), each)}, the commonest {_often(float(often.max()), each)}"
         return
-    feature = sampling.feature if sampling is not None else None
+    feature = spec.sampling.feature if spec.sampling is not None else None
     by_main = feature == spec.source.class_feature()
     names = manifest.class_names if by_main else manifest.listing.column_classes.get(str(feature), ())
     there = np.flatnonzero(epochs.sizes)
@@ -179,7 +174,6 @@ def explained(
 
 def explained_html(bound: CompiledSpec, engine: Engine, splits: Sequence[str], *, pictures: bool, physical: bool) -> Page:
     """Explains splits of a compiled spec as a page; for the arguments see `Pipeline.explain_html`."""
-    from pipegen.physical.decide import decide_forms
     from pipegen.views.edges import shown_along
     from pipegen.views.plan_page import plan_page
 
