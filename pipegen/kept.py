@@ -150,7 +150,6 @@ class Inside:
         os.close(self._number)
 
     def open(self, name: str, flags: int, mode: int = 0o666) -> int:
-        """Opens one of its files."""
         return open_owned(name, flags, within=self._number, owners=self._owners, mode=mode)
 
     def put(self, name: str, content: Iterable[bytes | memoryview], mode: int = 0o666) -> None:

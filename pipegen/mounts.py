@@ -117,7 +117,6 @@ class Opened:
         return found
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Sets the position."""
         self.at = offset + (0, self.at, self._size)[whence]
         return self.at
 

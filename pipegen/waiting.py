@@ -65,7 +65,6 @@ class EpochRate:
         self.start()
 
     def start(self) -> None:
-        """Begins an epoch."""
         self._earlier, self._begin = replace(self._waiting), time.perf_counter()
         self._end = self._begin
 

@@ -96,15 +96,11 @@ def build_by_place(
     """
     loaded = with_functions(load(spec, runtime=runtime), ())
     manifest = replace(collect_data(loaded, None, data, late_files=late_files), by_place=True)
-    return _built(loaded, manifest, partial(build_by_place, data=data, late_files=late_files))
+    return _built(loaded, manifest, partial(build_by_place, data=data, late_files=late_files), None, None)
 
 
 def _built(
-    spec: Spec,
-    manifest: Manifest,
-    again: Callable[[Spec], Pipeline],
-    progress: Callable[[int], None] | None = None,
-    check: LockCheck | None = None,
+    spec: Spec, manifest: Manifest, again: Callable[[Spec], Pipeline], progress: Callable[[int], None] | None, check: LockCheck | None
 ) -> Pipeline:
     if check is not None:
         check.data(manifest)

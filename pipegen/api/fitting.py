@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cache.store import read_statistics, statistics_file, statistics_key, write_statistics
@@ -35,22 +34,18 @@ class _NotKept(Exception):
 def kept_numbers(bound: BoundSpec) -> tuple[Learned, ...] | None:
     """Reads the stored numbers that the steps of a spec have learned; `None` if some are not stored. Measures nothing."""
     try:
-        return _fit(bound, partial(_learn, progress=None, again=False, measures=False)).learned
+        return fit(bound, measures=False).learned
     except _NotKept:
         return None
 
 
-def fit(bound: BoundSpec, progress: Callable[[int], None] | None = None, *, again: bool = False) -> FittedSpec:
+def fit(bound: BoundSpec, progress: Callable[[int], None] | None = None, *, again: bool = False, measures: bool = True) -> FittedSpec:
     """Fits the steps of a spec to its training split; without such steps, the plans stay as they are.
 
     `progress` is called now and then with the number of images measured; by default, a bar shows it on a terminal. With `again`, stored
     numbers are measured again. Raises `SpecError` when a step or the output does not fit the numbers and `DataError` for a file that cannot
     be decoded.
     """
-    return _fit(bound, partial(_learn, progress=progress, again=again, measures=True))
-
-
-def _fit(bound: BoundSpec, learn: Callable[..., Learned]) -> FittedSpec:
     spec, manifest = bound.spec, bound.manifest
     found: list[Learned] = []
     record = manifest.type or spec.model.source.infer()
@@ -60,7 +55,7 @@ def _fit(bound: BoundSpec, learn: Callable[..., Learned]) -> FittedSpec:
         features = fitted_features(spec.model, step, record)
         if not features:
             continue  # the step changes nothing that the model receives
-        own = [learn(spec, manifest, index, step, feature, record) for feature in features]
+        own = [_learn(spec, manifest, index, step, feature, record, progress, again, measures) for feature in features]
         found += own
         numbers = Fitted({f.feature: f.numbers for f in own}, manifest.num_examples("train"), "; ".join(f.origin for f in own))
         steps = list(spec.model.transforms)

@@ -837,7 +837,7 @@ class Pipeline:
         compiled = {s: pipe._compiled.splits[s] for s in chosen}
         executors = [pipe._engine.executor(s) for s in chosen] if physical else []
         runs = {x.plan.split: decide_forms(x.plan, x.setting, every=all) for x in executors} or None
-        return explained(pipe, compiled, pipe._manifest, passes=passes or all, whole=all, before=before, physical=runs)
+        return explained(pipe, compiled, passes=passes or all, whole=all, before=before, physical=runs)
 
     def _repr_html_(self) -> str:
         from pipegen.views.summary import summary_html
@@ -991,9 +991,8 @@ class StagedPipeline(Pipeline):
         epoch, step, origin, shift = whole("epoch", epoch, 0), whole("step", step, 0), whole("origin", origin), whole("shift", shift)
         most = self._extent_at(epoch).steps_from(origin)
         if step > most or (epoch, step) > (self.timeline.end, 0):
-            raise ValueError(
-                f"epoch {epoch}, step {step} is not in the stages: they have {self.timeline.end} epochs, and that epoch has {most} steps"
-            )
+            there = f"they have {self.timeline.end} epochs, and that epoch has {most} steps"
+            raise ValueError(f"epoch {epoch}, step {step} is not in the stages: {there}")
         at = self._extent_at(epoch).counted(epoch, step, origin, shift)
         self._seek(self.position if self.position[:2] == at[:2] and not origin and not shift else at)
 

@@ -181,8 +181,7 @@ def _mean(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _geometric(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Geometric mean of probabilities, scaled so that the classes sum to 1."""
-    logs = np.log(np.maximum(rows.astype(np.float64), 1e-30)).mean(1)
-    found = np.exp(logs)
+    found = np.exp(np.log(np.maximum(rows.astype(np.float64), 1e-30)).mean(1))
     if rows.ndim > 2 and rows.shape[-1] > 1:
         found /= found.sum(-1, keepdims=True)
     return found.astype(rows.dtype if rows.dtype.kind == "f" else np.float32)
@@ -334,11 +333,8 @@ def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> by
     """Encodes an image losslessly, so that arrays and files share one path."""
     channels = (1, 3, 4) if like.channels == 4 else (1, 3)
     if image.dtype != like.dtype or image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[-1] not in channels):
-        counts = " or ".join(map(str, channels))
-        raise TypeError(
-            f"image {position} is {image.dtype} of shape {image.shape}; "
-            f"predict_on takes {like.dtype} images of shape height × width × {counts}"
-        )
+        wanted = f"{like.dtype} images of shape height × width × {' or '.join(map(str, channels))}"
+        raise TypeError(f"image {position} is {image.dtype} of shape {image.shape}; predict_on takes {wanted}")
     return tf.io.encode_png(image if image.ndim == 3 else image[..., None], compression=1).numpy()
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pipegen.api.fitting import fit
 from pipegen.arguments import called_with_count, file_or_folder, got, whole
@@ -218,9 +218,8 @@ def look(spec: Spec, *, data: Mapping[str, object] | None = None) -> DataReport:
     return DataReport(spec, seen, tuple(found))
 
 
-if TYPE_CHECKING:
-    Tick = Callable[[int], None]
-    Bar = Callable[[str, int | None], AbstractContextManager[Tick]]
+Tick = Callable[[int], None]
+Bar = Callable[[str, "int | None"], AbstractContextManager[Tick]]
 
 
 def test(
@@ -319,7 +318,6 @@ class _Examples:
         self.watching = [_Watching(each, test, test.watch(known), test.splits(known.splits)) for each, test in tests]
 
     def look(self, bar: Bar) -> None:
-        """Runs the tests."""
         fitted = fit(self.run.bound)
         from pipegen.views.drawn import Sampled
 

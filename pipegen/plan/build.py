@@ -106,7 +106,8 @@ class Builder:
         self.spec = self.lanes.spec
         self.findings = Findings(locate, wrong_buckets(source_type, locate))
         self.unknowns = Unknowns()
-        self.decoders = Decoders(self.lanes, followers.followed(record or source_type))
+        homes = {name: anchor_of(record or source_type, name) for name in record or source_type}
+        self.decoders = Decoders(self.lanes, frozenset(home for name, home in homes.items() if home != name))
         self.guides = followers.Guides(self.lanes.home)
         self.images = Images()
         self.fills = followers.Fills()
@@ -120,7 +121,6 @@ class Builder:
         return self.assembly.type
 
     def build(self, given: Given = ALL) -> Built:
-        """Builds the plan."""
         self._start()
         self.unknowns.values |= {f for f, t in self.type.items() if given.guessed and kind_of(t).pictured}
         for run, combining in self.lanes.runs(self._chosen):

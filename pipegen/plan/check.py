@@ -87,9 +87,8 @@ def check_service(spec: PipelineSpec, plan: Plan | None, locate: Locate) -> Iter
     called = {ref.path: ref.step for stage in stages for ref in stage.uses() if ref.step.calls_python == "always"}
     for path, step in called.items():
         message = f"`{step.op}` calls the Python function `{getattr(step, 'function', step.op)}`, which workers do not have"
-        yield make(
-            "PG485", message, locate(path, key=True), asked, help=("use steps of pipegen in its place (listed by `pipegen ops`)", WITHOUT)
-        )
+        instead = "use steps of pipegen in its place (listed by `pipegen ops`)"
+        yield make("PG485", message, locate(path, key=True), asked, help=(instead, WITHOUT))
     parts = spec.source.mixed()
     for part, source in ({name: one.source for name, one in parts.items()} if parts else {"": spec.source}).items():
         read = source.read_by_python()

@@ -146,9 +146,8 @@ def _masks(
 def _stage(ref: StepRef[CombiningTransform], feature: str, y: FeatureType, masks: dict[str, str], type_: ElementType) -> Stage:
     """The stage of a step on a feature that it acts on."""
     if feature not in masks:
-        return (
-            Combine(feature, ref, _canvas(y), label=False) if y.instances is None else CombineInstances(feature, ref, _canvas(y), y.ignore)
-        )
+        numbered = y.instances is not None
+        return CombineInstances(feature, ref, _canvas(y), y.ignore) if numbered else Combine(feature, ref, _canvas(y), label=False)
     paste = Paste if y.instances is None else PasteInstances
     return paste(feature, ref.of(PastingTransform), masks[feature], type_[masks[feature]].ignore, label=False)
 

@@ -78,11 +78,10 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
         raise InternalError(f"`{step.op}` is not a fitted step")
     measures = step.measuring(feature)
     before = tuple(s for s in spec.transforms[:index] if feature in ((s.feature,) if s.feature else acted_on(s, record)))
+    output = {"x": feature, "y": None, "sample_weight": None, "encode": {}, "dtype": "float64", "channels": "last"}
     changes = {
         "transforms": (*before, measures),
-        "output": spec.output.model_copy(
-            update={"x": feature, "y": None, "sample_weight": None, "encode": {}, "dtype": "float64", "channels": "last"}
-        ),
+        "output": spec.output.model_copy(update=output),
         "views": 1,
         "sampling": None,
         "order": None,

@@ -30,11 +30,6 @@ def anchors(type_: ElementType) -> tuple[str, ...]:
     return tuple(name for name, t in type_.items() if kind_of(t).pictured and anchor(type_, name) == name)
 
 
-def followed(type_: ElementType) -> frozenset[str]:
-    """The features that others are aligned with."""
-    return frozenset(anchor(type_, name) for name, _ in type_.items() if anchor(type_, name) != name)
-
-
 def left_behind(step: Transform, type_: ElementType) -> str | None:
     """A feature that would no longer match its image, since `feature` narrows a step that moves pixels to another one."""
     if (
@@ -224,9 +219,7 @@ class Fills:
                 home = images.get(anchor(record, feature), x)
                 # Two images have one unit if they have one range of values, or one integer dtype.
                 if home.interval != x.interval and (home.dtype != x.dtype or x.dtype not in INTEGER_RANGES):
-                    message = (
-                        f"`{ref.step.op}` fills with {value:g}, which differs in meaning between `{anchor(record, feature)}` ({home}) "
-                        f"and `{feature}` ({x}), aligned with it"
-                    )
+                    both = f"`{anchor(record, feature)}` ({home}) and `{feature}` ({x}), aligned with it"
+                    message = f"`{ref.step.op}` fills with {value:g}, which differs in meaning between {both}"
                     help_ = "use `fill: {constant: 0}`, which means nothing in both units, or `fill: reflect`"
                     yield ref, OpError("PG207", message, field="fill", help=help_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
@@ -169,9 +169,8 @@ def shortened(edge: ElementType) -> Iterator[Kernel]:
             yield Kernel(edge, (stage,))
 
 
-if TYPE_CHECKING:
-    Emitted = Iterator[tuple[Stage, dict[str, FeatureType]]]
-    """Stages, each with the types of the features that it changes."""
+Emitted = Iterator[tuple[Stage, dict[str, FeatureType]]]
+"""Stages, each with the types of the features that it changes."""
 
 
 def number_of(type_: ElementType, home: str) -> str | None:

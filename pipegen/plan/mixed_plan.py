@@ -109,9 +109,7 @@ def _merged(spec: PipelineSpec, split: str, plans: Mapping[str, Plan], locate: L
     tail = bodies[first][len(bodies[first]) - shared :]
     heads = {name: body[: len(body) - shared] for name, body in bodies.items()}
     entry = heads[first][-1].out if heads[first] else entries[first]
-    programs: tuple[tuple[Read | Element, ...], ...] = tuple(
-        (Read(entries[name]), *[n for n in head if isinstance(n, Element)]) for name, head in heads.items()
-    )
+    programs = tuple((Read(entries[name]), *(n for n in head if isinstance(n, Element))) for name, head in heads.items())
     source = plans[first]
     shuffle = next((n for n in source.nodes if isinstance(n, Shuffle)), None)
     index = replace(
@@ -241,10 +239,8 @@ def _union(types: list[ElementType]) -> ElementType | None:
         interval = t.interval
         for x in same[1:]:
             interval = interval.union(x.interval) if interval is not None and x.interval is not None else None
-        uniform = all(x.uniform for x in same)
-        found.append(
-            (name, t.with_(interval=interval, centred=any(x.centred for x in same), file_channels=None, file_bits=None, uniform=uniform))
-        )
+        uniform, centred = all(x.uniform for x in same), any(x.centred for x in same)
+        found.append((name, t.with_(interval=interval, centred=centred, file_channels=None, file_bits=None, uniform=uniform)))
     return ElementType(tuple(found), first.batch)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from pipegen.errors import InternalError
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
 from pipegen.plan.followers import unmarked
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
 from pipegen.plan.outputs import received
+from pipegen.plan.recipe import decided_by
 
 Rule = Callable[[Plan], "str | None"]
 
@@ -119,12 +119,9 @@ def _draws_are_in_range(plan: Plan) -> str | None:
     alone = [[stage for node in part if isinstance(node, Element) for stage in node.stages] for part in plan.reader.parts]
     of_parts = [{(r.id, r.start): r.num_draws for r in part.draws} for part in plan.index.parts]
     for stages, own in [(plan.stages(), known), *zip(alone, of_parts, strict=False)]:
-        for use in (use for stage in stages for use in stage.uses()):
-            ref: StepRef | None = use
-            while ref is not None:
-                if ref.num_draws > own.get((ref.id, ref.start), 0):
-                    return f"`{ref.id}` at {ref.start}."
-                ref = ref.choice.policy if ref.choice is not None else None
+        for ref in (ref for stage in stages for use in stage.uses() for ref in decided_by(use)):
+            if ref.num_draws > own.get((ref.id, ref.start), 0):
+                return f"`{ref.id}` at {ref.start}."
     return None
 
 
@@ -145,10 +142,8 @@ def _cache_is_deterministic(plan: Plan) -> str | None:
     for position, node in enumerate(plan.nodes):
         if isinstance(node, Cache):
             before = [st for n in plan.nodes[:position] if isinstance(n, (Element, Kernel)) for st in n.stages]
-            before += plan.part_stages()
-            if any(s.is_random(st) for st in before) or not all(
-                t.is_static for t in dict(node.out.items()).values() if not kind_of(t).indexed
-            ):
+            ragged = any(not t.is_static and not kind_of(t).indexed for _, t in node.out.items())
+            if ragged or any(map(s.is_random, (*before, *plan.part_stages()))):
                 return "a random or ragged stage precedes Cache."
     return None
 

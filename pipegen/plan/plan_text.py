@@ -132,11 +132,8 @@ def _node(node: Node) -> str:
             stored = any(t.encoded for type_ in node.stored for _, t in type_.items())
             return "read     stored bytes" if stored else "read     rows" + (" of a whole batch" if node.out.batch is not None else "")
         case Shuffle():
-            return (
-                f"shuffle  {node.order}, holding every example"
-                if node.window_bytes is None
-                else f"shuffle  {f'whole {node.blocks}, then ' if node.blocks else ''}windows of {format_bytes(node.window_bytes)}"
-            )
+            windows = f"{f'whole {node.blocks}, then ' if node.blocks else ''}windows of {format_bytes(node.window_bytes or 0)}"
+            return f"shuffle  {f'{node.order}, holding every example' if node.window_bytes is None else windows}"
         case Shard():
             return "shard    this host's block of each global batch"
         case Element():

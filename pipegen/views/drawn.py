@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -35,6 +35,8 @@ from pipegen.phases.compilation import optimise
 from pipegen.phases.specs import BoundSpec, FittedSpec, Spec
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Kernel, Node, Plan, Read
+from pipegen.plan.outputs import names
+from pipegen.plan.recipe import decided_by
 from pipegen.spec.models import Output
 from pipegen.types import ElementType, FeatureType, valid_name
 
@@ -54,7 +56,7 @@ class DrawnParameters:
         self._x = executor
         self._plain = plain
         self._keys = keys
-        ids = {ref.id for stage in plain.stages() for use in stage.uses() for ref in _decided_by(use)}
+        ids = {ref.id for stage in plain.stages() for use in stage.uses() for ref in decided_by(use)}
         self._draws = tuple(ref for ref in plain.index.draws if ref.id in ids)
         """Without those of steps on an image that the model does not receive."""
         self._uses = {ref.id: _uses(plain, ref) for ref in self._draws}
@@ -137,14 +139,6 @@ class DrawnParameters:
         return [row[0] if ref.step.others == 1 else row for row in named]
 
 
-def _decided_by(use: StepRef) -> Iterator[StepRef]:
-    """Yields a use of a step, the policy that contains it, and so on."""
-    ref: StepRef | None = use
-    while ref is not None:
-        yield ref
-        ref = ref.choice.policy if ref.choice is not None else None
-
-
 def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
     """Finds a step in the plan: the node, the stage, and its input type, for each image that it acts on."""
     found = []
@@ -199,8 +193,6 @@ def augmented(plan: Plan, size: int | None) -> Plan:
 
     `size` is the batch size, with a smaller last batch; `None` leaves it.
     """
-    if plan.buckets:
-        return plan.each(lambda own: augmented(own, size))
     items = unpack(plan)
     last = {item.stage.feature: i for i, item in enumerate(items) if isinstance(item, Placed) and not finishes(item.stage)}
     kept: dict[str, FeatureType] = {}
@@ -239,14 +231,12 @@ def ragged(type_: ElementType) -> tuple[str, ...]:
 
 def with_index(plan: Plan) -> Plan:
     """Adds the entries of the index to the output of a compiled plan."""
-    return _emitting(plan, lambda emit: {name: name for name in (*pictures(emit.out), *ragged(emit.out), *INDEX)})
+    return plan.each(lambda own: _emitting(own, {name: name for name in (*pictures(own.emit.out), *ragged(own.emit.out), *INDEX)}))
 
 
-def _emitting(plan: Plan, names: Callable[[Emit], dict[str, str]]) -> Plan:
+def _emitting(plan: Plan, given: dict[str, str]) -> Plan:
     """Replaces the output of a compiled plan by a map of features."""
-    if plan.buckets:
-        return plan.each(lambda own: _emitting(own, names))
-    emit = Emit(plan.emit.out, Output.model_construct(x=names(plan.emit), y=None, sample_weight=None))
+    emit = Emit(plan.emit.out, Output.model_construct(x=given, y=None, sample_weight=None))
     return plan.with_nodes([emit if isinstance(node, Emit) else node for node in plan.nodes])
 
 
@@ -265,12 +255,11 @@ class Sampled:
         self._numbers = manifest.numbers(split)
         self._keys = manifest.keys(split)
         spec = _plainly(spec, min(spec.model.batch.size, max(self._most, 1)))
-        plain = without_unused(_handing_over(fitted.plans[split], features, spec.model.batch.size))
+        plain = without_unused(fitted.plans[split].each(lambda own: _handing_over(own, features, spec.model.batch.size)))
         size = manifest.mean_bytes(split) or None
         compiled = optimise(spec.model, plain, num_examples=manifest.num_examples(split), file_bytes=size, cache=False).plan
         engine = Engine(BoundSpec(spec, manifest, {}), {})
-        record = {_RECORD: _RECORD}
-        emitted = _emitting(compiled, lambda emit: {**emit.output.x, **record} if isinstance(emit.output.x, dict) else record)
+        emitted = compiled.each(lambda own: _emitting(own, {name: name for name in (*names(own.emit.output.x), _RECORD)}))
         self._executor = engine.executor_of(emitted, split)
 
     def __len__(self) -> int:
@@ -349,16 +338,14 @@ def _plainly(spec: Spec, batch: int) -> Spec:
 
 def _handing_over(plan: Plan, features: Sequence[str], size: int) -> Plan:
     """Changes the batch size of an unoptimised plan, and its output to a map of some features."""
-    if plan.buckets:
-        return plan.each(lambda own: _handing_over(own, features, size))
     nodes: list[Node] = []
     for node in plan.nodes:
         out = node.out.with_batch(0) if node.out.batch is not None else node.out
         if isinstance(node, Batch):
             nodes.append(replace(node, out=out, size=size, remainder="keep"))
         elif isinstance(node, Emit):
-            names = [name for f in features for name in (f, valid_name(f)) if name in out]
-            nodes.append(Emit(out, Output.model_construct(x={name: name for name in names}, y=None, sample_weight=None)))
+            given = {name: name for f in features for name in (f, valid_name(f)) if name in out}
+            nodes.append(Emit(out, Output.model_construct(x=given, y=None, sample_weight=None)))
         else:
             nodes.append(replace(node, out=out))
     return plan.with_nodes(nodes)

@@ -133,11 +133,7 @@ def lowered_executor(compiled: CompiledSpec, engine: Engine, split: str) -> Exec
 
 
 def eject_graph(
-    compiled: CompiledSpec,
-    engine: Engine,
-    folder: str | os.PathLike[str],
-    splits: Sequence[str],
-    progress: Callable[[int], None] | None = None,
+    compiled: CompiledSpec, engine: Engine, folder: str | os.PathLike[str], splits: Sequence[str], progress: Callable[[int], None] | None
 ) -> Ejected:
     """Writes SavedModels; for the arguments and the errors see `Pipeline.eject`."""
     found = ejection_findings(compiled.spec, compiled.manifest, {split: compiled.splits[split].plan for split in splits})
@@ -230,26 +226,13 @@ _PARALLEL = "tf.data.AUTOTUNE, deterministic=True"
 
 
 def eject_code(
-    compiled: CompiledSpec,
-    engine: Engine,
-    file: str | os.PathLike[str],
-    splits: Sequence[str],
-    progress: Callable[[int], None] | None = None,
+    compiled: CompiledSpec, engine: Engine, file: str | os.PathLike[str], splits: Sequence[str], progress: Callable[[int], None] | None
 ) -> Ejected:
     """Writes the code; for the arguments and the errors see `Pipeline.eject`."""
     replaced = replaced_records(compiled.spec) if "train" in splits else None
     found = [finding for finding in (replaced, given_data(compiled.spec)) if finding is not None]
     if found:
         raise SpecError(found)
-    text = code_page(compiled, engine, splits)
-    if progress is not None:
-        progress(len(splits))
-    write_whole(file, text, new=True)
-    return Ejected(str(file), tuple(splits))
-
-
-def code_page(compiled: CompiledSpec, engine: Engine, splits: Sequence[str]) -> str:
-    """Generates the code of some splits."""
     spec = compiled.spec
     raw = {key: _plain(value) for key, value in spec.loaded.raw.items() if key not in _ELSEWHERE}
     modules = sorted({step.module for step in spec.model.transforms if isinstance(step, CustomTransform)})
@@ -265,7 +248,10 @@ def code_page(compiled: CompiledSpec, engine: Engine, splits: Sequence[str]) -> 
         code=f", allow_code={modules}" if modules else "",
     )
     parts = ["\n".join(_split(split, lowered_executor(compiled, engine, split))) for split in splits]
-    return head + "\n\n".join(parts) + "\n" + _FOOT.format(name=_name(splits[0]))
+    if progress is not None:
+        progress(len(splits))
+    write_whole(file, head + "\n\n".join(parts) + "\n" + _FOOT.format(name=_name(splits[0])), new=True)
+    return Ejected(str(file), tuple(splits))
 
 
 def _literal(value: Any) -> str:

@@ -118,7 +118,7 @@ class _Source:
         real = engine.executor(self.split, (0, 1))
         # With `epoch: {steps: N}`, buckets or replaced damaged records, the examples depend on the batch size, so it must stay.
         keeps_batch = real.damage.quarantine is not None or real.order.epoch_steps is not None or bool(plain.buckets)
-        self.plain = drawn.augmented(plain, None if keeps_batch else GROUP)
+        self.plain = plain.each(lambda own: drawn.augmented(own, None if keeps_batch else GROUP))
         self.order = real.order
         size = engine.manifest.mean_bytes(self.split) or None
         compiled = optimise(spec, self.plain, num_examples=len(real.records), file_bytes=size, cache=False).plan

@@ -320,13 +320,7 @@ def _node_of(tensor: Any) -> Any:
 
 
 def check(
-    model: keras.Model,
-    element_spec: Any,
-    output: Output,
-    record: ElementType,
-    wrong: Sequence[str] = (),
-    padded: Sequence[str] = (),
-    out: ElementType | None = None,
+    model: keras.Model, element_spec: Any, output: Output, record: ElementType, wrong: list[str], padded: list[str], out: ElementType | None
 ) -> str:
     """Describes in one line what fits.
 
@@ -368,10 +362,8 @@ def mismatches(model: keras.Model, element_spec: Any, output: Output, record: El
 def summary(model: keras.Model, element_spec: Any, output: Output, record: ElementType, out: ElementType | None = None) -> str:
     """Describes in one line what fits; for a model that is not compiled, names a fitting loss."""
     x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
-    given = ", ".join(
-        f"{f'{name} ' if name else ''}{_shape(tuple(spec.shape))} {spec.dtype.name}{range_of(out, feature)}"
-        for name, feature, spec in _inputs(x, output.x)
-    )
+    inputs = _inputs(x, output.x)
+    given = ", ".join(f"{name}{_shape(tuple(spec.shape))} {spec.dtype.name}{range_of(out, feature)}" for name, feature, spec in inputs)
     targets, _ = _targets(model, output)
     shown = ", ".join(f"{t.feature} {_shape(t.shape)}" if t.shape else t.feature for t in targets)
     losses = ", ".join(name_of(t.loss) for t in targets if t.loss is not None)
@@ -385,13 +377,14 @@ def summary(model: keras.Model, element_spec: Any, output: Output, record: Eleme
     return f"{line}; it is not compiled, so no loss was checked{said}"
 
 
-def _inputs(x: Any, features: Any) -> list[tuple[str | None, str | None, Any]]:
+def _inputs(x: Any, features: Any) -> list[tuple[str, str | None, Any]]:
+    """Lists each input with its name, a space behind it if there is one, and its feature, if known."""
     if isinstance(x, dict):
-        return [(name, features.get(name) if isinstance(features, dict) else None, spec) for name, spec in x.items()]
+        return [(f"{name} ", features.get(name) if isinstance(features, dict) else None, spec) for name, spec in x.items()]
     if isinstance(x, tuple):
         known = features if isinstance(features, (list, tuple)) and len(features) == len(x) else [None] * len(x)
-        return [(None, feature, spec) for feature, spec in zip(known, x, strict=True)]
-    return [(None, features if isinstance(features, str) else None, x)]
+        return [("", feature, spec) for feature, spec in zip(known, x, strict=True)]
+    return [("", features if isinstance(features, str) else None, x)]
 
 
 @dataclass(frozen=True)

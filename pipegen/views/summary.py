@@ -147,14 +147,7 @@ def summary_html(pipe: Owner, main: Plan) -> str:
 
 
 def explained(
-    pipe: Owner,
-    compiled: dict[str, Compiled],
-    manifest: Manifest,
-    *,
-    passes: bool,
-    whole: bool,
-    before: bool,
-    physical: dict[str, list[Physical]] | None,
+    pipe: Owner, compiled: dict[str, Compiled], *, passes: bool, whole: bool, before: bool, physical: dict[str, list[Physical]] | None
 ) -> Explanation:
     """Explains compiled splits of a pipeline; for the arguments see `Pipeline.explain`."""
     model = pipe.spec.model
@@ -164,11 +157,11 @@ def explained(
         before=before,
         passes=passes,
         counts={s: f"{_examples(pipe, s)}, {pipe.steps(s):,} steps" for s in compiled},
-        given=_circumstances(model, manifest, compiled),
+        given=_circumstances(model, pipe._manifest, compiled),
         more=None if whole else ("explain(NAME)", "explain(passes=True)", "explain(all=True)"),
         physical=physical,
         tuned=f"runtime: {pipe.spec.tuned.says}" if pipe.spec.tuned is not None else "",
-        visits=_all_visits(model, manifest, compiled),
+        visits=_all_visits(model, pipe._manifest, compiled),
     )
 
 
