@@ -96,7 +96,7 @@ class Decoders:
 
 
 class Builder:
-    """Builder of the plan of one split; for `record` see `bucketed.build_plan`."""
+    """Builder of the plan of one split; for `record` see `bucketed_plans.build_plan`."""
 
     def __init__(self, spec: PipelineSpec, split: str, locate: Locate, source_type: ElementType, record: ElementType | None = None) -> None:
         self.split = split

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
@@ -78,7 +78,7 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
         raise InternalError(f"`{step.op}` is not a fitted step")
     measures = step.measuring(feature)
     before = tuple(s for s in spec.transforms[:index] if feature in ((s.feature,) if s.feature else acted_on(s, record)))
-    output = {"x": feature, "y": None, "sample_weight": None, "encode": {}, "dtype": "float64", "channels": "last"}
+    output: dict[str, Any] = {"x": feature, "y": None, "sample_weight": None, "encode": {}, "dtype": "float64", "channels": "last"}
     changes = {
         "transforms": (*before, measures),
         "output": spec.output.model_copy(update=output),

@@ -109,7 +109,9 @@ def _merged(spec: PipelineSpec, split: str, plans: Mapping[str, Plan], locate: L
     tail = bodies[first][len(bodies[first]) - shared :]
     heads = {name: body[: len(body) - shared] for name, body in bodies.items()}
     entry = heads[first][-1].out if heads[first] else entries[first]
-    programs = tuple((Read(entries[name]), *(n for n in head if isinstance(n, Element))) for name, head in heads.items())
+    programs: tuple[tuple[Read | Element, ...], ...] = tuple(
+        (Read(entries[name]), *[n for n in head if isinstance(n, Element)]) for name, head in heads.items()
+    )
     source = plans[first]
     shuffle = next((n for n in source.nodes if isinstance(n, Shuffle)), None)
     index = replace(

@@ -153,11 +153,12 @@ class ServedModel:
     class_names: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        def said(types: Mapping[str, tuple[str, tuple[int | None, ...]]]) -> str:
-            sides = {name: ", ".join("?" if side is None else str(side) for side in shape) for name, (_, shape) in types.items()}
-            return ", ".join(f"{name} {types[name][0]}[{shape}]" for name, shape in sides.items())
+        asked, given = (", ".join(f"{name} {_said(t)}" for name, t in side.items()) for side in (self.request, self.gives))
+        return f"ServedModel({str(self.path)!r}: {asked} -> {given})"
 
-        return f"ServedModel({str(self.path)!r}: {said(self.request)} -> {said(self.gives)})"
+
+def _said(t: tuple[str, tuple[int | None, ...]]) -> str:
+    return f"{t[0]}[{', '.join('?' if side is None else str(side) for side in t[1])}]"
 
 
 def types_of(tensors: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int | None, ...]]]:
