@@ -46,24 +46,19 @@ __all__ = [
     "test",
 ]
 
-_HOMES = {
-    "DataError": "errors",
-    "DataTestReport": "views.data_test_report",
-    "EvaluationLayer": "views.layer",
-    "ModelMismatchError": "errors",
-    "Monitor": "observe.monitor_callback",
-    "Pipeline": "api.pipeline",
-    "PipegenError": "errors",
-    "Spec": "phases.specs",
-    "SpecError": "errors",
-    "StateError": "errors",
-    "WeightedMean": "api.losses",
-    "build": "api.building",
-    "load": "phases.compilation",
-    "prepare": "api.tasks",
-    "report": "api.tasks",
-    "test": "api.tasks",
+_PUBLIC = {
+    "api.building": ("build",),
+    "api.losses": ("WeightedMean",),
+    "api.pipeline": ("Pipeline",),
+    "api.tasks": ("prepare", "report", "test"),
+    "errors": ("DataError", "ModelMismatchError", "PipegenError", "SpecError", "StateError"),
+    "observe.monitor_callback": ("Monitor",),
+    "phases.compilation": ("load",),
+    "phases.specs": ("Spec",),
+    "views.data_test_report": ("DataTestReport",),
+    "views.layer": ("EvaluationLayer",),
 }
+_HOMES = {name: module for module, names in _PUBLIC.items() for name in names}
 
 
 if not TYPE_CHECKING:  # with it, a type checker would accept every name

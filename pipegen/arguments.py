@@ -22,11 +22,7 @@ def got(value: object) -> str:
 
 
 def file_or_folder(name: str, value: Any, example: str) -> Path:
-    """Checks a path.
-
-    Raises:
-        TypeError: For anything but text or a path object.
-    """
+    """Checks a path; raises `TypeError` for anything but text or a path object."""
     if not is_path(value):
         raise TypeError(f"`{name}` is a path, such as {example!r}, got {got(value)}")
     return Path(value)
@@ -40,8 +36,7 @@ def is_path(value: object) -> bool:
 def values_by_name(name: str, value: Any, example: str) -> None:
     """Checks a map from names to values; `None` stands for an empty one.
 
-    Raises:
-        TypeError: For anything else, and for a name that is not text.
+    Raises `TypeError` for anything else, and for a name that is not text.
     """
     if value is None:
         return
@@ -53,12 +48,7 @@ def values_by_name(name: str, value: Any, example: str) -> None:
 
 
 def whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
-    """Checks a whole number.
-
-    Raises:
-        TypeError: For anything else.
-        ValueError: For one that is too small or too large.
-    """
+    """Checks a whole number; raises `TypeError` for anything else and `ValueError` for one that is too small or too large."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -74,9 +64,7 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
 def pair(name: str, value: Any, such_as: str, least: int | None = None) -> tuple[int, int]:
     """Checks a pair of whole numbers; `such_as` names them, with an example.
 
-    Raises:
-        TypeError: For anything else.
-        ValueError: For a number that is too small.
+    Raises `TypeError` for anything else and `ValueError` for a number that is too small.
     """
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise TypeError(f"`{name}` is {such_as}, got {got(value)}")
@@ -84,30 +72,18 @@ def pair(name: str, value: Any, such_as: str, least: int | None = None) -> tuple
 
 
 def share(value: Any) -> tuple[int, int] | None:
-    """Checks a share of each batch.
-
-    Raises:
-        TypeError: For anything but a pair of whole numbers.
-    """
+    """Checks a share of each batch; raises `TypeError` for anything but a pair of whole numbers."""
     return None if value is None else pair("shard", value, "(index, count), such as (0, 2)")
 
 
 def text(name: str, value: Any, example: str) -> str:
-    """Checks a text.
-
-    Raises:
-        TypeError: For anything else.
-    """
+    """Checks a text; raises `TypeError` for anything else."""
     if not isinstance(value, str):
         raise TypeError(f"`{name}` is text, such as {example!r}, got {got(value)}")
     return value
 
 
 def called_with_count(name: str, value: Callable[[int], None] | None) -> None:
-    """Checks a callback for progress.
-
-    Raises:
-        TypeError: For a value that cannot be called.
-    """
+    """Checks a callback for progress; raises `TypeError` for a value that cannot be called."""
     if value is not None and not callable(value):
         raise TypeError(f"`{name}` is a function of one number, such as `print`, got {got(value)}")

@@ -8,14 +8,10 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
+from typing import IO, TypeVar
 
 K = TypeVar("K")
 
@@ -90,7 +86,10 @@ def whole_file(
             yield direct
         return
     part = os.path.join(os.path.dirname(target), part_name())
-    number = _made(part, name, mode, within)
+    try:
+        number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=within)
+    except OSError as error:
+        raise _explained(error, name) from None
     try:
         with os.fdopen(number, "wb") as stream:
             if within is None:
@@ -113,8 +112,7 @@ def whole_file(
 def whole_files(targets: Mapping[K, Path], folder: Path) -> Iterator[dict[K, Path]]:
     """Yields temporary paths in `folder` to write; when all are on the disk, they replace the targets.
 
-    Raises:
-        OSError: When one cannot be synced or moved.
+    Raises `OSError` when one cannot be synced or moved.
     """
     parts = {key: folder / part_name() for key in targets}
     try:
@@ -160,7 +158,12 @@ def whole_place(path: Path, *, new: bool = False, older: Path | None = None) -> 
     part, before = outer / "new", older if older is not None else outer / "before"
     try:
         yield part
-        _sync_tree(part)
+        if not part.is_dir():
+            _sync(part)
+        for folder, _, names in os.walk(part):  # nothing, if it is a file
+            for name in names:
+                _sync(os.path.join(folder, name))
+            _sync_folder(folder)
         if not new and path.exists() and (path.is_dir() or part.is_dir()):
             if older is not None:
                 shutil.rmtree(older, ignore_errors=True)
@@ -181,8 +184,7 @@ def whole_place(path: Path, *, new: bool = False, older: Path | None = None) -> 
 def _target(path: str, *, new: bool) -> str | None:
     """Resolves a path; `None` if it is not a file on a disk.
 
-    Raises:
-        OSError: For a folder, a read-only file and, with `new`, for any existing path.
+    Raises `OSError` for a folder, a read-only file and, with `new`, for any existing path.
     """
     try:
         about = os.stat(path)
@@ -199,13 +201,6 @@ def _target(path: str, *, new: bool) -> str | None:
     return os.path.realpath(path)
 
 
-def _made(part: str, path: str, mode: int, within: int | None) -> int:
-    try:
-        return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=within)
-    except OSError as error:
-        raise _explained(error, path) from None
-
-
 def _explained(error: OSError, path: str) -> OSError:
     """Turns an error about the temporary file into one about the path."""
     why = f"{error.strerror}: cannot create a temporary file in its folder"
@@ -215,22 +210,17 @@ def _explained(error: OSError, path: str) -> OSError:
 def _put(part: str, target: str, path: str, *, new: bool, within: int | None) -> None:
     try:
         if new:
-            _put_new(part, target, within)
-        else:
-            os.replace(part, target, src_dir_fd=within, dst_dir_fd=within)
+            try:
+                os.link(part, target, src_dir_fd=within, dst_dir_fd=within)
+                os.unlink(part, dir_fd=within)
+                return
+            except OSError as error:
+                if error.errno not in _UNLINKED:
+                    raise
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, dir_fd=within))
+        os.replace(part, target, src_dir_fd=within, dst_dir_fd=within)
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
-
-
-def _put_new(part: str, target: str, within: int | None) -> None:
-    try:
-        os.link(part, target, src_dir_fd=within, dst_dir_fd=within)
-        os.unlink(part, dir_fd=within)
-    except OSError as error:
-        if error.errno not in _UNLINKED:
-            raise
-        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, dir_fd=within))
-        os.replace(part, target, src_dir_fd=within, dst_dir_fd=within)
 
 
 def _sync(file: str | os.PathLike[str]) -> None:
@@ -239,16 +229,6 @@ def _sync(file: str | os.PathLike[str]) -> None:
         os.fsync(number)
     finally:
         os.close(number)
-
-
-def _sync_tree(place: Path) -> None:
-    if place.is_dir():
-        for folder, _, names in os.walk(place):
-            for name in names:
-                _sync(os.path.join(folder, name))
-            _sync_folder(folder)
-    else:
-        _sync(place)
 
 
 def _sync_folder(folder: str | os.PathLike[str], within: int | None = None) -> None:
@@ -297,9 +277,8 @@ def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
 def open_owned(name: str, flags: int, *, within: int, owners: Iterable[int], mode: int = 0o666) -> int:
     """Opens a file in an open folder that several users may write to, without following links; `flags` and `mode` as in `os.open`.
 
-    Raises:
-        OSError: When it cannot be opened, is not a regular file, belongs neither to this user nor to one of `owners`, or is opened to be
-            written and has a second hard link.
+    Raises `OSError` when it cannot be opened, is not a regular file, belongs neither to this user nor to one of `owners`, or is opened to
+    be written and has a second hard link.
     """
     try:
         number = os.open(name, flags | _NO_WAIT | _NO_LINK, mode, dir_fd=within)
@@ -323,8 +302,7 @@ def open_owned(name: str, flags: int, *, within: int, owners: Iterable[int], mod
 def open_folder(path: Path, owners: Iterable[int] = (), *, linked: bool = True) -> int:
     """Opens a folder for `open_owned`; follows a link if `linked` is set and it belongs to this user or to one of `owners`.
 
-    Raises:
-        OSError: When it does not exist, or is a link of another user.
+    Raises `OSError` when it does not exist, or is a link of another user.
     """
     link = os.lstat(path)
     ours = link.st_uid in {os.geteuid(), *owners}
@@ -337,8 +315,7 @@ def open_folder(path: Path, owners: Iterable[int] = (), *, linked: bool = True) 
 def open_lock(path: str | os.PathLike[str]) -> int:
     """Opens a lock file, made if needed, without changing it or following links.
 
-    Raises:
-        OSError: When it cannot be opened, or is a link.
+    Raises `OSError` when it cannot be opened, or is a link.
     """
     return os.open(path, os.O_RDWR | os.O_CREAT | _NO_WAIT | _NO_LINK, 0o666)
 
@@ -382,8 +359,7 @@ def is_foreign(path: str) -> bool:
 def add_line(path: str, about: object) -> None:
     """Appends a line to a report; makes the file and its folder if needed.
 
-    Raises:
-        OSError: When it cannot be written, or the file is not a report.
+    Raises `OSError` when it cannot be written, or the file is not a report.
     """
     if is_foreign(path):
         raise OSError(errno.EEXIST, "the file exists, and is not a report of damaged records", path)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, Protocol
 
 from pipegen.files import is_part, open_folder, open_owned, write_whole
 from pipegen.terminal import log
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SPLITS = "splits"
 """Folder, and file ending, of split assignments that take long to compute."""
@@ -80,11 +78,7 @@ def claim(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder, and marks the claimed folder that it is, or that contains it.
-
-    Raises:
-        OSError: When it cannot be made.
-    """
+    """Makes a folder, and marks the claimed folder that it is, or that contains it; raises `OSError` when it cannot be made."""
     for root in (folder, *folder.parents):
         if os.path.abspath(root) in _claimed and not is_claimed(root) and not _held(root):
             root.mkdir(parents=True, exist_ok=True)
@@ -141,7 +135,9 @@ class Inside:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._number = -1
-        self._owners = {0, _owner(folder.parent)}
+        self._owners = {0, os.geteuid()}
+        with suppress(OSError):
+            self._owners = {0, os.stat(folder.parent).st_uid}
 
     def __enter__(self) -> Inside:
         # The user may link the cache folder, but not folders in it: a marked folder may come with a spec from elsewhere.
@@ -154,7 +150,6 @@ class Inside:
         os.close(self._number)
 
     def open(self, name: str, flags: int, mode: int = 0o666) -> int:
-        """Opens one of its files."""
         return open_owned(name, flags, within=self._number, owners=self._owners, mode=mode)
 
     def put(self, name: str, content: Iterable[bytes | memoryview], mode: int = 0o666) -> None:
@@ -163,11 +158,7 @@ class Inside:
 
 
 def open_kept(folder: Path, name: str) -> IO[bytes]:
-    """Opens a file written by `keep`.
-
-    Raises:
-        OSError: When it cannot be opened, or was replaced by another user.
-    """
+    """Opens a file written by `keep`; raises `OSError` when it cannot be opened, or was replaced by another user."""
     with Inside(folder) as inside:
         return os.fdopen(inside.open(name, os.O_RDONLY), "rb")
 
@@ -175,8 +166,7 @@ def open_kept(folder: Path, name: str) -> IO[bytes]:
 def keep(folder: Path, name: str, content: Iterable[bytes | memoryview]) -> None:
     """Writes a file for this user; makes the folder if needed.
 
-    Raises:
-        OSError: When it cannot be written.
+    Raises `OSError` when it cannot be written.
     """
     make_folder(folder)
     with Inside(folder) as inside:
@@ -193,9 +183,3 @@ def keep_or_warn(folder: Path | None, name: str, content: Iterable[bytes | memor
         log.warning("%s cannot be kept in %s: %s", what, folder, (error.strerror or str(error)).lower())
         return False
     return True
-
-
-def _owner(folder: Path) -> int:
-    with suppress(OSError):
-        return os.stat(folder).st_uid
-    return os.geteuid()

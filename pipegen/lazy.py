@@ -49,17 +49,12 @@ def what_to_install(name: str, extra: str, *, lacks_module: bool) -> str:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
         return install
-    return (
-        f"{name} {version} does not work with the other packages installed: `pip install '{name}<{_series(version)}'` installs an older "
-        f"release, `pip install --upgrade {name}` the newest"
-    )
-
-
-def _series(version: str) -> str:
-    """Cuts a version behind its first number that is not 0: the series of compatible releases."""
-    parts = version.split(".")
+    parts = version.split(".")  # up to the first number that is not 0, it is the series of compatible releases
     first = next((place for place, part in enumerate(parts) if part != "0"), 0)
-    return ".".join(parts[: first + 1])
+    return (
+        f"{name} {version} does not work with the other packages installed: `pip install '{name}<{'.'.join(parts[: first + 1])}'` installs "
+        f"an older release, `pip install --upgrade {name}` the newest"
+    )
 
 
 _MANY = 100

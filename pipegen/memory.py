@@ -30,18 +30,13 @@ class Cgroup:
     def groups(self, controller: str) -> list[Path]:
         """Lists the folders of a controller's groups: the process's own, then those above it."""
         if controller not in self._groups:
-            top = self._mounted if self.version == 2 else self._mounted / controller
-            own = next((path for path in self._paths(controller) if (top / path).is_dir()), "")
-            folder = top / own
+            top, wanted = (self._mounted, "") if self.version == 2 else (self._mounted / controller, controller)
+            lines = [line.split(":", 2) for line in (read_text(self._own) or "").splitlines()]
+            paths = [parts[2].lstrip("/") for parts in lines if len(parts) == 3 and wanted in parts[1].split(",")]
+            # Paths that leave the mount are skipped.
+            folder = top / next((path for path in paths if ".." not in path.split("/") and (top / path).is_dir()), "")
             self._groups[controller] = [folder, *(above for above in folder.parents if above == top or top in above.parents)]
         return self._groups[controller]
-
-    def _paths(self, controller: str) -> list[str]:
-        """Paths from the kernel, without the leading slash and except those that leave the mount."""
-        lines = [line.split(":", 2) for line in (read_text(self._own) or "").splitlines()]
-        wanted = "" if self.version == 2 else controller
-        paths = [parts[2].lstrip("/") for parts in lines if len(parts) == 3 and wanted in parts[1].split(",")]
-        return [path for path in paths if ".." not in path.split("/")]
 
     # Limits
 
@@ -54,9 +49,11 @@ class Cgroup:
     @property
     def memory_limit(self) -> int | None:
         """Bytes that the groups allow; `None` without a limit."""
+        return min((limit for _, limit in self._limited() if limit < _NONE), default=None)
+
+    def _limited(self) -> list[tuple[Path, int]]:
         name = "memory.max" if self.version == 2 else "memory.limit_in_bytes"
-        limits = [limit for group in self.groups("memory") if (limit := read_int(group / name)) is not None and limit < _NONE]
-        return min(limits, default=None)
+        return [(group, limit) for group in self.groups("memory") if (limit := read_int(group / name)) is not None]
 
     # Use
 
@@ -69,12 +66,7 @@ class Cgroup:
     @property
     def memory_left(self) -> int | None:
         """Bytes left up to the limit; `None` without a limit."""
-        name, left = "memory.max" if self.version == 2 else "memory.limit_in_bytes", []
-        for group in self.groups("memory"):
-            limit, used = read_int(group / name), self._held(group)
-            if limit is not None and used is not None:
-                left.append(max(0, limit - used))
-        return min(left, default=None)
+        return min((max(0, limit - used) for group, limit in self._limited() if (used := self._held(group)) is not None), default=None)
 
     def _held(self, group: Path) -> int | None:
         used = read_int(group / ("memory.current" if self.version == 2 else "memory.usage_in_bytes"))
@@ -164,7 +156,10 @@ def ram_budget(runtime: Limits, root: Path = MOUNTED) -> int:
 
 def available_memory(root: Path = MOUNTED) -> int:
     """Bytes that this process can still use: the machine's available memory, limited by the container."""
-    free, left = _machine_available(), Cgroup(mounted=root).memory_left
+    free, left = _meminfo("MemAvailable"), Cgroup(mounted=root).memory_left
+    if free is None:
+        has_pages = hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names
+        free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if has_pages else 4 * 2**30
     return free if left is None else min(free, left)
 
 
@@ -179,12 +174,3 @@ def granted_memory(root: Path = Path("/")) -> tuple[int, str] | None:
 def _meminfo(name: str, root: Path = Path("/")) -> int | None:
     lines = (read_text(root / "proc/meminfo") or "").splitlines()
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), None)
-
-
-def _machine_available() -> int:
-    available = _meminfo("MemAvailable")
-    if available is not None:
-        return available
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 4 * 2**30

@@ -7,12 +7,10 @@ the path of the placeholder or by the URL.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from pipegen.files import read_regular
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 class ChangedError(OSError):
@@ -28,9 +26,7 @@ class Mount(Protocol):
     def read(self, key: str, offset: int, length: int) -> bytes:
         """Reads bytes of a file, given by its path below the URL, and waits until they are fetched. A length of -1 is the rest.
 
-        Raises:
-            ChangedError: If it was changed since it was listed.
-            OSError: If it cannot be fetched.
+        Raises `ChangedError` if it was changed since it was listed and `OSError` if it cannot be fetched.
         """
 
     def read_all(self, places: Sequence[tuple[str, int, int]]) -> list[bytes]:
@@ -40,11 +36,7 @@ class Mount(Protocol):
         """Reads bytes as `read`, for sequential access: while gaps between reads are small, it fetches ahead."""
 
     def size(self, key: str) -> int:
-        """Size of a file in bytes.
-
-        Raises:
-            OSError: If it does not exist.
-        """
+        """Size of a file in bytes; raises `OSError` if it does not exist."""
 
     def ahead(self, places: Iterable[tuple[str, int, int]]) -> None:
         """Starts to fetch ranges that will be read soon, given as for `read`. It does not wait, and reports no errors."""
@@ -52,17 +44,11 @@ class Mount(Protocol):
     def check(self, keys: Sequence[str]) -> None:
         """Checks that files are as they were listed.
 
-        Raises:
-            ChangedError: If one has changed.
-            OSError: If that cannot be determined.
+        Raises `ChangedError` if one has changed and `OSError` if that cannot be determined.
         """
 
     def whole(self, keys: Sequence[str]) -> list[str]:
-        """Fetches whole files, and returns their local paths.
-
-        Raises:
-            OSError: If they cannot be fetched, or do not fit.
-        """
+        """Fetches whole files, and returns their local paths; raises `OSError` if they cannot be fetched, or do not fit."""
 
 
 _MOUNTS: dict[str, Mount] = {}
@@ -92,22 +78,15 @@ def shown(path: str) -> str:
 def content_of(path: str | bytes, most: int = -1) -> bytes:
     """Reads a local or remote file, or its first `most` bytes; a local one must be regular.
 
-    Raises:
-        OSError: If it cannot be read.
+    Raises `OSError` if it cannot be read.
     """
     path = os.fsdecode(path)
     found = mounted(path)
-    if found is not None:
-        return found[0].read(found[1], 0, most)
-    return read_regular(path, most)
+    return read_regular(path, most) if found is None else found[0].read(found[1], 0, most)
 
 
 def size_of(path: str) -> int:
-    """Size of a local or remote file in bytes.
-
-    Raises:
-        OSError: If it does not exist.
-    """
+    """Size of a local or remote file in bytes; raises `OSError` if it does not exist."""
     found = mounted(path)
     return os.stat(path).st_size if found is None else found[0].size(found[1])
 
@@ -115,8 +94,7 @@ def size_of(path: str) -> int:
 class Opened:
     """A local or remote file, open for random access; a context manager.
 
-    Raises:
-        OSError: If it cannot be opened.
+    Raises `OSError` if it cannot be opened.
     """
 
     def __init__(self, path: str) -> None:
@@ -139,20 +117,16 @@ class Opened:
         return found
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Sets the position."""
         self.at = offset + (0, self.at, self._size)[whence]
         return self.at
 
     def tell(self) -> int:
-        """Current position."""
         return self.at
 
     def seekable(self) -> bool:
-        """True."""
         return True
 
     def close(self) -> None:
-        """Closes it."""
         if self._number >= 0:
             os.close(self._number)
             self._number = -1

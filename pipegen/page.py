@@ -127,11 +127,8 @@ def folded(summary: str, *inside: str, open_: bool = False) -> Html:
 def bar(share: float, said: str = "") -> Html:
     """Makes a bar that is filled for a share between 0 and 1; `said` is its text for screen readers."""
     filled = element("rect", width=f"{100 * min(max(share, 0.0), 1.0):.2f}", height="1")
-    hidden = None if said else "true"
-    label = said or None
-    return element(
-        "svg", filled, class_="bar", viewBox="0 0 100 1", preserveAspectRatio="none", role="img", aria_label=label, aria_hidden=hidden
-    )
+    about = {"aria_label": said} if said else {"aria_hidden": "true"}
+    return element("svg", filled, class_="bar", viewBox="0 0 100 1", preserveAspectRatio="none", role="img", **about)
 
 
 def picture(content: bytes, alt: str, width: int | None = None, height: int | None = None) -> Html:

@@ -233,18 +233,14 @@ class ElementType:
         for name, own in self.features:
             found[name] = own
             if own.most is not None:
-                t = self._as_long(own)
+                home = self.get(own.beside) if own.beside is not None else None
+                t = own if home is None else own.with_(most=home.most, buckets=home.buckets)
                 room, shorter = t.most or None, tuple(length for length in t.buckets if length < (t.most or math.inf))
                 buckets = (*shorter, room) if shorter and room else shorter
                 found[name] = t.with_(shape=(room, *t.shape[1:]), uniform=True, most=None, buckets=buckets)
                 if t.beside not in self:
                     found[valid_name(name)] = FeatureType("valid", "bool", (room,), of=name, uniform=True, buckets=buckets)
         return ElementType(tuple(found.items()), self.batch)
-
-    def _as_long(self, t: FeatureType) -> FeatureType:
-        """Copies the lengths of the ragged feature that this one describes."""
-        home = self.get(t.beside) if t.beside is not None else None
-        return t if home is None else t.with_(most=home.most, buckets=home.buckets)
 
     def riders(self, name: str) -> tuple[str, ...]:
         """Lists the features that describe the items of a ragged one."""

@@ -13,11 +13,7 @@ from typing import Any, NamedTuple
 class Waiting:
     """The batches of a split that Python has taken in this process, by any iterator, and the time that it waited for them.
 
-    Attributes:
-        split: The split.
-        seconds: Time from the request of a batch to its arrival, summed over all batches.
-        batches: The number of batches.
-        examples: The number of examples in them.
+    `seconds` go from the request of a batch to its arrival, summed over all batches.
     """
 
     split: str = ""
@@ -69,7 +65,6 @@ class EpochRate:
         self.start()
 
     def start(self) -> None:
-        """Begins an epoch."""
         self._earlier, self._begin = replace(self._waiting), time.perf_counter()
         self._end = self._begin
 
@@ -90,20 +85,14 @@ VARIABLE = "PIPEGEN_WAITS"
 
 
 class Wait(NamedTuple):
-    """The wait for one batch.
-
-    Attributes:
-        pid: The process that waited.
-        ended: The time when the batch arrived, in seconds since 1970.
-        seconds: The time waited.
-        step_seconds: The time of the whole step, since the previous batch of any split arrived; for the first of a process, its wait.
-        split: The split.
-    """
+    """The wait of a process for one batch."""
 
     pid: int
     ended: float
+    """The time when the batch arrived, in seconds since 1970."""
     seconds: float
     step_seconds: float
+    """The time of the whole step, since the previous batch of any split arrived; for the first of a process, its wait."""
     split: str
 
     def as_line(self) -> bytes:

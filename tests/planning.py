@@ -13,7 +13,7 @@ from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.plan.check import Checked, check
-from pipegen.plan.fitting_plans import fitted_features, fitting_plan, learning_steps
+from pipegen.plan.evaluation_plans import fitted_features, fitting_plan, learning_steps
 from pipegen.plan.outputs import received
 from pipegen.spec.load import load
 

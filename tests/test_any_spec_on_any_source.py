@@ -105,7 +105,7 @@ def on_files(spec: dict[str, Any], ids: Any) -> Pipeline:
     loaded = load(spec, runtime=PLAIN)
     manifest = collect_data(loaded)
     manifest = replace(manifest, listing=replace(manifest.listing, ids=ids))
-    return building._built(loaded, manifest, lambda _: reject())
+    return building._built(loaded, manifest, lambda _: reject(), None, None)
 
 
 def rows(dataset: Any) -> list[list[Any]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.api.fitting import fit
-from pipegen.api.pipeline import Pipeline
+from pipegen.api.pipeline import Pipeline, StagedPipeline
 from pipegen.arguments import called_with_count
 from pipegen.data.shares import unequal_parts
 from pipegen.data.split_checks import WITHOUT_DATA
@@ -24,7 +25,6 @@ from pipegen.terminal import log
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.api.lock import LockCheck
     from pipegen.data.manifest import Manifest
@@ -96,15 +96,11 @@ def build_by_place(
     """
     loaded = with_functions(load(spec, runtime=runtime), ())
     manifest = replace(collect_data(loaded, None, data, late_files=late_files), by_place=True)
-    return _built(loaded, manifest, partial(build_by_place, data=data, late_files=late_files))
+    return _built(loaded, manifest, partial(build_by_place, data=data, late_files=late_files), None, None)
 
 
 def _built(
-    spec: Spec,
-    manifest: Manifest,
-    again: Callable[[Spec], Pipeline],
-    progress: Callable[[int], None] | None = None,
-    check: LockCheck | None = None,
+    spec: Spec, manifest: Manifest, again: Callable[[Spec], Pipeline], progress: Callable[[int], None] | None, check: LockCheck | None
 ) -> Pipeline:
     if check is not None:
         check.data(manifest)
@@ -121,12 +117,7 @@ def _built(
     memory = (suppressed(memory_findings(each.spec, each.manifest, each.splits), each.spec.loaded.texts)[0] for each in (whole, *stages))
     for line in dict.fromkeys(f"{d.code} {d.span or 'the spec'}: {d.message}: {d.help[0]}" for found in memory for d in found):
         log.warning("%s", line)
-    if stages:
-        from pipegen.api.pipeline import StagedPipeline
-
-        pipe: Pipeline = StagedPipeline(whole, again, stages)
-    else:
-        pipe = Pipeline(whole, again)
+    pipe = StagedPipeline(whole, again, stages) if stages else Pipeline(whole, again)
     _warn_of_parts(pipe, manifest)
     return pipe
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cache.store import read_statistics, statistics_file, statistics_key, write_statistics
@@ -12,14 +12,12 @@ from pipegen.kept import STATISTICS, kept_folder
 from pipegen.ops.arguments.learned import Fitted, Statistics
 from pipegen.phases.compilation import bind, optimise
 from pipegen.phases.specs import BoundSpec, FittedSpec, Learned, Spec
-from pipegen.plan.fitting_plans import fitted_features, fitting_plan, learning_steps
+from pipegen.plan.evaluation_plans import fitted_features, fitting_plan, learning_steps
 from pipegen.plan.stages import is_lasting
 from pipegen.terminal import log
 from pipegen.terminal import progress as bar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     import numpy as np
 
     from pipegen.data.manifest import Manifest
@@ -36,25 +34,18 @@ class _NotKept(Exception):
 def kept_numbers(bound: BoundSpec) -> tuple[Learned, ...] | None:
     """Reads the stored numbers that the steps of a spec have learned; `None` if some are not stored. Measures nothing."""
     try:
-        return _fit(bound, partial(_learn, progress=None, again=False, measures=False)).learned
+        return fit(bound, measures=False).learned
     except _NotKept:
         return None
 
 
-def fit(bound: BoundSpec, progress: Callable[[int], None] | None = None, *, again: bool = False) -> FittedSpec:
+def fit(bound: BoundSpec, progress: Callable[[int], None] | None = None, *, again: bool = False, measures: bool = True) -> FittedSpec:
     """Fits the steps of a spec to its training split; without such steps, the plans stay as they are.
 
     `progress` is called now and then with the number of images measured; by default, a bar shows it on a terminal. With `again`, stored
-    numbers are measured again.
-
-    Raises:
-        SpecError: When a step or the output does not fit the numbers.
-        DataError: For a file that cannot be decoded.
+    numbers are measured again. Raises `SpecError` when a step or the output does not fit the numbers and `DataError` for a file that cannot
+    be decoded.
     """
-    return _fit(bound, partial(_learn, progress=progress, again=again, measures=True))
-
-
-def _fit(bound: BoundSpec, learn: Callable[..., Learned]) -> FittedSpec:
     spec, manifest = bound.spec, bound.manifest
     found: list[Learned] = []
     record = manifest.type or spec.model.source.infer()
@@ -64,7 +55,7 @@ def _fit(bound: BoundSpec, learn: Callable[..., Learned]) -> FittedSpec:
         features = fitted_features(spec.model, step, record)
         if not features:
             continue  # the step changes nothing that the model receives
-        own = [learn(spec, manifest, index, step, feature, record) for feature in features]
+        own = [_learn(spec, manifest, index, step, feature, record, progress, again, measures) for feature in features]
         found += own
         numbers = Fitted({f.feature: f.numbers for f in own}, manifest.num_examples("train"), "; ".join(f.origin for f in own))
         steps = list(spec.model.transforms)
@@ -125,13 +116,12 @@ def _measure(
     compiled = optimise(model, plan, num_examples=count, file_bytes=manifest.mean_bytes("train") or None, cache=False).plan
     executor = Engine(BoundSpec(replace(spec, model=model), manifest, {}), {}).executor_of(compiled, "train")
     with nullcontext(progress) if progress is not None else bar("fitting", count) as tick:
-        return step.gather(_counted((batch.numpy() for batch in fixed_dataset(executor)), tick))
 
+        def batches() -> Iterator[np.ndarray[Any, Any]]:
+            done = 0
+            for batch in fixed_dataset(executor):
+                yield batch.numpy()
+                done += len(batch)  # done when the next one is requested
+                tick(done)
 
-def _counted(batches: Iterable[np.ndarray[Any, Any]], progress: Callable[[int], None]) -> Iterator[np.ndarray[Any, Any]]:
-    """Passes batches on; a batch counts as done when the next one is requested."""
-    done = 0
-    for batch in batches:
-        yield batch
-        done += len(batch)
-        progress(done)
+        return step.gather(batches())

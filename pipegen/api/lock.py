@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pipegen.api.fitting import kept_numbers
+from pipegen.data.named_files import missing_data
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Label, Severity
+from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
@@ -27,17 +29,13 @@ from pipegen.locking.entries import (
 )
 from pipegen.locking.git import Repositories, Resolving
 from pipegen.phases.compilation import bind, collect_data, inspect
-from pipegen.spec.lock_file import LOCK, Entry, Lock, find_lock, read_lock
+from pipegen.spec.lock_file import LOCK, Data, Entry, Lock, find_lock, read_lock
 from pipegen.spec.shared_bases import BaseProblem
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.phases.specs import FittedSpec, Learned, Spec
-    from pipegen.spec.lock_file import Data, Pin
 
 
 _AGAIN = "run `pipegen lock` with this spec, and commit the lock"
@@ -76,10 +74,8 @@ def check_specs(
     """Compares each spec with the nearest lock above it; skips data that is not on this machine.
 
     With `content`, the contents of the data's files are compared, too; a spec that was locked without them is a finding. `overrides` are
-    values for params and by path, as in `--set`; `progress` is called now and then with the number of data files listed.
-
-    Raises:
-        OSError: When a file of the data cannot be read.
+    values for params and by path, as in `--set`; `progress` is called now and then with the number of data files listed. Raises `OSError`
+    when a file of the data cannot be read.
     """
     result = Compared()
     for file in files:
@@ -108,8 +104,7 @@ def check_specs(
 def locked_specs(folder: Path) -> list[str]:
     """Lists the paths of the specs in the nearest lock, in a folder or above it; empty without a lock.
 
-    Raises:
-        SpecError: `PG532` for a damaged lock.
+    Raises `SpecError` (`PG532`) for a damaged lock.
     """
     path = find_lock(folder)
     return [] if path is None else [os.path.relpath(path.parent / name) for name in sorted(read(path).specs)]
@@ -153,8 +148,7 @@ class LockCheck:
     def numbers(self, fitted: FittedSpec) -> None:
         """Checks that the learned numbers are the locked ones; numbers that the lock lacks follow from the data.
 
-        Raises:
-            SpecError: `PG531` for a difference.
+        Raises `SpecError` (`PG531`) for a difference.
         """
         self._compare(fitted=numbers_of(fitted.spec, fitted.learned))
 
@@ -173,15 +167,11 @@ def _refuse(found: list[Diagnostic]) -> None:
 def look(spec: Spec, content: bool, progress: Callable[[int], None] | None, held: Data | None = None) -> Looked:
     """Lists the data of a spec, if it is on this machine, and reads the stored numbers that its steps have learned.
 
-    The contents of its files are hashed if `content` is set, or if the lock has `held` the hash of other data.
-
-    Raises:
-        SpecError: When the data is wrong.
-        OSError: When a file of it cannot be read.
+    The contents of its files are hashed if `content` is set, or if the lock has `held` the hash of other data. Raises `SpecError` when the
+    data is wrong and `OSError` when a file of it cannot be read.
     """
     if spec.model.source.needs_data():
         return Looked(notes=["the arrays come from `pipegen.build(data=)`, so they were not checked"])
-    from pipegen.data.named_files import missing_data
 
     missing = missing_data(spec.loaded.raw, spec.loaded.locate.label)
     if missing:
@@ -198,11 +188,7 @@ def look(spec: Spec, content: bool, progress: Callable[[int], None] | None, held
 
 
 def read(path: Path) -> Lock:
-    """Reads a lock.
-
-    Raises:
-        SpecError: `PG532` where it is damaged.
-    """
+    """Reads a lock; raises `SpecError` (`PG532`) if it is damaged."""
     try:
         return read_lock(path)
     except BaseProblem as problem:
@@ -210,11 +196,7 @@ def read(path: Path) -> Lock:
 
 
 def _locked_entry(file: str) -> tuple[Path, Entry]:
-    """Finds the lock of a spec and its entry there.
-
-    Raises:
-        SpecError: `PG530` if it is not locked.
-    """
+    """Finds the lock of a spec and its entry there; raises `SpecError` (`PG530`) if it is not locked."""
     folder = Path(os.path.abspath(file)).parent
     path, at = find_lock(folder), Label(None, path=file)
     if path is None:
@@ -268,8 +250,10 @@ def lock_specs(
         OSError: When a lock cannot be written.
     """
     by_lock: dict[Path, list[str]] = {}
-    for file in files:
-        by_lock.setdefault(_lock_of(file), []).append(file)
+    for file in files:  # the nearest lock above it, else in the working directory if that contains the spec, else beside the spec
+        above, here = Path(os.path.abspath(file)).parent, Path.cwd()
+        lock = find_lock(above) or (here if above.is_relative_to(here) else above) / LOCK
+        by_lock.setdefault(lock, []).append(file)
     met = set[str]()
     with TemporaryDirectory(prefix="pipegen-lock-") as folder:
         repositories = Repositories(Path(folder))
@@ -286,35 +270,27 @@ def lock_specs(
         return [run.write() for run in runs]
 
 
+@dataclass
 class _Run:
     """The locking of the specs of one lock file, which is written at the end, or not at all."""
 
-    def __init__(
-        self,
-        path: Path,
-        resolving: Resolving,
-        content: bool,
-        overrides: Mapping[str, object] | None,
-        progress: Callable[[int], None] | None,
-    ) -> None:
-        self.old = read(path) if path.is_file() else Lock(pipegen_lock=1)
-        self.resolving = resolving
-        resolving.pins = dict(self.old.git)
-        self.content = content
-        self.overrides = overrides
-        self.progress = progress
-        self.result = Locked(path)
+    path: Path
+    resolving: Resolving
+    content: bool
+    overrides: Mapping[str, object] | None
+    progress: Callable[[int], None] | None
+
+    def __post_init__(self) -> None:
+        self.old = read(self.path) if self.path.is_file() else Lock(pipegen_lock=1)
+        self.resolving.pins = dict(self.old.git)
+        self.result = Locked(self.path)
 
     def add(self, file: str) -> None:
-        """Locks a spec.
-
-        Raises:
-            SpecError: When it or its data is wrong.
-        """
+        """Locks a spec; raises `SpecError` when it or its data is wrong."""
         spec = inspect(file, overrides=self.overrides, overrides_from="--set", git=self.resolving.text).require()
-        earlier = self.old.specs.get(entry_name(file, self.result.lock))
+        earlier = self.old.specs.get(entry_name(file, self.path))
         looked = look(spec, self.content, self.progress, earlier.data if earlier is not None else None)
-        entry = _with_earlier(entry_of(spec, self.result.lock, looked.data, looked.learned), earlier)
+        entry = _with_earlier(entry_of(spec, self.path, looked.data, looked.learned), earlier)
         if looked.data is None and entry.data is not None:
             looked.notes = [f"{note}; its entry in the lock stays" for note in looked.notes]
         self.result.entries[file] = entry
@@ -323,31 +299,24 @@ class _Run:
 
     def write(self) -> Locked:
         """Writes the lock and the texts beside it; removes specs whose files are gone."""
-        path = self.result.lock
+        path = self.path
         specs = {name: entry for name, entry in self.old.specs.items() if (path.parent / name).is_file()}
         self.result.notes += [f"{name} is gone, so it was removed from the lock" for name in self.old.specs.keys() - specs.keys()]
         specs |= {entry_name(file, path): entry for file, entry in self.result.entries.items()}
         wanted = {name for entry in specs.values() for name in entry.texts}
-        git = {
-            place: pin
-            for place, pin in self._pins().items()
-            if pin.texts.keys() & {n[len(place) + 1 :] for n in wanted if n.startswith(place)}
-        }
+        pins = dict(self.old.git)  # those of other specs in the lock stay
+        for place, pin in self.resolving.resolved.items():
+            same = place in pins and pins[place].commit == pin.commit
+            texts = {**pins[place].texts, **pin.texts} if same else pin.texts
+            pins[place] = pin.model_copy(update={"texts": dict(sorted(texts.items()))})
+        used = {place: {name[len(place) + 1 :] for name in wanted if name.startswith(place)} for place in pins}
+        git = {place: pin for place, pin in pins.items() if pin.texts.keys() & used[place]}
         for kept, data in self.resolving.texts.items():
             put_file(kept, data)
         self.result.written = write_lock(path, Lock(pipegen_lock=1, git=git, specs=specs))
         drop_texts(path, self.old.git, git)
         self.result.git = self.resolving.moved()
         return self.result
-
-    def _pins(self) -> dict[str, Pin]:
-        """Merges the newly resolved pins with those of other specs in the lock."""
-        pins = dict(self.old.git)
-        for place, pin in self.resolving.resolved.items():
-            same = place in pins and pins[place].commit == pin.commit
-            texts = {**pins[place].texts, **pin.texts} if same else pin.texts
-            pins[place] = pin.model_copy(update={"texts": dict(sorted(texts.items()))})
-        return pins
 
 
 def _with_earlier(entry: Entry, earlier: Entry | None) -> Entry:
@@ -362,9 +331,3 @@ def _with_earlier(entry: Entry, earlier: Entry | None) -> Entry:
     data = entry.data.model_copy(update={"content": entry.data.content or earlier.data.content})
     fitted = entry.fitted or (earlier.fitted if entry.hash == earlier.hash else {})
     return entry.model_copy(update={"data": data, "fitted": fitted})
-
-
-def _lock_of(file: str) -> Path:
-    """Path of a spec's lock: the nearest above it, else in the working directory if that contains the spec, else beside the spec."""
-    folder, here = Path(os.path.abspath(file)).parent, Path.cwd()
-    return find_lock(folder) or (here if folder.is_relative_to(here) else folder) / LOCK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,14 +13,13 @@ from pipegen.arguments import called_with_count, file_or_folder, got, pair, shar
 from pipegen.data.split_checks import meant_split
 from pipegen.diagnostics.foreign import member
 from pipegen.phases.state import Timeline, make_state, position_from
-from pipegen.physical.decide import extent_of
-from pipegen.physical.extent import FIRST, Position
+from pipegen.physical.decide import decide_forms, extent_of
+from pipegen.physical.extent import FIRST, Extent, Position
 from pipegen.private.autograph import untraced
 from pipegen.terminal import visible
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import jax
@@ -44,10 +43,8 @@ if TYPE_CHECKING:
     from pipegen.backend.service.feed import Fed
     from pipegen.page import Explanation, Page
     from pipegen.phases.specs import CompiledSpec, Spec
-    from pipegen.physical.extent import Extent
+    from pipegen.plan.evaluation_plans import Takes
     from pipegen.plan.nodes import Plan
-    from pipegen.plan.served import Takes
-    from pipegen.spec.models import PipelineSpec
     from pipegen.views.eject import Ejected
     from pipegen.views.export import Exported
     from pipegen.views.layer import EvaluationLayer
@@ -76,10 +73,6 @@ def _one_of(name: str, value: Any, first: str, second: str) -> Any:
 def leaves_steps(stages: Any) -> bool:
     """Checks `stages`; true if the steps on batches are left to a layer (`element`), false for `all`."""
     return _one_of("stages", stages, "all", "element") == "element"
-
-
-def _takes(value: Any) -> Literal["bytes", "images"]:
-    return _one_of("takes", value, "bytes", "images")
 
 
 def _checkpoints(directory: Any) -> Path | None:
@@ -634,7 +627,7 @@ class Pipeline:
         """
         from pipegen.views.serving import serving_fn
 
-        return serving_fn(self._compiled, model, _takes(takes), jit=_flag("jit", jit))
+        return serving_fn(self._compiled, model, _one_of("takes", takes, "bytes", "images"), jit=_flag("jit", jit))
 
     def export_model(
         self,
@@ -673,8 +666,8 @@ class Pipeline:
             ModelMismatchError: When the model's inputs do not fit.
             FileExistsError: For a folder that is not empty, without `overwrite`.
         """
-        at, takes, overwrite = file_or_folder("path", path, "models/flowers/1"), _takes(takes), _flag("overwrite", overwrite)
-        count, jit = whole("top_k", top_k, 0), _flag("jit", jit)
+        at, takes = file_or_folder("path", path, "models/flowers/1"), _one_of("takes", takes, "bytes", "images")
+        overwrite, count, jit = _flag("overwrite", overwrite), whole("top_k", top_k, 0), _flag("jit", jit)
         if form == "saved_model":
             from pipegen.views.serving import export_saved_model
 
@@ -713,7 +706,7 @@ class Pipeline:
     @cached_property
     def _evaluation(self) -> Plan:
         """Unoptimised plan of the evaluation steps on the model's inputs."""
-        from pipegen.plan.served import layered_plan
+        from pipegen.plan.evaluation_plans import layered_plan
 
         spec = self._compiled.spec
         return layered_plan(spec.model, spec.loaded.locate.label, self._compiled.manifest.type or spec.model.source.infer())
@@ -818,14 +811,11 @@ class Pipeline:
         given = self._before_layer(split, FIRST, None, None).element_spec if element else self.element_spec
         has_layer = element or next(layers_in(model), None) is not None
         wrong = layer_mismatches(model, self._layer_config, split, element=element) if has_layer else []
-        padded = [s for s in self if self.spec.model.batch.remainder_for(s) == "pad" and self._ends_in_repeats(s)]
+        padding = [s for s in self if self.spec.model.batch.remainder_for(s) == "pad"]
+        extents = {s: self._at(s)._engine.executor(s).order for s in padding}
+        padded = [s for s, extent in extents.items() if extent.pads and extent.num_examples % extent.batch]
         out = None if element else self._main.out
         return check(model, given, self._main.emit.output, targets_of(self._main), wrong, padded, out)
-
-    def _ends_in_repeats(self, split: str) -> bool:
-        """Checks if padding the last batch of a split adds examples of weight 0."""
-        extent = self._at(split)._engine.executor(split).order
-        return bool(extent.pads and extent.num_examples % extent.batch)
 
     def explain(
         self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False, physical: bool = False
@@ -839,7 +829,6 @@ class Pipeline:
             before: Also show the plan as written, before any pass.
             physical: Show what runs instead: each operation of the dataset, and what it calls; with `all` in every form.
         """
-        from pipegen.physical.decide import decide_forms
         from pipegen.views.summary import explained
 
         main = self._main.split if split is None else split
@@ -848,7 +837,7 @@ class Pipeline:
         compiled = {s: pipe._compiled.splits[s] for s in chosen}
         executors = [pipe._engine.executor(s) for s in chosen] if physical else []
         runs = {x.plan.split: decide_forms(x.plan, x.setting, every=all) for x in executors} or None
-        return explained(pipe, compiled, pipe._manifest, passes=passes or all, whole=all, before=before, physical=runs)
+        return explained(pipe, compiled, passes=passes or all, whole=all, before=before, physical=runs)
 
     def _repr_html_(self) -> str:
         from pipegen.views.summary import summary_html
@@ -903,13 +892,6 @@ class Stage(Pipeline):
         first = self._of.timeline.firsts[self.index]
         return f"Stage {self.index}, epochs {first} to {self.epochs - 1}, of {super().__repr__()}"
 
-    def _release(self) -> None:
-        """Frees the datasets of this stage, with their caches; they are made again if needed."""
-        from pipegen.backend.datasets.engine import Engine
-
-        if self._engine.executors():
-            self._engine = Engine(self._compiled, {s: done.plan for s, done in self._compiled.splits.items()}, self._of._shared)
-
     # The position is that of the whole training.
 
     def state(self) -> dict[str, Any]:
@@ -951,20 +933,19 @@ class StagedPipeline(Pipeline):
 
     def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline], stages: tuple[CompiledSpec, ...]) -> None:
         from pipegen.backend.datasets.engine import Shared
-
-        self._shared = Shared()
-        super().__init__(compiled, rebuild, self._shared)
-        models = [stage.spec.model for stage in stages]
-        self.extents = tuple(self._extent_of(model, stage) for model, stage in zip(models, stages, strict=True))
-        self.timeline = Timeline([stage.epochs for stage in self.spec.model.stages], [extent.steps for extent in self.extents])
-        self._stages = tuple(Stage(stage, self, index) for index, stage in enumerate(stages))
-
-    def _extent_of(self, model: PipelineSpec, stage: CompiledSpec) -> Extent:
         from pipegen.data.image_sides import in_buckets  # imports NumPy
         from pipegen.data.sampling import examples_of_epoch
 
-        examples, buckets = examples_of_epoch(model, self._manifest, "train"), in_buckets(model, self._manifest, "train")
-        return extent_of(model, stage.plans["train"], examples, buckets=() if buckets is None else buckets.counts)
+        self._shared = Shared()
+        super().__init__(compiled, rebuild, self._shared)
+        extents: list[Extent] = []
+        for stage in stages:
+            model, plan = stage.spec.model, stage.plans["train"]
+            examples, buckets = examples_of_epoch(model, self._manifest, "train"), in_buckets(model, self._manifest, "train")
+            extents.append(extent_of(model, plan, examples, buckets=() if buckets is None else buckets.counts))
+        self.extents = tuple(extents)
+        self.timeline = Timeline([stage.epochs for stage in self.spec.model.stages], [extent.steps for extent in self.extents])
+        self._stages = tuple(Stage(stage, self, index) for index, stage in enumerate(stages))
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -981,10 +962,13 @@ class StagedPipeline(Pipeline):
         return self._stages[self.timeline.stage(self.position[0])]
 
     def release(self, before: int) -> None:
-        """Frees the finished stages before a stage, with their caches."""
+        """Frees the datasets of the finished stages before a stage, with their caches; they are made again if needed."""
+        from pipegen.backend.datasets.engine import Engine
+
         for stage in self._stages[:before]:
-            if stage.finished:
-                stage._release()
+            if stage.finished and stage._engine.executors():
+                plans = {split: done.plan for split, done in stage._compiled.splits.items()}
+                stage._engine = Engine(stage._compiled, plans, self._shared)
 
     def _at(self, split: str, epoch: int | None = None) -> Pipeline:
         self._require(split)
@@ -1007,9 +991,8 @@ class StagedPipeline(Pipeline):
         epoch, step, origin, shift = whole("epoch", epoch, 0), whole("step", step, 0), whole("origin", origin), whole("shift", shift)
         most = self._extent_at(epoch).steps_from(origin)
         if step > most or (epoch, step) > (self.timeline.end, 0):
-            raise ValueError(
-                f"epoch {epoch}, step {step} is not in the stages: they have {self.timeline.end} epochs, and that epoch has {most} steps"
-            )
+            there = f"they have {self.timeline.end} epochs, and that epoch has {most} steps"
+            raise ValueError(f"epoch {epoch}, step {step} is not in the stages: {there}")
         at = self._extent_at(epoch).counted(epoch, step, origin, shift)
         self._seek(self.position if self.position[:2] == at[:2] and not origin and not shift else at)
 

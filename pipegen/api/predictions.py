@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import tensorflow as tf
@@ -32,29 +32,22 @@ from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.array_rows.rows import Rows, read_image
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
-from pipegen.ops.sources.listing.reader import FileReader
+from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.records.archives import LISTS
 from pipegen.ops.traits import ANY_IMAGE, Family
 from pipegen.ops.transform import Transform
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import resolve_share
-from pipegen.physical.extent import Position
+from pipegen.phases.specs import BoundSpec
+from pipegen.physical.extent import Extent, Position
 from pipegen.plan.check import build_split, possible_types
-from pipegen.plan.fitting_plans import unlabelled_plan
+from pipegen.plan.evaluation_plans import unlabelled_plan
 from pipegen.plan.lanes import first_view
-from pipegen.plan.nodes import Read
+from pipegen.plan.nodes import Plan
 from pipegen.spec.load import load
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.steps import ids_of
-from pipegen.types import ElementType
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.listing.reader import Reader
-    from pipegen.phases.specs import BoundSpec
-    from pipegen.physical.extent import Extent
-    from pipegen.plan.nodes import Plan
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import FeatureType
-
+from pipegen.types import ElementType, FeatureType
 
 How = Literal["mean", "geometric", "max", "vote"]
 _EDITS = ("replace", "remove", "before", "after", "append")
@@ -62,37 +55,27 @@ _ENDING = (Family.POINTWISE, FittedTransform.family)
 """Families of the closing steps, whose output the model takes; a view inserts its steps before them."""
 
 
-@dataclass(frozen=True)
-class View:
-    """The steps of one view, and the epoch of its draws."""
+def specs_of_views(spec: PipelineSpec, views: Any, hosts: int = 1, examples: int | None = None) -> list[tuple[PipelineSpec, int]]:
+    """Makes the spec of each view, and the epoch of its draws.
 
-    transforms: tuple[Transform, ...]
-    epoch: int
-
-
-def count_of(views: Any) -> int:
-    """Counts views that are given as a number, a list, a map by name, or a dataset of views."""
-    if isinstance(views, Augmented):
-        return views.views
-    if isinstance(views, (Mapping, Sequence)) and not isinstance(views, (str, bytes)):
-        return whole("views", len(views), 1)
-    return whole("views", views, 1)
-
-
-def views_of(model: PipelineSpec, views: Any) -> list[View]:
-    """Builds the steps of each view of a spec.
+    A batch has so many `examples`; by default, all views together have about as many rows as a batch of the spec.
 
     Raises:
         SpecError: With every finding about the steps of a view.
         TypeError: For views of the wrong type.
     """
     if isinstance(views, int) and not isinstance(views, bool):
-        drawn = tuple(_everywhere(step) for step in model.transforms if not isinstance(step, CombiningTransform))
-        return [View(drawn, epoch) for epoch in range(whole("views", views, 1))]
-    if not isinstance(views, (Mapping, Sequence)) or isinstance(views, (str, bytes)) or not views:
+        drawn = tuple(_everywhere(step) for step in spec.transforms if not isinstance(step, CombiningTransform))
+        steps = [drawn] * whole("views", views, 1)
+    elif isinstance(views, (Mapping, Sequence)) and not isinstance(views, (str, bytes)) and views:
+        steps = [_edited(spec.transforms, each) for each in (views.values() if isinstance(views, Mapping) else views)]
+    else:
         raise TypeError(f"`views` is a number, or a list of views such as [[], ['flip']], got {got(views)}")
-    given = list(views.values()) if isinstance(views, Mapping) else list(views)
-    return [View(_edited(model.transforms, each), number) for number, each in enumerate(given)]
+    size = max(spec.batch.size // len(steps) // hosts, 1) * hosts if examples is None else whole("examples", examples, 1)
+    batch = spec.batch.model_copy(update={"size": size})
+    runtime = spec.runtime.model_copy(update={"cache": "none"})
+    changes = [{"transforms": own, "batch": batch, "runtime": runtime} for own in steps]
+    return [(spec.model_copy(update=each), epoch) for epoch, each in enumerate(changes)]
 
 
 def _everywhere(step: Transform) -> Transform:
@@ -104,15 +87,12 @@ def _edited(steps: tuple[Transform, ...], view: Any) -> tuple[Transform, ...]:
     if isinstance(view, Mapping) and view and set(view) <= set(_EDITS):
         return _carried_out(steps, view)
     added = _parsed(view)
-    place = len(steps)
-    while place and (not _acts(steps[place - 1]) or steps[place - 1].traits(ANY_IMAGE).family in _ENDING):
-        place -= 1
+    place = 0
+    for number, step in enumerate(steps, 1):
+        acts = runs_on(step, "predict") or (step.when is None and step.evaluation_form())  # outside training
+        if acts and step.traits(ANY_IMAGE).family not in _ENDING:
+            place = number
     return (*steps[:place], *added, *steps[place:])
-
-
-def _acts(step: Transform) -> bool:
-    """Checks if a step, or its evaluation form, acts outside training."""
-    return runs_on(step, "predict") or (step.when is None and bool(step.evaluation_form()))
 
 
 def _carried_out(steps: tuple[Transform, ...], edits: Mapping[str, Any]) -> tuple[Transform, ...]:
@@ -145,11 +125,8 @@ def tta(bound: BoundSpec, split: str, views: Any, examples: int | None) -> Augme
     """Makes several views of each example of a split; see `Pipeline.tta`."""
     spec, manifest, locate = bound.spec.model, bound.manifest, bound.spec.loaded.locate.label
     shard = resolve_share(spec.runtime).pair
-    wanted = views_of(spec, views)
-    size = _examples(spec.batch.size, len(wanted), shard[1], examples)
 
-    def made(view: View) -> PipelineDataset:
-        model = _of_view(spec, view, size)
+    def made(model: PipelineSpec, epoch: int) -> PipelineDataset:
         record = possible_types(model, len(manifest.class_names) or None, manifest.record)[0]
         model, where = first_view(model, locate, record)
         built = build_split(model, split, where, record)
@@ -161,37 +138,21 @@ def tta(bound: BoundSpec, split: str, views: Any, examples: int | None) -> Augme
         buckets = in_buckets(model, manifest, split) if plan.buckets else None
         treatment = damage.Treatment(None, bound.spec.where, damage.advice(split, skips=False))
         executor = Executor(plan, model, records, shard, treatment, buckets=buckets)
-        return fixed_dataset(executor, Position(view.epoch))
+        return fixed_dataset(executor, Position(epoch))
 
     with tf.init_scope():  # called while a function is traced, they would belong to its graph
-        return together([made(view) for view in wanted])
-
-
-def _of_view(spec: PipelineSpec, view: View, size: int) -> PipelineSpec:
-    batch = spec.batch.model_copy(update={"size": size})
-    runtime = spec.runtime.model_copy(update={"cache": "none"})
-    return spec.model_copy(update={"transforms": view.transforms, "batch": batch, "runtime": runtime})
-
-
-def of_views(spec: PipelineSpec, views: Any) -> list[tuple[PipelineSpec, int]]:
-    """Makes the spec of each view, and the epoch of its draws. Batches shrink so that all views have about as many rows as before."""
-    wanted = views_of(spec, views)
-    size = _examples(spec.batch.size, len(wanted), 1, None)
-    return [(_of_view(spec, view, size), view.epoch) for view in wanted]
-
-
-def _examples(size: int, views: int, hosts: int, wanted: int | None) -> int:
-    """Size of a global batch; by default, all views together have about as many rows as a batch."""
-    if wanted is not None:
-        return whole("examples", wanted, 1)
-    return max(size // views // hosts, 1) * hosts
+        return together([made(*each) for each in specs_of_views(spec, views, shard[1], examples)])
 
 
 def merged(predictions: Any, views: Any, how: How) -> Any:
     """Merges the rows of the views of each example; see `Pipeline.merge`."""
     if how not in get_args(How):
         raise ValueError(f"`how` is one of {', '.join(get_args(How))}, got {how!r}")
-    count = count_of(views)
+    if isinstance(views, Augmented):
+        count = views.views
+    else:
+        listed = isinstance(views, (Mapping, Sequence)) and not isinstance(views, (str, bytes))
+        count = whole("views", len(views) if listed else views, 1)
 
     def one(predicted: Any) -> Any:
         rows = np.asarray(predicted)
@@ -220,8 +181,7 @@ def _mean(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _geometric(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Geometric mean of probabilities, scaled so that the classes sum to 1."""
-    logs = np.log(np.maximum(rows.astype(np.float64), 1e-30)).mean(1)
-    found = np.exp(logs)
+    found = np.exp(np.log(np.maximum(rows.astype(np.float64), 1e-30)).mean(1))
     if rows.ndim > 2 and rows.shape[-1] > 1:
         found /= found.sum(-1, keepdims=True)
     return found.astype(rows.dtype if rows.dtype.kind == "f" else np.float32)
@@ -242,7 +202,7 @@ _WAYS: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 }
 
 
-_Stored = tuple[Sequence[str], Sequence[str], "Reader"]
+_Stored = tuple[Sequence[str], Sequence[str], Reader]
 """Names and keys of the records, and their reader."""
 Wanted = str | os.PathLike[str] | Sequence[Any] | np.ndarray[Any, Any]
 
@@ -279,7 +239,7 @@ def predict_on(bound: BoundSpec, wanted: Any, views: Any = None) -> Predictions:
     spec, manifest = bound.spec.model, bound.manifest
     arrays = manifest.type is not None and manifest.listing.numbered and not any(t.encoded for _, t in manifest.type.items())
     rows, type_ = rows_like(manifest.type, wanted) if manifest.type is not None and arrays else (None, None)
-    each = [(spec, 0)] if views is None else of_views(spec, views)
+    each = [(spec, 0)] if views is None else specs_of_views(spec, views)
     plans = [optimise(own, unlabelled_plan(own, bound.spec.loaded.locate.label, type_), cache=False).plan for own, _ in each]
     with tf.init_scope():  # called while a function is traced, they would belong to its graph
         names, keys, reader = _numbered(rows) if rows is not None else _stored(wanted, plans[0])
@@ -311,7 +271,13 @@ def _stored(wanted: Wanted, plan: Plan) -> _Stored:
     """Lists files, or encodes arrays for a pipeline of files."""
     if isinstance(wanted, (str, os.PathLike)):
         path = Path(wanted)
-        return _files([str(path)]) if path.is_file() and path.suffix.lower() not in LISTS else _folder(path)
+        if path.is_file() and path.suffix.lower() not in LISTS:
+            return _files([str(path)])
+        try:
+            listing = ImageFolder(path=str(path), labels="none").list(Path.cwd())
+        except OpError as error:
+            raise SpecError([make(error.code, error.message, help=error.help or ())]) from None
+        return listing.files(), listing.keys, listing.reader()
     if isinstance(wanted, np.ndarray) and wanted.ndim == 3 and wanted.shape[-1] in (1, 3):
         raise TypeError(f"an array of shape {wanted.shape} looks like one image; predict_on takes several: wrap it in a list")
     if not isinstance(wanted, (np.ndarray, Sequence)) or isinstance(wanted, bytes):
@@ -321,7 +287,8 @@ def _stored(wanted: Wanted, plan: Plan) -> _Stored:
         raise SpecError([make("PG402", "nothing to predict on: the list is empty")])
     if all(isinstance(item, (str, os.PathLike)) for item in items):
         return _files([os.fspath(item) for item in items])
-    like = _decoded(plan)
+    stage = next(st for st in plan.stages() if isinstance(st, Decodes))
+    like = stage.decode.step.infer(plan.read[stage.feature])  # a decoded image
     images = np.array([_encode(np.asarray(item), i, like) for i, item in enumerate(items)], object)
     return _numbered(Rows({name: images for name, _ in plan.read.items()}))
 
@@ -354,14 +321,6 @@ def _numbered(rows: Rows) -> _Stored:
     return names, names, rows
 
 
-def _folder(path: Path) -> _Stored:
-    try:
-        listing = ImageFolder(path=str(path), labels="none").list(Path.cwd())
-    except OpError as error:
-        raise SpecError([make(error.code, error.message, help=error.help or ())]) from None
-    return listing.files(), listing.keys, listing.reader()
-
-
 def _files(paths: list[str]) -> _Stored:
     missing = [p for p in paths if not Path(p).is_file()]
     if missing:
@@ -370,22 +329,12 @@ def _files(paths: list[str]) -> _Stored:
     return paths, paths, FileReader()
 
 
-def _decoded(plan: Plan) -> FeatureType:
-    """Type of a decoded image of the plan."""
-    stage = next(st for st in plan.stages() if isinstance(st, Decodes))
-    read = next(node for node in plan.nodes if isinstance(node, Read))
-    return stage.decode.step.infer(read.out[stage.feature])
-
-
 def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> bytes:
     """Encodes an image losslessly, so that arrays and files share one path."""
     channels = (1, 3, 4) if like.channels == 4 else (1, 3)
     if image.dtype != like.dtype or image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[-1] not in channels):
-        counts = " or ".join(map(str, channels))
-        raise TypeError(
-            f"image {position} is {image.dtype} of shape {image.shape}; "
-            f"predict_on takes {like.dtype} images of shape height × width × {counts}"
-        )
+        wanted = f"{like.dtype} images of shape height × width × {' or '.join(map(str, channels))}"
+        raise TypeError(f"image {position} is {image.dtype} of shape {image.shape}; predict_on takes {wanted}")
     return tf.io.encode_png(image if image.ndim == 3 else image[..., None], compression=1).numpy()
 
 

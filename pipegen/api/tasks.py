@@ -4,44 +4,33 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pipegen.api.fitting import fit
 from pipegen.arguments import called_with_count, file_or_folder, got, whole
 from pipegen.data.collect import collect
-from pipegen.data.testing import choose
-from pipegen.diagnostics.diagnostic import Severity
+from pipegen.data.manifest import Manifest
+from pipegen.data.testing import Chosen, choose
+from pipegen.diagnostics.diagnostic import Diagnostic, Severity
 from pipegen.diagnostics.fixes import suppressed
 from pipegen.diagnostics.text import render_text
 from pipegen.errors import DataError, OpError, SpecError
 from pipegen.frozen import dataclass
-from pipegen.ops.data_test import ExampleTest
+from pipegen.ops.data_test import ExampleTest, Watch
+from pipegen.page import Page
 from pipegen.phases.compilation import bind, collect_data, load
-from pipegen.phases.data_tests import begin, run_cheap, run_on_files, with_test_functions
+from pipegen.phases.data_tests import Run, begin, run_cheap, run_on_files, with_test_functions
+from pipegen.phases.specs import BoundSpec, Spec
 from pipegen.phases.user_functions import allowed_modules, with_functions
 from pipegen.preparing.options import ENCODINGS, FORMATS, OF_RECORDS, QUALITY, Encoding, Format, Options, Prepared, not_here
+from pipegen.quality.leaks import Leaks
 from pipegen.quality.looks import look_at
-from pipegen.quality.survey import briefly, findings, survey
+from pipegen.quality.survey import Survey, briefly, findings, survey
 from pipegen.terminal import progress as bar
 from pipegen.views.data_test_report import DataTestReport
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
-
-    from pipegen.data.manifest import Manifest
-    from pipegen.data.testing import Chosen
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.data_test import Watch
-    from pipegen.page import Page
-    from pipegen.phases.data_tests import Run
-    from pipegen.phases.specs import BoundSpec, Spec
-    from pipegen.quality.leaks import Leaks
-    from pipegen.quality.survey import Survey
-
 
 T = TypeVar("T")
 RUNNERS = ("local", "beam")
@@ -100,12 +89,22 @@ def prepare(
         ValueError: For options that exclude each other, and for a URL in place of a folder.
     """
     called_with_count("progress", progress)
-    options = _options(format, at, shorter_side, quality, encoding)
+    format = _one_of("format", format, FORMATS)
+    shorter_side = None if shorter_side is None else whole("shorter_side", shorter_side, 1)
+    quality = whole("quality", quality, 1, 100)
+    encoding = None if encoding is None else _one_of("encoding", encoding, ENCODINGS)
+    if encoding not in (None, "jpeg") and format not in OF_RECORDS:
+        raise ValueError(f"`encoding` needs a format of whole records ({', '.join(sorted(OF_RECORDS))}), got {format}")
+    options = Options(format, at, shorter_side, quality, encoding)
     folder = file_or_folder("out", out, "prepared/").absolute()
     elsewhere = not_here(os.fspath(out))
     if elsewhere is not None:
         raise ValueError(elsewhere)
-    _check_runner(runner, beam_options, handed=data is not None)
+    _one_of("runner", runner, RUNNERS)
+    if beam_options and runner != "beam":
+        raise ValueError(f"`beam_options` need the runner `beam`, got {runner!r}")
+    if data is not None and runner == "beam":
+        raise ValueError("workers of Apache Beam read data from files; `data` needs the runner `local`")
     given = Path(spec) if isinstance(spec, str) else spec
     loaded = load(given, params=params, overrides=overrides, allow_write=allow_write, allow_env=allow_env)
     from pipegen.preparing.beam import Beam
@@ -114,25 +113,6 @@ def prepare(
 
     on = Beam(beam_options, allow_code) if runner == "beam" else None
     return run(listed(loaded, allow_code, data), folder, options, verify=verify, runner=on, progress=progress)
-
-
-def _check_runner(runner: str, beam_options: Sequence[str], *, handed: bool) -> None:
-    _one_of("runner", runner, RUNNERS)
-    if beam_options and runner != "beam":
-        raise ValueError(f"`beam_options` need the runner `beam`, got {runner!r}")
-    if handed and runner == "beam":
-        raise ValueError("workers of Apache Beam read data from files; `data` needs the runner `local`")
-
-
-def _options(form: str, at: str | None, shorter_side: int | None, quality: int, encoding: str | None) -> Options:
-    format_ = _one_of("format", form, FORMATS)
-    if shorter_side is not None:
-        shorter_side = whole("shorter_side", shorter_side, 1)
-    quality = whole("quality", quality, 1, 100)
-    encoding_ = None if encoding is None else _one_of("encoding", encoding, ENCODINGS)
-    if encoding_ not in (None, "jpeg") and format_ not in OF_RECORDS:
-        raise ValueError(f"`encoding` needs a format of whole records ({', '.join(sorted(OF_RECORDS))}), got {format_}")
-    return Options(format_, at, shorter_side, quality, encoding_)
 
 
 def _one_of(name: str, given: str, known: tuple[T, ...]) -> T:
@@ -238,9 +218,8 @@ def look(spec: Spec, *, data: Mapping[str, object] | None = None) -> DataReport:
     return DataReport(spec, seen, tuple(found))
 
 
-if TYPE_CHECKING:
-    Tick = Callable[[int], None]
-    Bar = Callable[[str, int | None], AbstractContextManager[Tick]]
+Tick = Callable[[int], None]
+Bar = Callable[[str, "int | None"], AbstractContextManager[Tick]]
 
 
 def test(
@@ -339,7 +318,6 @@ class _Examples:
         self.watching = [_Watching(each, test, test.watch(known), test.splits(known.splits)) for each, test in tests]
 
     def look(self, bar: Bar) -> None:
-        """Runs the tests."""
         fitted = fit(self.run.bound)
         from pipegen.views.drawn import Sampled
 
@@ -357,11 +335,9 @@ class _Examples:
                 self._pass_by(split, here, sampled, lambda n, before=done: tick(before + n))  # type: ignore[misc]
                 done += len(sampled)
         for w in self.watching:
-            index = w.chosen.index
-            if w.error is not None:
-                self.run.results[index] = self.run.report.error(w.chosen, w.error, w.seconds)
-            else:
-                self.run.results[index] = self.run.report.result(w.chosen, w.watch.outcome(), w.seconds)
+            told, wrong = self.run.report, w.error
+            result = told.result(w.chosen, w.watch.outcome(), w.seconds) if wrong is None else told.error(w.chosen, wrong, w.seconds)
+            self.run.results[w.chosen.index] = result
 
     def _size(self, w: _Watching) -> int | Literal["all"]:
         return self.sample if self.sample is not None else w.test.sample

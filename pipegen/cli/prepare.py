@@ -37,7 +37,7 @@ def fit(
     from pipegen.api.fitting import fit as fit_spec
     from pipegen.phases.compilation import bind, collect_data
     from pipegen.phases.user_functions import with_functions
-    from pipegen.plan.fitting_plans import learning_steps
+    from pipegen.plan.evaluation_plans import learning_steps
 
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)

@@ -102,7 +102,7 @@ def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) ->
     import numpy as np
 
     from pipegen.ops.arguments.learned import Fitted, Whitening
-    from pipegen.plan.fitting_plans import learning_steps
+    from pipegen.plan.evaluation_plans import learning_steps
 
     loaded = pipegen.load(spec)
     ((index, step),) = learning_steps(loaded.model)

@@ -9,9 +9,8 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage
 from pipegen.passes.plan_pass import Note, PassContext, rewrite
 from pipegen.plan import stages as s
-from pipegen.plan.cache_kinds import CacheKind, wanted_kind
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, example_bytes, gather_us, plan_cost
-from pipegen.plan.nodes import Batch, Cache, Element, Kernel, Node, Plan, Prefetch, Read
+from pipegen.plan.nodes import Batch, Cache, CacheKind, Element, Kernel, Node, Plan, Prefetch, Read, wanted_kind
 from pipegen.spec.models import DevicePrefetch
 from pipegen.spec.units import format_bytes
 

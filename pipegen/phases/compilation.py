@@ -21,7 +21,7 @@ from pipegen.phases.machine_settings import machine
 from pipegen.phases.specs import BoundSpec, CompiledSpec, Inspection, Spec
 from pipegen.phases.user_functions import service_findings
 from pipegen.plan.check import Checked, check, check_draft, check_stages, possible_types
-from pipegen.plan.fitting_plans import with_given
+from pipegen.plan.evaluation_plans import with_given
 from pipegen.plan.lanes import first_view
 from pipegen.plan.nodes import Cache, Shuffle
 from pipegen.plan.recipe import step_path

@@ -22,7 +22,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import step_kwargs
 from pipegen.passes.plan_pass import Placed, pack, unpack
 from pipegen.plan import stages as s
-from pipegen.plan.fitting_plans import evaluation_plan
+from pipegen.plan.evaluation_plans import evaluation_plan
 from pipegen.plan.nodes import Cache
 from pipegen.plan.outputs import names
 from pipegen.spec.load import load

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.families.crops import PaddedWindow
@@ -16,32 +16,23 @@ from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import ColourTransform, CropTransform, GeometricTransform
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Element, Kernel
+from pipegen.plan.nodes import Batch, Element, Kernel, Node
+from pipegen.spec import models
 from pipegen.spec.drafts import UnknownStep, keeps_shape
-from pipegen.types import FeatureType
-
-if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.nodes import Node
-    from pipegen.spec import models
-    from pipegen.spec.locate import Locate
-    from pipegen.types import ElementType
+from pipegen.spec.locate import Locate
+from pipegen.types import ElementType, FeatureType
 
 
 class Findings:
-    """The findings about one split, and what must not be reported again.
-
-    Attributes:
-        found: The findings, in order.
-        ordinary: Those about random steps; these need not name the split, as they run on the training split anyway.
-        poisoned: Features whose later findings are suppressed, and names of errors that belong to no single feature.
-    """
+    """The findings about one split, and what must not be reported again."""
 
     def __init__(self, locate: Locate, found: list[Diagnostic]) -> None:
         self.locate = locate
         self.found = found
         self.ordinary: set[Diagnostic] = set()
+        """Those about random steps; these need not name the split, as they run on the training split anyway."""
         self.poisoned = {"buckets"} if found else set[str]()
+        """Features whose later findings are suppressed, and names of errors that belong to no single feature."""
 
     def report(self, ref: StepRef, error: OpError, poisons: str | None = None, *, ordinary: bool = False) -> None:
         """Adds a finding of a step, with its place."""
@@ -70,14 +61,9 @@ def reading(step: Transform) -> tuple[tuple[Fill, str] | None, bool]:
 
 
 class Geometric:
-    """An open geometric segment.
+    """An open geometric segment of steps with one fill and interpolation, `mode`; if `alone`, of one step.
 
-    Args:
-        feature: The image.
-        entry: The type of the image that entered it.
-        mode: The fill and interpolation of its steps.
-        before: The segment right before it, if that resampled the image.
-        alone: Whether it takes one step only.
+    `entry` is the type of the image that entered it, `before` the segment right before it, if that resampled the image.
     """
 
     def __init__(self, feature: str, entry: FeatureType, mode: tuple[Fill, str], before: Geometric | None, *, alone: bool) -> None:
@@ -124,12 +110,10 @@ class Colour:
         self._uses_mean = False
 
     def compose(self, ref: StepRef[ColourTransform], channels: int, *, opens: bool) -> s.ComposeColour:
-        """Adds a use of a step."""
         self._uses_mean |= ref.step.uses_mean()
         return s.ComposeColour(self.feature, ref, channels, opens)
 
     def stage(self) -> s.ApplyColour:
-        """Makes the stage that ends the segment."""
         return s.ApplyColour(self.feature, self.entry.interval, self._uses_mean)
 
 
@@ -148,13 +132,7 @@ def varying(stages: Sequence[Stage]) -> set[int]:
 
 
 class Assembly:
-    """Nodes, made of the stages that are added; types are those that the caller gives.
-
-    Attributes:
-        nodes: The nodes.
-        type: The type after the last stage.
-        edge: The type after the last node.
-    """
+    """Nodes, made of the stages that are added. The caller gives the `type` after the last stage; `edge` is that after the last node."""
 
     def __init__(self, entry: ElementType) -> None:
         self.type = self.edge = entry
@@ -220,21 +198,15 @@ _OF_CHANNELS = frozenset({"PG205", "PG231"})
 
 @dataclass(slots=True)
 class Unknowns:
-    """The features of one split of which something is unknown.
-
-    Attributes:
-        values: Features with unknown values.
-        sizes: Features with unknown height and width, until a step fixes the size.
-        channels: Features with unknown channels.
-        failed: Features with an error.
-        lost: Features of which nothing is known.
-    """
+    """The features of one split of which something is unknown."""
 
     values: set[str] = field(default_factory=set)
     sizes: set[str] = field(default_factory=set)
+    """Features with unknown height and width, until a step fixes the size."""
     channels: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
+    """Features of which nothing is known."""
 
     def all(self) -> set[str]:
         """The features without a plan."""

@@ -35,28 +35,21 @@ def build_plan(
     builders = [Builder(of_bucket(spec, number), split, locate, source, record) for number in range(len(sizes))]
     built = [builder.build(given) for builder in builders]
     found, ordinary = _merged(built, sizes)
-    made = [_indexed(own.plan, sizes) for own in built if own.plan is not None]
+    made = []
+    for plan in (own.plan for own in built if own.plan is not None):
+        shuffled, shared = (any(isinstance(n, kind) for n in plan.nodes) for kind in (Shuffle, Shard))
+        # Only the index can permute batches of several buckets.
+        index = replace(plan.index, order="global" if shuffled else "stored", shard=shared, buckets=sizes)
+        made.append(plan.with_nodes([index, *(n for n in plan.nodes[1:] if not isinstance(n, (Shuffle, Shard)))]))
     return Built(for_buckets(made) if len(made) == len(sizes) else None, found, ordinary)
 
 
 def sound_plan(spec: PipelineSpec, split: str, locate: Locate, source: ElementType, record: ElementType | None = None) -> Plan:
-    """Builds the plan of a split, see `build_plan`.
-
-    Raises:
-        SpecError: If there are errors.
-    """
+    """Builds the plan of a split, see `build_plan`; raises `SpecError` if there are errors."""
     built = build_plan(spec, split, locate, source, record)
     if built.plan is None:
         raise SpecError(built.findings)
     return built.plan
-
-
-def _indexed(plan: Plan, sizes: tuple[tuple[int, int], ...]) -> Plan:
-    """Moves shuffle and shard into the index, the only place where batches of several buckets can be permuted."""
-    shuffled = any(isinstance(n, Shuffle) for n in plan.nodes)
-    shared = any(isinstance(n, Shard) for n in plan.nodes)
-    index = replace(plan.index, order="global" if shuffled else "stored", shard=shared, buckets=sizes)
-    return plan.with_nodes([index, *(n for n in plan.nodes[1:] if not isinstance(n, (Shuffle, Shard)))])
 
 
 def _merged(built: list[Built], sizes: tuple[tuple[int, int], ...]) -> tuple[list[Diagnostic], set[Diagnostic]]:
@@ -149,17 +142,11 @@ def _check_measured(spec: PipelineSpec, locate: Locate, record: ElementType) -> 
             yield make("PG262", message, place, help=f"numbers are {', '.join(f'`{n}`' for n in numbers)}" if numbers else "use `headers`")
 
 
-def sampled_features(spec: PipelineSpec) -> tuple[str, ...]:
-    """The features that `sampling` and `order` select examples by."""
-    sampling = (spec.sampling.feature,) if spec.sampling is not None else ()
-    ordered = (spec.order.by,) if spec.order is not None else ()
-    return tuple(name for name in (*sampling, *ordered) if name is not None)
-
-
-def measuring_features(spec: PipelineSpec) -> tuple[str, ...]:
-    """The features that hold the sizes of images, which assign them to buckets."""
+def deciding_features(spec: PipelineSpec) -> set[str | None]:
+    """The features that `sampling` and `order` select examples by, and those whose sizes assign images to buckets."""
     buckets = spec.batch.buckets
-    return buckets.measured.columns if buckets is not None and isinstance(buckets.measured, Columns) else ()
+    sizes = buckets.measured.columns if buckets is not None and isinstance(buckets.measured, Columns) else ()
+    return {*sizes, spec.sampling and spec.sampling.feature, spec.order and spec.order.by}
 
 
 def check_sampling(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
@@ -173,12 +160,14 @@ def check_sampling(spec: PipelineSpec, locate: Locate, record: ElementType) -> I
         return
     yield from _conflicts(spec, locate)
     subset = spec.sampling.subset if spec.sampling is not None else None
-    if subset is not None and subset.where is not None and not spec.source.has_columns():
-        message = f"`where` compares columns of a table, but the source `{spec.source.op}` has no columns"
-        yield make("PG472", message, locate(("sampling", "subset", "where")), help="to leave files out, use `errors: {exclude: FILE}`")
-    if subset is not None and isinstance(subset.stratify, ByColumn) and not spec.source.has_columns():
-        message = f"`stratify` goes by a column, but the source `{spec.source.op}` has no columns"
-        yield make("PG472", message, locate(("sampling", "subset", "stratify")), help="`stratify: label` goes by the classes")
+    if subset is not None and not spec.source.has_columns():
+        lacks = f"but the source `{spec.source.op}` has no columns"
+        if subset.where is not None:
+            message, help_ = f"`where` compares columns of a table, {lacks}", "to leave files out, use `errors: {exclude: FILE}`"
+            yield make("PG472", message, locate(("sampling", "subset", "where")), help=help_)
+        if isinstance(subset.stratify, ByColumn):
+            message, help_ = f"`stratify` goes by a column, {lacks}", "`stratify: label` goes by the classes"
+            yield make("PG472", message, locate(("sampling", "subset", "stratify")), help=help_)
     if spec.sampling is not None and spec.sampling.feature is not None:
         yield from _check_sampled(spec, locate, record)
     if spec.order is not None:

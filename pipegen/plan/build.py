@@ -37,15 +37,12 @@ from pipegen.types import ElementType, FeatureType
 
 
 class Given(NamedTuple):
-    """What is known of a spec.
-
-    Attributes:
-        whole: All of its steps; if not, what leaves the last one is not checked.
-        guessed: The source is a guess, so that the values of images are unknown from the start.
-    """
+    """What is known of a spec."""
 
     whole: bool = True
+    """All of its steps; if not, what leaves the last one is not checked."""
     guessed: bool = False
+    """The source is a guess, so that the values of images are unknown from the start."""
 
 
 ALL = Given()
@@ -63,12 +60,7 @@ class Built:
 
 
 class Decoders:
-    """How the file of each feature is decoded.
-
-    Args:
-        lanes: The views of an example.
-        followed: Images that another feature is aligned with, even if this plan drops that feature.
-    """
+    """How the file of each feature is decoded; `followed` are images that another feature is aligned with, in the plan or not."""
 
     def __init__(self, lanes: Lanes, followed: frozenset[str]) -> None:
         self._lanes, self._followed = lanes, followed
@@ -88,25 +80,22 @@ class Decoders:
             self.like[feature] = image, replace(own, step=own.step.on(type_[image])).of(DecodeTransform)
 
     def stage(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType, following: StepRef | None) -> Decode:
-        """Makes the stage of a use that decodes `x` to `y`."""
-        needed = self._needed(feature, y, following) if ref.step.traits(x).decodes_scaled else None
-        return Decode(feature, ref.of(DecodeTransform), needed, self.like.get(feature))
-
-    def _needed(self, feature: str, y: FeatureType, following: StepRef | None) -> tuple[int, int] | None:
-        """The size to which a file may be scaled while it is decoded.
+        """Makes the stage of a use that decodes `x` to `y`, if it can to about the size that the next step needs.
 
         With aligned features that is safe only if the next step crops or stretches: else its frame follows from the size
         before and would differ by a pixel.
         """
-        if following is None or feature in self.like or (needed := following.step.needed_size()) is None:
-            return None
-        traits = following.step.traits(y)
-        safe = self._lanes.home(feature) not in self._followed or traits.crops or traits.stretches
-        return needed if safe and self._lanes.scales(following, feature, crops=traits.crops) else None
+        scales = ref.step.traits(x).decodes_scaled and feature not in self.like
+        needed = following.step.needed_size() if following is not None and scales else None
+        if following is not None and needed is not None:
+            traits = following.step.traits(y)
+            safe = self._lanes.home(feature) not in self._followed or traits.crops or traits.stretches
+            needed = needed if safe and self._lanes.scales(following, feature, crops=traits.crops) else None
+        return Decode(feature, ref.of(DecodeTransform), needed, self.like.get(feature))
 
 
 class Builder:
-    """Builder of the plan of one split; for `record` see `bucketed.build_plan`."""
+    """Builder of the plan of one split; for `record` see `bucketed_plans.build_plan`."""
 
     def __init__(self, spec: PipelineSpec, split: str, locate: Locate, source_type: ElementType, record: ElementType | None = None) -> None:
         self.split = split
@@ -116,7 +105,8 @@ class Builder:
         self.spec = self.lanes.spec
         self.findings = Findings(locate, wrong_buckets(source_type, locate))
         self.unknowns = Unknowns()
-        self.decoders = Decoders(self.lanes, followers.followed(record or source_type))
+        homes = {name: anchor_of(record or source_type, name) for name in record or source_type}
+        self.decoders = Decoders(self.lanes, frozenset(home for name, home in homes.items() if home != name))
         self.guides = followers.Guides(self.lanes.home)
         self.images = Images()
         self.fills = followers.Fills()
@@ -130,7 +120,6 @@ class Builder:
         return self.assembly.type
 
     def build(self, given: Given = ALL) -> Built:
-        """Builds the plan."""
         self._start()
         self.unknowns.values |= {f for f, t in self.type.items() if given.guessed and kind_of(t).pictured}
         for run, combining in self.lanes.runs(self._chosen):
@@ -200,8 +189,7 @@ class Builder:
                 self._step(self.decoders.of(ref, feature), feature, next((later for later, own in near[number:] if own), None))
         self._close()
 
-    def _skip(self, feature: str, y: FeatureType) -> None:
-        """Goes on with type `y` after a step that cannot be planned."""
+    def _skip(self, feature: str, y: FeatureType) -> None:  # after a step that cannot be planned
         self._close()
         self.assembly.retype(feature, y)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from pipegen.data.shares import share_problem
 from pipegen.data.split_checks import check_splits
@@ -13,12 +12,13 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.ops.data_test import Known
 from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.bucketed_plans import build_plan, check_buckets, check_sampling
 from pipegen.plan.build import ALL, Built, Given, Records
-from pipegen.plan.fitting_plans import check_fitting
+from pipegen.plan.evaluation_plans import check_fitting
 from pipegen.plan.lanes import check_views, first_view
 from pipegen.plan.lints import lint_recipe
 from pipegen.plan.nodes import Plan
@@ -32,10 +32,6 @@ from pipegen.spec.variants import branches, joined, of_branch, of_bucket, part_p
 from pipegen.spec.variants import relocated as relocated_view
 from pipegen.types import ElementType, FeatureType, times
 
-if TYPE_CHECKING:
-    from pipegen.ops.data_test import DataTest, Known
-    from pipegen.spec.source_map import KeyPath
-
 
 def check_data_tests(spec: PipelineSpec, plans: Mapping[str, Plan], locate: Locate) -> Iterator[Diagnostic]:
     """Finds tests that cannot work whatever the data is; unknown splits are found by `check_splits`."""
@@ -45,29 +41,19 @@ def check_data_tests(spec: PipelineSpec, plans: Mapping[str, Plan], locate: Loca
     for index, test in enumerate(spec.tests):
         if set(test.splits(known.splits)) <= set(known.splits):
             for problem in test.problems(known):
-                yield make(problem.code, problem.message, locate(place_of_test(index, test, problem.field)), help=problem.lines)
+                own = (problem.field,) if problem.field is not None and problem.field in test.model_fields_set else ()
+                yield make(problem.code, problem.message, locate(("tests", index, test.op, *own)), help=problem.lines)
 
 
 def known_of(spec: PipelineSpec, plans: Mapping[str, Plan]) -> Known:
     """What tests can know of a spec without its data."""
-    from pipegen.ops.data_test import Known  # here, as most specs have no tests
-
     return Known(spec.split_names(), spec.source, {split: plan.out for split, plan in plans.items()})
-
-
-def place_of_test(index: int, test: DataTest, field: str | None = None) -> KeyPath:
-    """The place of a test, or of one of its given arguments."""
-    own = (field,) if field is not None and field in test.model_fields_set else ()
-    return ("tests", index, test.op, *own)
 
 
 def check_functions(spec: PipelineSpec, locate: Locate, record: ElementType) -> list[Diagnostic]:
     """Checks steps that call a Python function."""
     found = []
-    for index, step in enumerate(spec.transforms):
-        if not isinstance(step, CustomTransform):
-            continue
-        path = step_path(index, step)
+    for path, step in ((step_path(i, step), step) for i, step in enumerate(spec.transforms) if isinstance(step, CustomTransform)):
         acted = (step.feature,) if step.feature is not None else acted_on(step, record)
         pairs = ((anchor(record, name), name) for name, _ in record.items() if step.moves_pixels)
         left = next(((image, name) for image, name in pairs if image in acted and image != name), None)
@@ -77,7 +63,7 @@ def check_functions(spec: PipelineSpec, locate: Locate, record: ElementType) -> 
             found.append(make("PG203", message, locate(path, key=True), help=advice))
         message = f"`{step.op}` calls the Python function `{step.function}`, on one image at a time for any number of threads"
         package = step.module.partition(".")[0]
-        help_ = (f'to allow it, build the spec with `pipegen.build(…, allow_code=["{package}"])`',)
+        help_ = f'to allow it, build the spec with `pipegen.build(…, allow_code=["{package}"])`'
         found.append(make("PG520", message, locate((*path, "function")), help=help_))
     return found
 
@@ -101,8 +87,8 @@ def check_service(spec: PipelineSpec, plan: Plan | None, locate: Locate) -> Iter
     called = {ref.path: ref.step for stage in stages for ref in stage.uses() if ref.step.calls_python == "always"}
     for path, step in called.items():
         message = f"`{step.op}` calls the Python function `{getattr(step, 'function', step.op)}`, which workers do not have"
-        help_ = ("use steps of pipegen in its place (listed by `pipegen ops`)", WITHOUT)
-        yield make("PG485", message, locate(path, key=True), asked, help=help_)
+        instead = "use steps of pipegen in its place (listed by `pipegen ops`)"
+        yield make("PG485", message, locate(path, key=True), asked, help=(instead, WITHOUT))
     parts = spec.source.mixed()
     for part, source in ({name: one.source for name, one in parts.items()} if parts else {"": spec.source}).items():
         read = source.read_by_python()
@@ -131,11 +117,7 @@ class Checked:
 def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, record: Record | None = None) -> Checked:
     """Builds the plan of every split and collects the findings, each once.
 
-    Args:
-        spec: The spec.
-        locate: Finds the places for findings.
-        classes: The number of classes, once the data has been listed.
-        record: The type of a record, if the data shows more of it than the spec.
+    `classes` is the number of classes, once the data has been listed; `record` the type of a record, if the data shows more of it.
     """
     diagnostics = Diagnostics()
     diagnostics.extend(check_splits(spec, locate))
@@ -239,41 +221,35 @@ def possible_types(spec: PipelineSpec, classes: int | None = None, record: Recor
         each = {name: possible_types(joined(spec, name), classes, known.get(name)) for name in spec.source.mixed()}
         most = max(map(len, each.values()))
         found = [{name: types[min(i, len(types) - 1)] for name, types in each.items()} for i in range(most)]
-        united = (_of_all_classes(types, spec.source.class_feature(), classes) for types in found)  # type: ignore[arg-type]
-        return tuple(map(_with_room_for_all, united))
+        return tuple(_united(types, spec.source.class_feature(), classes) for types in found)  # type: ignore[arg-type]
     first, *others = spec.source.possible() if not isinstance(record, ElementType) else (record,)
     if classes is not None:
         first = first.replace(**{name: t.with_(classes=classes) for name, t in first.items() if kind_of(t).labels and t.classes is None})
     return (first, *others)
 
 
-def _of_all_classes(types: Mapping[str, ElementType], main: str | None, classes: int | None) -> dict[str, ElementType]:
-    """Gives labels the number of classes of all parts of a mix, as far as that is known."""
+def _united(types: Mapping[str, ElementType], main: str | None, classes: int | None) -> dict[str, ElementType]:
+    """Gives the labels of all parts of a mix one number of classes, as far as that is known, and ragged features one `most`.
+
+    That is the largest of any part; 0 if only data that is not listed yet has it.
+    """
     known: dict[str, set[int | None]] = {}
-    for type_ in types.values():
-        for name, t in type_.items():
-            if kind_of(t).counts:
-                known.setdefault(name, set()).add(t.classes)
+    most: dict[str, set[int]] = {}
+    for name, t in (item for type_ in types.values() for item in type_.items()):
+        if kind_of(t).counts:
+            known.setdefault(name, set()).add(t.classes)
+        if t.most is not None:
+            most.setdefault(name, set()).add(t.most)
     number = {name: next(iter(own)) if len(own) == 1 else None for name, own in known.items()}
     if main is not None and classes is not None:
         number[main] = classes
-    return {
-        part: type_.replace(**{name: t.with_(classes=number[name]) for name, t in type_.items() if name in number and t.dtype == "int64"})
-        for part, type_ in types.items()
-    }
-
-
-def _with_room_for_all(types: Mapping[str, ElementType]) -> dict[str, ElementType]:
-    """Gives ragged features of all parts of a mix the largest `most` of any; 0 if only data that is not listed yet has it."""
-    most: dict[str, set[int]] = {}
-    for name, t in (item for type_ in types.values() for item in type_.items()):
-        if t.most is not None:
-            most.setdefault(name, set()).add(t.most)
     room = {name: 0 if 0 in own else max(own) for name, own in most.items()}
-    return {
-        part: type_.replace(**{name: t.with_(most=room[name]) for name, t in type_.items() if t.most is not None})
-        for part, type_ in types.items()
-    }
+    made = {}
+    for part, type_ in types.items():
+        counted = {name: t.with_(classes=number[name]) for name, t in type_.items() if name in number and t.dtype == "int64"}
+        made[part] = type_.replace(**counted)
+        made[part] = made[part].replace(**{name: t.with_(most=room[name]) for name, t in made[part].items() if t.most is not None})
+    return made
 
 
 def _whatever_comes(
@@ -319,12 +295,10 @@ def _merge(per_split: dict[str, list[Diagnostic]], ordinary: set[Diagnostic]) ->
             if split not in splits:
                 splits.append(split)
     merged: list[Diagnostic] = []
-    for original, splits in where.items():
-        finding = original
-        if len(splits) < len(per_split) and finding not in ordinary and not any(f"`{s}`" in finding.message for s in splits):
-            named = " and ".join(f"`{s}`" for s in splits)
-            finding = replace(finding, message=f"{finding.message} (in split {named})")
-        merged.append(finding)
+    for finding, splits in where.items():
+        partly = len(splits) < len(per_split) and finding not in ordinary and not any(f"`{s}`" in finding.message for s in splits)
+        named = " and ".join(f"`{s}`" for s in splits)
+        merged.append(replace(finding, message=f"{finding.message} (in split {named})") if partly else finding)
     return _join_unbatchable(merged)
 
 
@@ -386,19 +360,12 @@ def _alike(a: Features | None, b: Features | None) -> list[tuple[str, str]]:
 def check_stages(
     spec: PipelineSpec | None, plans: Mapping[str, Plan], stages: Sequence[Mapping[str, Plan]], locate: Locate
 ) -> Iterator[Diagnostic]:
-    """Checks the stages of training against the whole spec.
-
-    Args:
-        spec: The spec, if it could be loaded.
-        plans: Its unoptimised plans, by split.
-        stages: The same of each stage.
-        locate: Finds the places for findings.
-    """
+    """Checks the stages of training, with the unoptimised plans of each, against those of the whole spec, if it could be loaded."""
     if spec is None or not spec.stages:
         return
     if "train" not in spec.split_names():
         named = ", ".join(f"`{name}`" for name in spec.split_names())
-        help_ = (f"the splits are {named}: name the one that the model is trained on `train`, or leave `stages` out",)
+        help_ = f"the splits are {named}: name the one that the model is trained on `train`, or leave `stages` out"
         yield make("PG561", "`stages` need a split `train`, which does not exist", locate(("stages",), key=True), help=help_)
         return
     split = next((name for name in plans if name != "train"), "train")
@@ -408,6 +375,6 @@ def check_stages(
             if name in whole and (t.shape, t.dtype) != (whole[name].shape, whole[name].dtype):
                 said, other = (f"{times(own.shape)} {own.dtype}" for own in (t, whole[name]))
                 message = f"the last stage trains with `{name}` of {said}, but the spec without stages gives {other}"
-                help_ = ("give the params the values of the last stage: prediction and evaluation outside of the stages use the params",)
+                help_ = "give the params the values of the last stage: prediction and evaluation outside of the stages use the params"
                 yield make("PG562", message, locate(("stages", len(stages) - 1)), help=help_)
                 return

@@ -24,27 +24,20 @@ _SOFT = ("one_hot", "binary", "multi_hot")
 
 @dataclass
 class CombiningPlan:
-    """The stages of one use of a combining step, and its errors.
-
-    Attributes:
-        encodings: Stages on single examples, before they are stacked.
-        stages: Stages on whole batches.
-        items: Stages that join the items of several examples.
-        before: Stages before all of these.
-        last: Stages that change masks, after all others have read these.
-        errors: Findings about the step.
-        findings: Findings about something else.
-        poisoned: Features whose later findings are suppressed; `combining` for an error that belongs to no single feature.
-    """
+    """The stages of one use of a combining step, and its errors."""
 
     encodings: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
+    """Stages on single examples, before they are stacked; those of the other lists work on whole batches."""
     stages: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
     items: list[CombineItems] = field(default_factory=list)
     before: list[Stage] = field(default_factory=list)
     last: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
+    """Stages that change masks, after all others have read these."""
     errors: list[OpError] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
+    """Findings about something else than the step."""
     poisoned: set[str] = field(default_factory=set)
+    """Features whose later findings are suppressed; `combining` for an error that belongs to no single feature."""
 
 
 def plan_combining(
@@ -56,16 +49,9 @@ def plan_combining(
     later: tuple[StepRef, ...],
     locate: Locate,
 ) -> CombiningPlan:
-    """Plans one use of a combining step.
+    """Plans one use of a combining step, with `later` steps after it.
 
-    Args:
-        spec: The spec.
-        split: The split.
-        ref: The use of the step.
-        type_: The type that enters it.
-        taken: The types after it of the features that it acts on; labels follow from them.
-        later: The steps after it.
-        locate: Finds the places for findings.
+    `taken` has the types after it of the features that it acts on; labels follow from them.
     """
     plan = CombiningPlan()
     by, masks = {}, {}  # type: dict[str, str], dict[str, str]
@@ -100,30 +86,17 @@ def plan_combining(
         joins = [name for name, t in type_.items() if kind_of(t).joins(t) and t.beside is None]
         plan.items += [CombineItems(name, ref=ref, canvas=canvas, **about_items(type_, name)) for name in joins]
     else:
-        _pasting(plan, ref, type_, canvas, by, {name: masks.get(anchor(type_, name)) for name in points})
+        for mask in by.values():
+            items, before = pasted(ref.of(PastingTransform), type_, mask, canvas)
+            plan.items.append(items)
+            plan.before.extend(before)
+        for name, hiding in ((name, masks[anchor(type_, name)]) for name in points if anchor(type_, name) in masks):
+            ignore, join = type_[hiding].ignore, kind_of(type_[name]).joins(type_[name])
+            about = about_items(type_, name)
+            plan.items.append(PastePoints(name, ref=ref, canvas=canvas, mask=hiding, ignore=ignore, joins=join, **about))
     if plan.errors:
         plan.poisoned.add("combining")
     return plan
-
-
-def _pasting(
-    plan: CombiningPlan,
-    ref: StepRef[CombiningTransform],
-    type_: ElementType,
-    canvas: tuple[int | None, int | None],
-    by: dict[str, str],
-    points: dict[str, str | None],
-) -> None:
-    """Adds the stages on items: `by` has the instance masks that are pasted by, `points` the mask that hides some of each feature."""
-    for mask in by.values():
-        items, before = pasted(ref.of(PastingTransform), type_, mask, canvas)
-        plan.items.append(items)
-        plan.before.extend(before)
-    for name, hiding in points.items():
-        if hiding is not None:
-            ignore, joins = type_[hiding].ignore, kind_of(type_[name]).joins(type_[name])
-            about = about_items(type_, name)
-            plan.items.append(PastePoints(name, ref=ref, canvas=canvas, mask=hiding, ignore=ignore, joins=joins, **about))
 
 
 def _by_instances(
@@ -173,9 +146,8 @@ def _masks(
 def _stage(ref: StepRef[CombiningTransform], feature: str, y: FeatureType, masks: dict[str, str], type_: ElementType) -> Stage:
     """The stage of a step on a feature that it acts on."""
     if feature not in masks:
-        return (
-            Combine(feature, ref, _canvas(y), label=False) if y.instances is None else CombineInstances(feature, ref, _canvas(y), y.ignore)
-        )
+        numbered = y.instances is not None
+        return CombineInstances(feature, ref, _canvas(y), y.ignore) if numbered else Combine(feature, ref, _canvas(y), label=False)
     paste = Paste if y.instances is None else PasteInstances
     return paste(feature, ref.of(PastingTransform), masks[feature], type_[masks[feature]].ignore, label=False)
 

@@ -9,7 +9,7 @@ figures. A step that costs more or less than its family has the trait `weight`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from itertools import pairwise
 from typing import Any
@@ -31,6 +31,8 @@ ASSUMED_CLASSES = 100
 
 LARGE = 1 << 20
 """Bytes from which on the output of a kernel reuses the memory of earlier batches; the C library caches smaller blocks."""
+LEAST_US = 0.05
+"""The least cost that has a line of its own; less rounds to 0.0."""
 HANDED_OVER = 2
 """Batches that are neither being computed nor prefetched: one in transit, one with the user."""
 
@@ -62,36 +64,28 @@ _GATHER_NS = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """The data and machine that the costs of a plan depend on.
-
-    Attributes:
-        file_bytes: The mean size of a stored record.
-        threads: Threads of the pipeline's pool.
-        examples: Examples in the split, or `None` without data.
-        assumed: Whether `file_bytes` is a guess.
-        factors: Measured cost on this machine over that by the constants of this file, keyed by `fitted_as`; 1 if missing.
-        hosts: The number of processes that share a batch.
-        stored: Bytes that the source keeps in memory, or `None` if only the types of records are known.
-    """
+    """The data and machine that the costs of a plan depend on."""
 
     file_bytes: float = ASSUMED_FILE
+    """The mean size of a stored record."""
     threads: int = 1
+    """Threads of the pipeline's pool."""
     examples: int | None = None
     assumed: bool = True
+    """Whether `file_bytes` is a guess."""
     factors: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """Measured cost on this machine over that by the constants of this file, keyed by `fitted_as`; 1 if missing."""
     hosts: int = 1
+    """The number of processes that share a batch."""
     stored: int | None = None
+    """Bytes that the source keeps in memory, or `None` if only the types of records are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCost:
-    """The cost of a node.
+    """The cost of a node: microseconds of one core per image, stages included, those of each stage, and expected bytes in memory.
 
-    Attributes:
-        us: Microseconds of one core per image, stages included.
-        stages: The same of each stage.
-        bytes: The expected memory.
-        cached: Whether a full cache after it saves this cost.
+    It is `cached` if a full cache after it saves this cost.
     """
 
     us: float
@@ -145,9 +139,8 @@ def plan_cost(plan: Plan, given: Circumstances) -> PlanCost:
 def _parts_us(node: Read, given: Circumstances) -> float:
     """Microseconds of one core for the steps that single parts of a mix have: the mean of the parts."""
     total = 0.0
-    for part in node.parts:
-        for entry, inner in pairwise(part):
-            total += sum(stage_us(st, entry.out, inner.out, given) for st in inner.stages) if isinstance(inner, Element) else 0.0
+    for entry, inner in (pair for part in node.parts for pair in pairwise(part)):
+        total += sum(stage_us(st, entry.out, inner.out, given) for st in inner.stages) if isinstance(inner, Element) else 0.0
     return total / max(1, len(node.parts))
 
 
@@ -235,7 +228,11 @@ def _held(node: Node, plan: Plan, given: Circumstances) -> int:
         case Batch():
             return example * rows * (given.threads if any(isinstance(n, Cache) for n in plan.nodes) else 1)
         case Kernel():
-            return rows * (example * _at_a_time(node, plan, given) + _between(node, given))
+            between = 0  # intermediate results of a kernel that is not compiled
+            if not node.compiled and any(stage.compilable for stage in node.stages):
+                values = sum(_values(t, t) for _, t in node.out.items() if not kind_of(t).indexed)
+                between = _BETWEEN * 4 * values * (given.threads if node.parallel else 1)
+            return rows * (example * _at_a_time(node, plan, given) + between)
         case Prefetch():
             return example * rows * node.batches
     return 0
@@ -253,71 +250,44 @@ def _at_a_time(node: Kernel, plan: Plan, given: Circumstances) -> int:
     return computed + HANDED_OVER + (0 if is_last else sum(n.batches for n in plan.nodes if isinstance(n, Prefetch)))
 
 
-def _between(node: Kernel, given: Circumstances) -> int:
-    """Bytes per example of the intermediate results of a kernel that is not compiled."""
-    if node.compiled or not any(stage.compilable for stage in node.stages):
-        return 0
-    values = sum(_values(t, t) for _, t in node.out.items() if not kind_of(t).indexed)
-    return _BETWEEN * 4 * values * (given.threads if node.parallel else 1)
-
-
 def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> str:
     """Renders the cost of each stage and the memory of each node as text, ending in a newline.
 
     With `dearest`, only that many stages are listed, the dearest first, and only the sum of the memory.
     """
     given = cost.given
-    read = next(n for n in plan.nodes if isinstance(n, Read))
+    read = plan.reader
     rows, stored = reads_rows(read), given.file_bytes
     if rows and given.assumed:
         stored = example_bytes(read.out)
     guess = given.assumed and not (rows and all(d is not None for _, t in read.out.items() for d in t.shape))
     size = ("rows of " if rows else "files of ") + format_bytes(stored) + (", which is a guess" if guess else "")
-    parts = [(us, text) for us, text in _parts(plan, cost) if us >= _LEAST_US]
+    nodes = plan_json(plan)["nodes"]
+    parts: list[tuple[float, str]] = []
+    for own, told in zip(cost.nodes, nodes, strict=True):
+        parts.append((own.us - sum(own.stages), told["text"]))
+        parts += [(us, stage["text"]) for us, stage in zip(own.stages, told.get("stages", ()), strict=True)]
+    parts = [(us, text) for us, text in parts if us >= LEAST_US]
     shown = sorted(parts, key=lambda part: -part[0])[:dearest] if dearest is not None else parts
     what = "expected cost" if len(shown) == len(parts) else f"expected cost of the {len(shown)} most expensive stages"
     fitted = "; fitted to this machine" if given.factors else ""
     fitted += f"; in the bucket {times(plan.index.buckets[0])}" if plan.index.buckets else ""
     lines = [f"{what}, in µs of one core for an image ({size}{fitted})"]
     lines += [f"  {us:>8,.1f}  {us / cost.first_us:>4.0%}  {text}" for us, text in shown]
-    lines += _totals(plan, cost)
+    if any(isinstance(n, Cache) for n in plan.nodes):
+        lines.append(f"  {cost.first_us:>8,.1f}        in all while the cache fills")
+        lines.append(f"  {cost.us:>8,.1f}        in all from then on: {1e6 / cost.us:,.0f} images/s on each core")
+    else:
+        rate = f": {1e6 / cost.us:,.0f} images/s on each core" if cost.us else ""  # a table of numbers costs next to nothing
+        lines.append(f"  {cost.us:>8,.1f}        in all{rate}")
     open_end = given.examples is None and any(isinstance(n, Cache) and n.kind.in_memory for n in plan.nodes)
     lines.append(f"expected memory: {format_bytes(cost.bytes)}{' and the cache' if open_end else ''}, beside TensorFlow itself")
-    if dearest is None:
-        lines += _memory(plan, cost, open_end)
-    return "\n".join(lines) + "\n"
-
-
-def _memory(plan: Plan, cost: PlanCost, open_end: bool) -> Iterator[str]:
-    for cost_of, node, shown in zip(cost.nodes, plan.nodes, plan_json(plan)["nodes"], strict=True):
+    for own, node, told in zip(cost.nodes, plan.nodes, nodes, strict=True) if dearest is None else ():
         if open_end and isinstance(node, Cache):
-            yield f"  {format_bytes(example_bytes(node.out)):>10}  {shown['text']}, times the examples"
-        elif cost_of.bytes:
-            yield f"  {format_bytes(cost_of.bytes):>10}  {shown['text']}"
-
-
-_LEAST_US = 0.05
-"""The least cost that has a line of its own; less rounds to 0.0."""
-
-
-def _totals(plan: Plan, cost: PlanCost) -> list[str]:
-    if not any(isinstance(n, Cache) for n in plan.nodes):
-        rate = f": {1e6 / cost.us:,.0f} images/s on each core" if cost.us else ""  # a table of numbers costs next to nothing
-        return [f"  {cost.us:>8,.1f}        in all{rate}"]
-    return [
-        f"  {cost.first_us:>8,.1f}        in all while the cache fills",
-        f"  {cost.us:>8,.1f}        in all from then on: {1e6 / cost.us:,.0f} images/s on each core",
-    ]
-
-
-def _parts(plan: Plan, cost: PlanCost) -> Iterator[tuple[float, str]]:
-    """Yields microseconds and text of each stage, and of each node that has a cost of its own."""
-    for node, shown in zip(cost.nodes, plan_json(plan)["nodes"], strict=True):
-        own = node.us - sum(node.stages)
-        if own:
-            yield own, shown["text"]
-        for us, stage in zip(node.stages, shown.get("stages", ()), strict=True):
-            yield us, stage["text"]
+            lines.append(f"  {format_bytes(example_bytes(node.out)):>10}  {told['text']}, times the examples")
+        elif own.bytes:
+            lines.append(f"  {format_bytes(own.bytes):>10}  {told['text']}")
+    return "\n".join(lines) + "\n"
 
 
 def cost_json(plan: Plan, cost: PlanCost) -> dict[str, Any]:

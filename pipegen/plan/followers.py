@@ -30,11 +30,6 @@ def anchors(type_: ElementType) -> tuple[str, ...]:
     return tuple(name for name, t in type_.items() if kind_of(t).pictured and anchor(type_, name) == name)
 
 
-def followed(type_: ElementType) -> frozenset[str]:
-    """The features that others are aligned with."""
-    return frozenset(anchor(type_, name) for name, _ in type_.items() if anchor(type_, name) != name)
-
-
 def left_behind(step: Transform, type_: ElementType) -> str | None:
     """A feature that would no longer match its image, since `feature` narrows a step that moves pixels to another one."""
     if (
@@ -122,13 +117,7 @@ def _wrong_leader(step: Transform, type_: ElementType) -> OpError | None:
 
 
 def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tuple[tuple[str, ...], OpError | None]:
-    """Selects the features that a use of a step acts on, and the error in that choice, if any.
-
-    Args:
-        ref: The use of the step.
-        type_: The type of what enters it.
-        written: All steps of the spec.
-    """
+    """Selects the features that a use of a step acts on, and the error in that choice, if any; `written` are all steps of the spec."""
     step = ref.step
     wrong = _wrong_leader(step, type_)
     if wrong is not None:
@@ -228,16 +217,10 @@ class Fills:
         """Yields the uses whose constant means something else on an aligned image."""
         for ref, value, images in self._met.values():
             for feature, x in images.items():
-                home = anchor(record, feature)
-                if home != feature and home in images and not _alike(images[home], x):
-                    message = (
-                        f"`{ref.step.op}` fills with {value:g}, which differs in meaning between `{home}` ({images[home]}) "
-                        f"and `{feature}` ({x}), aligned with it"
-                    )
+                home = images.get(anchor(record, feature), x)
+                # Two images have one unit if they have one range of values, or one integer dtype.
+                if home.interval != x.interval and (home.dtype != x.dtype or x.dtype not in INTEGER_RANGES):
+                    both = f"`{anchor(record, feature)}` ({home}) and `{feature}` ({x}), aligned with it"
+                    message = f"`{ref.step.op}` fills with {value:g}, which differs in meaning between {both}"
                     help_ = "use `fill: {constant: 0}`, which means nothing in both units, or `fill: reflect`"
                     yield ref, OpError("PG207", message, field="fill", help=help_)
-
-
-def _alike(a: FeatureType, b: FeatureType) -> bool:
-    """Compares the units of two images: equal for one range of values, or one integer dtype."""
-    return a.interval == b.interval or (a.dtype == b.dtype and a.dtype in INTEGER_RANGES)

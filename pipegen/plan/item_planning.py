@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import Fill
+from pipegen.ops.families import item_stages as i
 from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.item_stages import (
-    Bend,
-    BendEach,
-    Enter,
-    EnterEach,
-    Limit,
-    Measure,
-    Move,
-    MoveEach,
-    NumberItems,
-    PasteItems,
-    Renumber,
-    Shorten,
-)
+from pipegen.ops.families.item_stages import Limit, NumberItems, PasteItems, PastingTransform, Renumber, Shorten
 from pipegen.ops.kinds.numbering import MOST_INSTANCES
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef
@@ -37,19 +25,12 @@ from pipegen.plan.nodes import Kernel
 from pipegen.spec.locate import Locate
 from pipegen.types import ElementType, FeatureType, valid_name
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pipegen.ops.families.item_stages import PastingTransform
-
 
 @dataclass
 class Items:
     """An open run of steps whose matrices are multiplied, as for the image.
 
     Attributes:
-        feature: The items.
-        kind: Their kind.
         mode: The fill and the interpolation of its steps; a step with others starts a new run. A mirror has none.
         canvas: Height and width of the image that enters, in pixels.
         size: The same of the image that leaves.
@@ -58,7 +39,6 @@ class Items:
         closed: Whether the run takes no more steps.
         displaced: Whether its only step has a displacement field in place of a matrix.
         projective: Whether the matrix of a step can have a last row other than (0, 0, 1).
-        refs: The uses of steps so far.
     """
 
     feature: str
@@ -77,7 +57,7 @@ class Items:
         """Makes the stage that moves the items, for single examples if a size is unknown."""
         known = self.alike or None not in (*self.canvas, *self.size)
         x, riders = self.type_[self.feature], self.type_.riders(self.feature)
-        made = (Bend if known else BendEach) if self.displaced else (Move if known else MoveEach)
+        made = (i.Bend if known else i.BendEach) if self.displaced else (i.Move if known else i.MoveEach)
         return made(self.feature, self.kind, tuple(self.refs), self.canvas, self.size, x.details, riders, x.beside, self.projective)
 
 
@@ -100,14 +80,14 @@ class Images:
         items = type_[feature]
         image = type_[anchor(type_, feature)]
         if like is not None and image.encoded:
-            yield Measure(feature, like), items
+            yield i.Measure(feature, like), items
             image = like[1].step.infer(image)
         elif None in (image.height, image.width) and not image.uniform and not image.encoded:
-            yield Measure(feature, (anchor(type_, feature), None)), items
+            yield i.Measure(feature, (anchor(type_, feature), None)), items
         self._types[feature] = image = image.with_(dtype="float32", interval=None)
         if kind_of(items).needs_preparing(items):
             canvas = image.height, image.width
-            made = EnterEach if None in canvas and not image.uniform else Enter
+            made = i.EnterEach if None in canvas and not image.uniform else i.Enter
             yield made(feature, items.kind, canvas, items.details, type_.riders(feature), items.beside), kind_of(items).prepared_type(items)
 
     def canvas(self, feature: str) -> tuple[int | None, int | None]:
@@ -175,11 +155,9 @@ def resized(stage: Stage, type_: ElementType, room: int | None) -> dict[str, Fea
 
 def wrong_buckets(type_: ElementType, locate: Locate) -> list[Diagnostic]:
     """Finds features whose `buckets` are not ascending lengths."""
-    said = {name: ", ".join(map(str, t.buckets)) for name, t in type_.items() if any(a >= b for a, b in pairwise((0, *t.buckets)))}
-    return [
-        make("PG105", f"the `buckets` of `{name}` are {lengths}; lengths have to ascend from 1", locate(("source",)))
-        for name, lengths in said.items()
-    ]
+    wrong = {name: ", ".join(map(str, t.buckets)) for name, t in type_.items() if any(a >= b for a, b in pairwise((0, *t.buckets)))}
+    said = (f"the `buckets` of `{name}` are {lengths}; lengths have to ascend from 1" for name, lengths in wrong.items())
+    return [make("PG105", message, locate(("source",))) for message in said]
 
 
 def shortened(edge: ElementType) -> Iterator[Kernel]:
@@ -191,9 +169,8 @@ def shortened(edge: ElementType) -> Iterator[Kernel]:
             yield Kernel(edge, (stage,))
 
 
-if TYPE_CHECKING:
-    Emitted = Iterator[tuple[Stage, dict[str, FeatureType]]]
-    """Stages, each with the types of the features that it changes."""
+Emitted = Iterator[tuple[Stage, dict[str, FeatureType]]]
+"""Stages, each with the types of the features that it changes."""
 
 
 def number_of(type_: ElementType, home: str) -> str | None:

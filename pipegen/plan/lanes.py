@@ -35,12 +35,7 @@ from pipegen.types import ElementType, valid_name
 
 
 class Lanes:
-    """The views of an example on one split.
-
-    Args:
-        spec: The spec.
-        split: The split.
-        type_: The type of a record, padded.
+    """The views of an example on one split; `type_` is the type of a record, padded.
 
     Attributes:
         viewed: The features that can have views (images and features aligned with them), each with its image.
@@ -102,10 +97,9 @@ class Lanes:
     def runs(self, chosen: Callable[[StepRef], tuple[str, ...]]) -> Iterator[tuple[list[Act], tuple[Act, tuple[StepRef, ...]] | None]]:
         """Yields the steps of all views up to the next one that combines examples, and that one with all later steps.
 
-        Args:
-            chosen: Selects the features of a record that a use of a step acts on.
+        `chosen` selects the features of a record that a use of a step acts on.
         """
-        each = [_runs(steps) for steps in self._steps]
+        each = [_split(steps) for steps in self._steps]
         found = {id(ref): chosen(ref) for steps in self._steps for ref in steps}
         for number, level in enumerate(zip_longest(*each, fillvalue=((), None))):
             run = [(ref, self._of(lane, found[id(ref)])) for lane, (steps, _) in zip(self._lanes, level, strict=True) for ref in steps]
@@ -138,10 +132,7 @@ class Lanes:
 def first_view(spec: PipelineSpec, locate: Locate, record: ElementType | Mapping[str, ElementType]) -> tuple[PipelineSpec, Locate]:
     """The spec of the first view alone, for prediction, serving and tests of the data, and the `Locate` for it.
 
-    Args:
-        spec: The spec.
-        locate: Finds the places for findings.
-        record: The type of a record; of a mix, of a record of each part.
+    `record` is the type of a record; of a mix, of a record of each part.
     """
     if spec.views == 1:
         return spec, locate
@@ -166,7 +157,7 @@ def viewed(type_: ElementType) -> dict[str, str]:
     return {name: image for name, image in images.items() if kind_of(type_[image]).pictured}
 
 
-def _runs(steps: tuple[StepRef, ...]) -> list[tuple[tuple[StepRef, ...], StepRef | None]]:
+def _split(steps: tuple[StepRef, ...]) -> list[tuple[tuple[StepRef, ...], StepRef | None]]:
     """Splits steps at those that combine examples: pairs of the steps before one, and that one."""
     found: list[tuple[tuple[StepRef, ...], StepRef | None]] = []
     done = 0
@@ -202,7 +193,14 @@ def check_views(spec: PipelineSpec, record: ElementType, locate: Locate) -> Iter
         yield make("PG244", message, at, help="give the feature, or the branch of `views`, another name")
     yield from _chosen(spec, features, locate)
     yield from _lacking(spec, features, locate)
-    yield from _branches(spec, locate)
+    for name, view in branches(spec).items() if isinstance(spec.views, dict) else ():
+        for i, step in enumerate(view.transforms):
+            why = _why_common(step)
+            if why:
+                help_ = "write it in `transforms`, which all views go through"
+                place = locate(("views", str(name), "transforms", i, step.op), key=True)
+                yield make("PG243", f"`{step.op}` {why}, so it cannot be a step of `{name}` alone", place, help=help_)
+        yield from _same_ids(spec, str(name), locate)
 
 
 def _lacking(spec: PipelineSpec, features: Mapping[str, str], locate: Locate) -> Iterator[Diagnostic]:
@@ -242,18 +240,6 @@ def _chosen(spec: PipelineSpec, features: Mapping[str, str], locate: Locate) -> 
                 yield make("PG248", message, at, locate(("views", str(first[0]), "of"), "not of that image"), help=help_)
 
 
-def _branches(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Finds steps of branches that have to be common to all views, and ids that two steps of a view share."""
-    for name, view in branches(spec).items() if isinstance(spec.views, dict) else ():
-        for i, step in enumerate(view.transforms):
-            why = _why_common(step)
-            if why:
-                help_ = "write it in `transforms`, which all views go through"
-                at = locate(("views", str(name), "transforms", i, step.op), key=True)
-                yield make("PG243", f"`{step.op}` {why}, so it cannot be a step of `{name}` alone", at, help=help_)
-        yield from _same_ids(spec, str(name), locate)
-
-
 def _why_common(step: Transform) -> str:
     """Explains why a step has to be common to all views, or ""."""
     if isinstance(step, DecodeTransform):
@@ -269,16 +255,14 @@ def _same_ids(spec: PipelineSpec, name: str, locate: Locate) -> Iterator[Diagnos
     """Finds steps of one view that share an id; those of `transforms` alone are found when the spec is read."""
     common = len(spec.transforms)
     places, ids = zip(*found, strict=True) if (found := every_id(of_branch(spec, name).transforms)) else ((), ())
+    own = [isinstance(number, int) and number >= common for number, *_ in places]
+    paths = [
+        ("views", name, "transforms", at[0] - common, *at[1:]) if mine else ("transforms", *at)
+        for at, mine in zip(places, own, strict=True)
+    ]
     for first, second in collisions(ids):
-        if not isinstance(places[second][0], int) or places[second][0] < common:
+        if not own[second]:
             continue
-        paths = [_path(places[i], common, name) for i in (first, second)]
-        labels = locate((*paths[1], "id"), "again here"), locate((*paths[0], "id"), "first here")
+        labels = locate((*paths[second], "id"), "again here"), locate((*paths[first], "id"), "first here")
         help_ = "give one of them another `id`: steps with equal ids draw the same random numbers"
         yield make("PG216", f"two steps of the view `{name}` have the id `{ids[first]}`", *labels, help=help_)
-
-
-def _path(place: tuple[str | int, ...], common: int, name: str) -> tuple[str | int, ...]:
-    number = place[0]
-    own = isinstance(number, int) and number >= common
-    return ("views", name, "transforms", int(number) - common, *place[1:]) if own else ("transforms", *place)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from pipegen.data.shares import rows_of
 from pipegen.diagnostics.catalog import make
@@ -14,18 +13,14 @@ from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.ops.traits import Family
-from pipegen.ops.transform import Policy
-from pipegen.plan.bucketed_plans import measuring_features, sampled_features
-from pipegen.plan.cache_kinds import CacheKind, wanted_kind
+from pipegen.ops.transform import Policy, Transform
+from pipegen.plan.bucketed_plans import deciding_features
+from pipegen.plan.nodes import CacheKind, wanted_kind
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.recipe import implicit_decode, recipe, step_path
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, ShardIndex, WindowShuffle
 from pipegen.types import ElementType, FeatureType
-
-if TYPE_CHECKING:
-    from pipegen.ops.transform import Transform
-
 
 _LEAST = 8
 """The least side of an array that may be a picture; a camera matrix is smaller."""
@@ -95,34 +90,26 @@ _CACHE = ("runtime", "cache")
 
 def lint_recipe(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
     """Yields all lints about the order and use of steps; `record` is the type of a record."""
-    yield from _augmented_evaluation(spec, locate)
-    yield from _weak_shuffle(spec, locate)
-    yield from _padded(spec, locate)
+    yield from _of_splits(spec, locate)
     yield from _cut_groups(spec, locate)
     yield from _unused(spec, locate, record)
     yield from _walk(spec, locate, record)
 
 
-def _augmented_evaluation(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+def _of_splits(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    """Warns of augmented evaluation, of a weak shuffle of the training split, and of padded batches."""
     for index, step in enumerate(spec.transforms):
         others = [s for s in spec.split_names() if s != "train" and runs_on(step, s)]
         if step.random and step.when is not None and others:
             message = f"`{step.op}` is random and also runs on `{'`, `'.join(others)}`, so evaluation there is on augmented data"
             help_ = "leave `when` out: random steps run on `train` alone"
             yield make("PG507", message, locate((*step_path(index, step), "when")), help=help_)
-
-
-def _weak_shuffle(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    if "train" not in spec.split_names() or not spec.source.by_class():
-        return
-    if spec.shuffle == "none" or isinstance(spec.shuffle, WindowShuffle):
+    weak = spec.shuffle == "none" or isinstance(spec.shuffle, WindowShuffle)
+    if weak and "train" in spec.split_names() and spec.source.by_class():
         kind = "is not shuffled" if spec.shuffle == "none" else "is shuffled in windows only"
         message = f"the training split is stored class by class and {kind}, so each batch holds few classes"
         help_ = write("global", "value", "{} costs no memory here", shown="shuffle: global")
         yield make("PG505", message, locate(("shuffle",)), help=help_)
-
-
-def _padded(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     padded = [s for s in spec.split_names() if s != "train" and spec.batch.remainder_for(s) == "pad"]
     if padded:
         said = "is padded with examples of weight 0, which plain `metrics=` count and `weighted_metrics=` do not"
@@ -151,20 +138,16 @@ def _unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator
     record, wanted = record.padded(), received(settled(spec))
     if any(name not in record for name in wanted):
         return  # a misspelt name may mean the feature
-    used = {*wanted, *(anchor(record, name) for name in wanted), spec.source.class_feature()}
-    used.update((*sampled_features(spec), *measuring_features(spec)))
+    used = {*wanted, *(anchor(record, name) for name in wanted), spec.source.class_feature(), *deciding_features(spec)}
     used |= {name for test in spec.tests for name in test.features()}
     for name, path in spec.source.described().items():
         if name not in used:
             form = kind_of(record[name]).output.format(name)
-            message = f"the feature `{name}` is never used: the model does not receive it"
-            if kind_of(record[name]).weighs and settled(spec).y is None:
-                # Weights are of use only with a target.
+            if kind_of(record[name]).weighs and settled(spec).y is None:  # weights are of use only with a target
                 target = next((other for other in record if kind_of(record[other]).holds_classes), None)
                 form = f"output: {{y: {target}, sample_weight: {name}}}" if target is not None else ""
-            help_: tuple[str, ...] = ("remove it",)
-            if form:
-                help_ = (write(form, "spec", "name it in the output, as in {}"), "or remove it")
+            help_ = (write(form, "spec", "name it in the output, as in {}"), "or remove it") if form else "remove it"
+            message = f"the feature `{name}` is never used: the model does not receive it"
             yield make("PG514", message, locate(("source", spec.source.op, *path), key=True), help=help_)
 
 

@@ -7,7 +7,7 @@ it has alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from itertools import takewhile
 from typing import Any
@@ -22,6 +22,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
 from pipegen.plan.build import ALL, Builder, Built, Given, Records
+from pipegen.plan.evaluation_plans import learning_steps
 from pipegen.plan.nodes import Batch, Element, Index, Kernel, Node, PartDraws, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.stages import with_refs
@@ -34,10 +35,12 @@ from pipegen.types import ElementType, FeatureType
 def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records, given: Given = ALL) -> Built:
     """Builds the plan of a split of a mix."""
     parts = {name: part for name, part in spec.source.mixed().items() if split in part.split_names()}
-    findings = [*_lacking(spec, parts, records, locate), *_combining_alone(parts, locate), *_learning(spec, locate)]
+    findings = [*_lacking(spec, parts, records, locate), *_misplaced(spec, parts, locate)]
     if findings:
         return Built(None, findings, set())
-    records = _shared({name: records[name] for name in parts})
+    kept = [records[name] for name in parts]  # in one order, features that all parts have
+    common = [feature for feature in next(iter(kept), ()) if all(feature in type_ for type_ in kept)]
+    records = {name: ElementType(tuple((feature, records[name][feature]) for feature in common)) for name in parts}
     plans: dict[str, Plan] = {}
     found: dict[tuple[str, tuple[Any, ...]], Diagnostic] = {}
     ordinary: set[Diagnostic] = set()
@@ -70,45 +73,25 @@ def _lacking(spec: PipelineSpec, parts: Mapping[str, Any], records: Records, loc
     return found
 
 
-def _combining_alone(parts: Mapping[str, Any], locate: Locate) -> list[Diagnostic]:
-    """Finds steps of a single part that have to be common to all parts."""
+def _misplaced(spec: PipelineSpec, parts: Mapping[str, Any], locate: Locate) -> list[Diagnostic]:
+    """Finds steps of a part that have to be common to all, and fitted common steps while a part has steps of its own before them."""
     found = []
-    for name, part in parts.items():
-        for i, step in enumerate(part.transforms):
-            at = locate((*part_path(name), "transforms", i, step.op), key=True)
-            if isinstance(step, CustomTransform):
-                message = f"`{step.op}` calls a Python function, so it cannot be a step of `{name}` alone"
-                help_ = "write it in `transforms`, which all parts go through"
-                found.append(make("PG468", message, at, help=help_))
-            if isinstance(step, FittedTransform) and step.learns():
-                message = f"`{step.op}` is fitted to the whole training split, so it cannot be a step of `{name}` alone"
-                help_ = f"write it in `transforms`, which all parts go through; {step.untrained}"
-                found.append(make("PG466", message, at, help=help_))
-            if isinstance(step, CombiningTransform):
-                message = f"`{step.op}` combines examples of all parts, so it cannot be a step of `{name}` alone"
-                found.append(make("PG465", message, at, help="write it in `transforms`"))
-    return found
-
-
-def _learning(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    """Finds common steps that are fitted to the training split while a part has steps of its own before them."""
+    for name, i, step in ((name, i, step) for name, part in parts.items() for i, step in enumerate(part.transforms)):
+        at, alone = locate((*part_path(name), "transforms", i, step.op), key=True), f"so it cannot be a step of `{name}` alone"
+        common = "write it in `transforms`, which all parts go through"
+        if isinstance(step, CustomTransform):
+            found.append(make("PG468", f"`{step.op}` calls a Python function, {alone}", at, help=common))
+        if isinstance(step, FittedTransform) and step.learns():
+            message = f"`{step.op}` is fitted to the whole training split, {alone}"
+            found.append(make("PG466", message, at, help=f"{common}; {step.untrained}"))
+        if isinstance(step, CombiningTransform):
+            found.append(make("PG465", f"`{step.op}` combines examples of all parts, {alone}", at, help="write it in `transforms`"))
     own = next((name for name, part in spec.source.mixed().items() if part.transforms), None)
-    return [
-        make(
-            "PG466",
-            f"`{step.op}` is fitted to the training split, but the part `{own}` has steps of its own before it",
-            locate(("transforms", i, step.op), key=True),
-            help=(step.untrained, f"or leave out the `transforms` of `{own}`"),
-        )
-        for i, step in enumerate(spec.transforms)
-        if own is not None and isinstance(step, FittedTransform) and step.learns()
-    ]
-
-
-def _shared(records: Records) -> dict[str, ElementType]:
-    """Drops features that not all parts have, and puts the rest into one order."""
-    common = [name for name in next(iter(records.values()), ()) if all(name in type_ for type_ in records.values())]
-    return {name: ElementType(tuple((feature, type_[feature]) for feature in common)) for name, type_ in records.items()}
+    for i, step in learning_steps(spec) if own is not None else ():
+        message = f"`{step.op}` is fitted to the training split, but the part `{own}` has steps of its own before it"
+        help_ = (step.untrained, f"or leave out the `transforms` of `{own}`")
+        found.append(make("PG466", message, locate(("transforms", i, step.op), key=True), help=help_))
+    return found
 
 
 def _merged(spec: PipelineSpec, split: str, plans: Mapping[str, Plan], locate: Locate) -> tuple[Plan | None, list[Diagnostic]]:
@@ -131,12 +114,10 @@ def _merged(spec: PipelineSpec, split: str, plans: Mapping[str, Plan], locate: L
     )
     source = plans[first]
     shuffle = next((n for n in source.nodes if isinstance(n, Shuffle)), None)
-    index = Index(
-        source.index.out,
-        split,
-        shuffle.order if shuffle else "stored",
-        shuffle.window_bytes if shuffle else None,
-        shard=False,
+    index = replace(
+        source.index,
+        order=shuffle.order if shuffle else "stored",
+        window_bytes=shuffle.window_bytes if shuffle else None,
         draws=placed.draws(first),
         sampled=any(plan.index.sampled for plan in plans.values()),
         parts=tuple(PartDraws(name, placed.draws(name)) for name in plans),
@@ -153,8 +134,13 @@ class _Placed:
     def __init__(self, spec: PipelineSpec, plans: Mapping[str, Plan]) -> None:
         self._plans = plans
         self._own = {name: len(spec.source.mixed()[name].transforms) for name in plans}
-        self._of = {name: self._runs(name) for name in plans}
+        self._of: dict[str, dict[str, tuple[int, int, int]]] = {name: {} for name in plans}
         """By part and by image key: where the image's draws begin, and the numbers of draws of own and of common steps."""
+        for name, plan in plans.items():
+            for ref in plan.index.draws:
+                begin, own, common = self._of[name].get(_image(ref), (ref.start, 0, 0))
+                mine = len(ref.path) > 1 and isinstance(ref.path[1], int) and ref.path[1] < self._own[name]
+                self._of[name][_image(ref)] = begin, own + mine * ref.num_draws, common + (not mine) * ref.num_draws
         images = dict.fromkeys(image for of in self._of.values() for image in of)
         most = {i: [max(of[i][k] for of in self._of.values() if i in of) for k in (1, 2)] for i in images}
         self._begin: dict[str, int] = {}
@@ -162,17 +148,6 @@ class _Placed:
         for image, (own, common) in most.items():
             self._begin[image], self.width = self.width, self.width + own + common
         self._common = {image: common for image, (_, common) in most.items()}
-
-    def _runs(self, name: str) -> dict[str, tuple[int, int, int]]:
-        found: dict[str, tuple[int, int, int]] = {}
-        for ref in self._plans[name].index.draws:
-            begin, own, common = found.get(_image(ref), (ref.start, 0, 0))
-            mine = self._is_own(name, ref)
-            found[_image(ref)] = begin, own + mine * ref.num_draws, common + (not mine) * ref.num_draws
-        return found
-
-    def _is_own(self, name: str, ref: StepRef) -> bool:
-        return len(ref.path) > 1 and isinstance(ref.path[1], int) and ref.path[1] < self._own[name]
 
     def ref(self, name: str, ref: StepRef) -> StepRef:
         """Moves a use of a step from a part's plan to its place in the mix."""
@@ -193,12 +168,7 @@ class _Placed:
     def body(self, name: str) -> tuple[Node, ...]:
         """The nodes of a part's plan after `Read`, with the places of the mix."""
         kept = (n for n in self._plans[name].nodes if not isinstance(n, (Index, Read, Shuffle, Shard)))
-        return tuple(
-            replace(n, stages=tuple(with_refs(stage, lambda ref: self.ref(name, ref)) for stage in n.stages))
-            if isinstance(n, (Element, Kernel))
-            else n
-            for n in kept
-        )
+        return tuple(_with_uses(n, lambda ref: self.ref(name, ref)) for n in kept)
 
 
 def _image(ref: StepRef) -> str:
@@ -212,17 +182,16 @@ def _plain(ref: StepRef) -> StepRef:
     return replace(ref, id="", choice=choice)
 
 
-def _nameless(node: Node) -> Node:
-    if isinstance(node, (Element, Kernel)):
-        return replace(node, stages=tuple(with_refs(stage, _plain) for stage in node.stages))
-    return node
+def _with_uses(node: Node, change: Callable[[StepRef], StepRef]) -> Node:
+    """Changes each use of a step in a node."""
+    return replace(node, stages=with_refs(node.stages, change)) if isinstance(node, (Element, Kernel)) else node
 
 
 def _alike(bodies: Mapping[str, tuple[Node, ...]], entries: Records) -> int | None:
     """The number of equal nodes at the end of all plans that start from one type; `None` unless it includes the batch."""
-    plain = {name: [_nameless(node) for node in body] for name, body in bodies.items()}
-    first = next(iter(plain.values()))
-    same = sum(1 for _ in takewhile(lambda nodes: nodes.count(nodes[0]) == len(nodes), zip(*map(reversed, plain.values()), strict=False)))
+    plain = [[_with_uses(node, _plain) for node in body] for body in bodies.values()]
+    first = plain[0]
+    same = sum(1 for _ in takewhile(lambda nodes: nodes.count(nodes[0]) == len(nodes), zip(*map(reversed, plain), strict=False)))
     least = next(i for i, node in enumerate(reversed(first), 1) if isinstance(node, Batch))
     for count in range(same, least - 1, -1):
         heads = {name: body[: len(body) - count] for name, body in bodies.items()}
@@ -272,10 +241,8 @@ def _union(types: list[ElementType]) -> ElementType | None:
         interval = t.interval
         for x in same[1:]:
             interval = interval.union(x.interval) if interval is not None and x.interval is not None else None
-        uniform = all(x.uniform for x in same)
-        found.append(
-            (name, t.with_(interval=interval, centred=any(x.centred for x in same), file_channels=None, file_bits=None, uniform=uniform))
-        )
+        uniform, centred = all(x.uniform for x in same), any(x.centred for x in same)
+        found.append((name, t.with_(interval=interval, centred=centred, file_channels=None, file_bits=None, uniform=uniform)))
     return ElementType(tuple(found), first.batch)
 
 

@@ -9,8 +9,7 @@ from typing import Literal, Union
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.ops.stage import Stage, StepRef
-from pipegen.plan.cache_kinds import IN_MEMORY, CacheKind
-from pipegen.spec.models import Output, Remainder
+from pipegen.spec.models import DiskCache, Output, Remainder, Runtime
 from pipegen.types import ElementType
 
 
@@ -119,6 +118,44 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheKind:
+    """A place for the rows of a cache, as plans and reports see it.
+
+    To add a kind: a value below, its reader and writer in `backend/reading/graph_caches.py`, and a line in the table at the end of
+    `backend/datasets/engine.py`.
+
+    Attributes:
+        name: Its name in reports.
+        where: The place in the text of a plan.
+        variables: What a graph holds of it in variables, in words.
+        in_memory: Whether its rows take memory of this process.
+        outlives: Whether it outlives the process, so that other processes may fill it: the steps before it have to give equal
+            results there.
+        files: What is read of it in Python, in words.
+    """
+
+    name: str
+    where: str
+    variables: str
+    in_memory: bool = False
+    outlives: bool = False
+    files: tuple[str, ...] = ()
+
+
+IN_MEMORY = CacheKind("memory", "in memory", "the cache", in_memory=True)
+"""Rows in the memory of the process, filled in its first epoch."""
+ON_DISK = CacheKind("disk", "on disk", "which records are there", outlives=True, files=("the files of the cache",))
+"""Rows in files of a folder that the spec names, shared with later runs and other processes."""
+
+
+def wanted_kind(runtime: Runtime) -> CacheKind | None:
+    """The kind of cache that a spec asks for: memory for `auto`, `None` for `none`."""
+    if runtime.cache == "none":
+        return None
+    return ON_DISK if isinstance(runtime.cache, DiskCache) else IN_MEMORY
+
+
+@dataclass(frozen=True, slots=True)
 class Cache:
     """A cache of examples."""
 
@@ -173,8 +210,6 @@ class Plan:
     """A linear program for one split.
 
     Attributes:
-        split: The split.
-        nodes: The nodes, from the first to the last.
         buckets: With buckets, the plan of each, which is what runs. `nodes` then stand for all of them: their types are those
             that a batch can have, their stages those of the first bucket.
     """
@@ -196,9 +231,14 @@ class Plan:
         return node
 
     @property
+    def reader(self) -> Read:
+        """The node that reads records."""
+        return next(node for node in self.nodes if isinstance(node, Read))
+
+    @property
     def read(self) -> ElementType:
         """The type of a stored record."""
-        return next(node.out for node in self.nodes if isinstance(node, Read))
+        return self.reader.out
 
     @property
     def emit(self) -> Emit:
@@ -216,13 +256,11 @@ class Plan:
 
     def part_reads(self, count: int) -> tuple[ElementType, ...]:
         """The types of the stored records of `count` parts."""
-        read = next(n for n in self.nodes if isinstance(n, Read))
-        return read.stored if read.parts else (read.out,) * count
+        return self.reader.stored if self.reader.parts else (self.read,) * count
 
     def part_stages(self) -> tuple[Stage, ...]:
         """Every stage that is of one part of a mix alone."""
-        parts = next(n.parts for n in self.nodes if isinstance(n, Read))
-        return tuple(s for part in parts for n in part if isinstance(n, Element) for s in n.stages)
+        return tuple(s for part in self.reader.parts for n in part if isinstance(n, Element) for s in n.stages)
 
     def with_nodes(self, nodes: list[Node] | tuple[Node, ...]) -> Plan:
         """The same split with other nodes; for a plan with buckets, see `each`."""

@@ -75,9 +75,7 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
                 help_ = "leave `y` out: the source has no labels (`labels: none`)"
             plan.fail("PG217", f"unknown feature `{name}`", (key,), help_)
         else:
-            _feature(plan, name, type_[name], split, spec)
-            if kind_of(type_[name]).ragged:
-                _items(plan, name, type_)
+            _feature(plan, name, type_, split, spec)
     if out.sample_weight is not None and out.sample_weight not in poisoned and out.sample_weight in type_:
         _weight(plan, out.sample_weight, type_[out.sample_weight])
     for name in out.encode:
@@ -101,19 +99,24 @@ def _weight(plan: OutputPlan, name: str, x: FeatureType) -> None:
     plan.fail("PG203", message, ("sample_weight",), "leave `sample_weight` out; to weigh classes, pass `class_weight=` to `fit`")
 
 
-def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: PipelineSpec) -> None:
-    if kind_of(x).labels:
+def _feature(plan: OutputPlan, name: str, type_: ElementType, split: str, spec: PipelineSpec) -> None:
+    x, kind = type_[name], kind_of(type_[name])
+    if kind.labels:
         _label(plan, name, x)
-        return
-    if not kind_of(x).pictured:
-        return
-    if not x.is_static:
+    elif kind.ragged:
+        image = type_.get(x.of) if x.of is not None else None
+        if kind.formats and plan.output.boxes != kind.formats[0] and image is not None and image.height and image.width:
+            y = x.with_(form=plan.output.boxes)
+            plan.stages.append((name, Express(name, x.kind, y.form, (image.height, image.width)), y))
+    elif kind.pictured and not x.is_static:
         plan.findings.append(unbatchable(spec, split, x, plan.locate))
         plan.failed = True
-        return
-    if kind_of(x).categorical:
-        _mask(plan, name, x)
-        return
+    elif kind.pictured:
+        (_mask if kind.categorical else _picture)(plan, name, x)
+
+
+def _picture(plan: OutputPlan, name: str, x: FeatureType) -> None:
+    """Converts an image to the dtype of the output."""
     dtype, shown = plan.output.dtype, x.interval if x.interval is not None else "an unknown range"
     fits = x.dtype == "uint8" or (x.interval is not None and BYTE_RANGE.contains(x.interval) and x.interval.width > 1)
     if dtype == "uint8" and not fits:
@@ -125,17 +128,6 @@ def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: Pipe
         x = arithmetic.infer(x)
         plan.stages.append((name, s.Pointwise(name, arithmetic, ()), x))
     _channels_first(plan, name, x)
-
-
-def _items(plan: OutputPlan, name: str, type_: ElementType) -> None:
-    """Converts items to the format of the output."""
-    x = type_[name]
-    kind = kind_of(x)
-    image = type_.get(x.of) if x.of is not None else None
-    if not kind.formats or plan.output.boxes == kind.formats[0] or image is None or image.height is None or image.width is None:
-        return
-    y = x.with_(form=plan.output.boxes)
-    plan.stages.append((name, Express(name, x.kind, y.form, (image.height, image.width)), y))
 
 
 def _channels_first(plan: OutputPlan, name: str, x: FeatureType) -> None:

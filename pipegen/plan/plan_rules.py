@@ -6,21 +6,17 @@ from collections.abc import Callable
 
 from pipegen.errors import InternalError
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
 from pipegen.plan.followers import unmarked
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
 from pipegen.plan.outputs import received
+from pipegen.plan.recipe import decided_by
 
 Rule = Callable[[Plan], "str | None"]
 
 
 def verify(plan: Plan, after: str) -> None:
-    """Checks all rules.
-
-    Raises:
-        InternalError: With the broken rule, the cause and the plan.
-    """
+    """Checks all rules; raises `InternalError` with the broken rule, the cause and the plan."""
     for rule in RULES:
         problem = rule(plan)
         if problem is not None:
@@ -120,22 +116,18 @@ def _pending_steps_leave_the_image(plan: Plan) -> str | None:
 def _draws_are_in_range(plan: Plan) -> str | None:
     """Every step's draws are part of the vector that the index makes."""
     known = {(r.id, r.start): r.num_draws for r in plan.index.draws}
-    parts = next(node.parts for node in plan.nodes if isinstance(node, Read))
-    alone = [[stage for node in part if isinstance(node, Element) for stage in node.stages] for part in parts]
+    alone = [[stage for node in part if isinstance(node, Element) for stage in node.stages] for part in plan.reader.parts]
     of_parts = [{(r.id, r.start): r.num_draws for r in part.draws} for part in plan.index.parts]
     for stages, own in [(plan.stages(), known), *zip(alone, of_parts, strict=False)]:
-        for use in (use for stage in stages for use in stage.uses()):
-            ref: StepRef | None = use
-            while ref is not None:
-                if ref.num_draws > own.get((ref.id, ref.start), 0):
-                    return f"`{ref.id}` at {ref.start}."
-                ref = ref.choice.policy if ref.choice is not None else None
+        for ref in (ref for stage in stages for use in stage.uses() for ref in decided_by(use)):
+            if ref.num_draws > own.get((ref.id, ref.start), 0):
+                return f"`{ref.id}` at {ref.start}."
     return None
 
 
 def _parts_end_alike(plan: Plan) -> str | None:
     """Each part of a mix ends with the type that leaves Read."""
-    read = next(node for node in plan.nodes if isinstance(node, Read))
+    read = plan.reader
     if read.parts and len(read.parts) != len(plan.index.parts):
         return f"{len(read.parts)} of {len(plan.index.parts)} parts are read."
     for end in (dict(part[-1].out.items()) for part in read.parts):
@@ -150,10 +142,8 @@ def _cache_is_deterministic(plan: Plan) -> str | None:
     for position, node in enumerate(plan.nodes):
         if isinstance(node, Cache):
             before = [st for n in plan.nodes[:position] if isinstance(n, (Element, Kernel)) for st in n.stages]
-            before += plan.part_stages()
-            if any(s.is_random(st) for st in before) or not all(
-                t.is_static for t in dict(node.out.items()).values() if not kind_of(t).indexed
-            ):
+            ragged = any(not t.is_static and not kind_of(t).indexed for _, t in node.out.items())
+            if ragged or any(map(s.is_random, (*before, *plan.part_stages()))):
                 return "a random or ragged stage precedes Cache."
     return None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pipegen.ops.arguments.geometry import BUCKET
-from pipegen.ops.stage import Stage, StepRef, step_kwargs
+from pipegen.ops.stage import Stage, step_kwargs
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Shard, Shuffle
 from pipegen.spec.units import format_bytes
@@ -18,8 +18,7 @@ def render_plan(plan: Plan) -> str:
     if plan.buckets and not _alike(plan):
         each = zip(plan.index.buckets, plan.buckets, strict=True)
         return "".join(f"bucket {times(size)}\n" + "".join(f"  {line}\n" for line in render_plan(own).splitlines()) for size, own in each)
-    lines = []
-    last = ""
+    lines, last = [], ""
     for number, node in enumerate(plan.nodes):
         lines.append(_node(node))
         if isinstance(node, (Element, Kernel)):
@@ -37,10 +36,8 @@ def render_plan(plan: Plan) -> str:
 
 def _alike(plan: Plan) -> bool:
     """Tests if the plans of all buckets have the same kinds of nodes and stages."""
-    forms = {
-        tuple((type(n), tuple(map(type, n.stages)) if isinstance(n, (Element, Kernel)) else ()) for n in own.nodes) for own in plan.buckets
-    }
-    return len(forms) == 1
+    kinds = [[(type(n), [*map(type, n.stages)] if isinstance(n, (Element, Kernel)) else []) for n in own.nodes] for own in plan.buckets]
+    return all(own == kinds[0] for own in kinds)
 
 
 def stage_texts(plan: Plan, number: int) -> list[str]:
@@ -51,15 +48,12 @@ def stage_texts(plan: Plan, number: int) -> list[str]:
     if not plan.buckets or not _alike(plan):
         return [stage_text(stage) for stage in node.stages]
     each = [own.nodes[number].stages for own in plan.buckets]  # type: ignore[union-attr]  # as they are alike
-    return [_of_any([stage_text(stage) for stage in stages], plan.index.buckets) for stages in zip(*each, strict=True)]
-
-
-def _of_any(texts: Sequence[str], sizes: Sequence[tuple[int, int]]) -> str:
-    """Merges the texts of a stage in the plans of buckets of these sizes."""
-    if len({*texts}) == 1:
-        return texts[0]
-    named = [text.replace(f"[{h}, {w}]", BUCKET).replace(f"{h}×{w}", BUCKET) for text, (h, w) in zip(texts, sizes, strict=True)]
-    return " | ".join(dict.fromkeys(named))
+    merged = []
+    for texts in ([stage_text(stage) for stage in stages] for stages in zip(*each, strict=True)):
+        sizes = zip(texts, plan.index.buckets, strict=True)
+        named = [text.replace(f"[{h}, {w}]", BUCKET).replace(f"{h}×{w}", BUCKET) for text, (h, w) in sizes]
+        merged.append(texts[0] if len({*texts}) == 1 else " | ".join(dict.fromkeys(named)))
+    return merged
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
@@ -82,10 +76,14 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 
 def _stages_json(stages: Sequence[Stage], texts: Iterable[str]) -> list[dict[str, Any]]:
-    return [
-        {"stage": stage.name, "text": text, "feature": stage.feature, "steps": [_ref_json(r) for r in stage.uses()]}
-        for stage, text in zip(stages, texts, strict=True)
-    ]
+    made = []
+    for stage, text in zip(stages, texts, strict=True):
+        steps = [
+            {"op": r.step.op, "id": r.id, "path": list(r.path), "arguments": step_kwargs(r.step), "draws": [r.start, r.start + r.num_draws]}
+            for r in stage.uses()
+        ]
+        made.append({"stage": stage.name, "text": text, "feature": stage.feature, "steps": steps})
+    return made
 
 
 def _types(node: Node) -> dict[str, Any]:
@@ -98,16 +96,6 @@ def _types(node: Node) -> dict[str, Any]:
             "interval": [t.interval.low, t.interval.high] if t.interval else None,
         }
         for name, t in node.out.items()
-    }
-
-
-def _ref_json(ref: StepRef) -> dict[str, Any]:
-    return {
-        "op": ref.step.op,
-        "id": ref.id,
-        "path": list(ref.path),
-        "arguments": step_kwargs(ref.step),
-        "draws": [ref.start, ref.start + ref.num_draws],
     }
 
 
@@ -144,11 +132,8 @@ def _node(node: Node) -> str:
             stored = any(t.encoded for type_ in node.stored for _, t in type_.items())
             return "read     stored bytes" if stored else "read     rows" + (" of a whole batch" if node.out.batch is not None else "")
         case Shuffle():
-            return (
-                f"shuffle  {node.order}, holding every example"
-                if node.window_bytes is None
-                else f"shuffle  {f'whole {node.blocks}, then ' if node.blocks else ''}windows of {format_bytes(node.window_bytes)}"
-            )
+            windows = f"{f'whole {node.blocks}, then ' if node.blocks else ''}windows of {format_bytes(node.window_bytes or 0)}"
+            return f"shuffle  {f'{node.order}, holding every example' if node.window_bytes is None else windows}"
         case Shard():
             return "shard    this host's block of each global batch"
         case Element():

@@ -33,6 +33,11 @@ def step_path(index: int, step: Transform) -> Path:
     return ("transforms", index, step.op)
 
 
+def decided_by(ref: StepRef) -> tuple[StepRef, ...]:
+    """A use of a step, the policy that it is a part of, and so on."""
+    return (ref, *(decided_by(ref.choice.policy) if ref.choice is not None else ()))
+
+
 def implicit_decode() -> StepRef:
     """The use of the default decoder in front of steps that have none."""
     from pipegen.ops.registry import default_decoder

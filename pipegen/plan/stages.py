@@ -17,20 +17,7 @@ from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.families.decoder import CROP_NS
 from pipegen.ops.families.neighbourhood import Neighbourhood
-from pipegen.ops.stage import (
-    RESIZING_NS,
-    WAITING,
-    Computes,
-    F,
-    Stage,
-    StepRef,
-    fitted_use,
-    only_identities,
-    use,
-    uses,
-    value,
-    weight_ns,
-)
+from pipegen.ops.stage import RESIZING_NS, WAITING, Computes, F, Stage, StepRef, fitted_use, only_identities, use, uses, value, weight_ns
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.spec.models import Encoding
 from pipegen.types import ElementType, FeatureType, Interval, times
@@ -162,9 +149,9 @@ class Warp(Computes):
         return self.mirrors or self.turns
 
     def ns(self, x: FeatureType) -> float:
-        return (
-            _MIRROR_NS if self.mirrors else _TURN_NS if self.turns else self.ns_per_value * _OF_INTERPOLATION.get(self.interpolation, 1.0)
-        )
+        if self.copies():
+            return _MIRROR_NS if self.mirrors else _TURN_NS
+        return self.ns_per_value * _OF_INTERPOLATION.get(self.interpolation, 1.0)
 
 
 def _resampling(stage: Resample | Warp) -> str:

@@ -19,7 +19,7 @@ from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import StepRef, step_kwargs
 from pipegen.phases.compilation import load
 from pipegen.plan import stages as s
-from pipegen.plan.fitting_plans import learning_steps
+from pipegen.plan.evaluation_plans import learning_steps
 from pipegen.plan.nodes import Element, Read
 from pipegen.spec.allowed import CHECKED
 from pipegen.spec.runtime_fix import Dumper, to_yaml

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipegen.data.verdict import class_counts, shown_label
-from pipegen.page import Html, bar, element, folded, page, picture, table
+from pipegen.page import Html, Page, bar, element, folded, page, picture, table
 from pipegen.quality.looks import SEEN, Pictures, preview_of
-from pipegen.quality.survey import FEW, UNEVEN, said
+from pipegen.quality.survey import FEW, UNEVEN, Survey, said
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.page import Page
     from pipegen.phases.specs import Spec
-    from pipegen.quality.survey import Survey
 
 _SIDE = 112
 _SAMPLES, _CLASSES, _ODDEST, _PAIRS = 5, 60, 10, 60

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Xml
 
@@ -15,8 +16,6 @@ from pipegen.page import box, notebook_table, preformatted
 from pipegen.terminal import ODD, aligned, sign_for, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from pipegen.data.testing import DataTestResult, Status
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.phases.specs import Spec
@@ -129,7 +128,11 @@ class DataTestReport:
             first, told = self.errors[0], "\n".join(map(_as_text, self.errors))
             Xml.SubElement(case, "error", {"message": _clean(first.message), "type": first.code}).text = _clean(told)
         for result in self.results:
-            case = Xml.SubElement(suite, "testcase", self._case(result))
+            about = {"classname": _clean(self.name), "name": _clean(result.id), "time": f"{result.seconds:.3f}"}
+            file, _, place = result.place.rpartition(":")
+            file, _, line = file.rpartition(":")
+            about |= {"file": _clean(file), "line": line} if file and place.isdigit() and line.isdigit() else {}
+            case = Xml.SubElement(suite, "testcase", about)
             told = "\n".join(map(_as_text, result.findings))
             if result.status == "failed":
                 first = result.findings[0]
@@ -139,12 +142,6 @@ class DataTestReport:
             Xml.SubElement(case, "system-out").text = _clean(f"{result.seen}\n{told}" if result.status == "warned" else result.seen)
         Xml.indent(suites)
         return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(suites, encoding="unicode")
-
-    def _case(self, result: DataTestResult) -> dict[str, str]:
-        case = {"classname": _clean(self.name), "name": _clean(result.id), "time": f"{result.seconds:.3f}"}
-        file, _, place = result.place.rpartition(":")
-        file, _, line = file.rpartition(":")
-        return case | ({"file": _clean(file), "line": line} if file and place.isdigit() and line.isdigit() else {})
 
 
 def _as_text(finding: Diagnostic) -> str:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.datasets.engine import Engine
 from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
+from pipegen.backend.features import Features
 from pipegen.backend.index import combined_groups
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.index.order import START
+from pipegen.backend.running.execute import Executor
+from pipegen.data.manifest import Manifest
 from pipegen.data.mixed_manifest import MixedManifest, mixed_manifest
 from pipegen.data.shards import RANKED
 from pipegen.data.testing import pick
@@ -23,28 +27,18 @@ from pipegen.ops.families.fitted import StepPart
 from pipegen.ops.families.item_stages import Express
 from pipegen.ops.families.neighbourhood import Neighbourhood
 from pipegen.ops.kinds.registry import kind_of, kinds
-from pipegen.ops.stage import Stage
+from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.transform import Transform
 from pipegen.passes.dropping import without_unused
 from pipegen.passes.plan_pass import Placed, pack, unpack
 from pipegen.phases.compilation import optimise
-from pipegen.phases.specs import BoundSpec
+from pipegen.phases.specs import BoundSpec, FittedSpec, Spec
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Element, Emit, Kernel, Read
+from pipegen.plan.nodes import Batch, Element, Emit, Kernel, Node, Plan, Read
+from pipegen.plan.outputs import names
+from pipegen.plan.recipe import decided_by
 from pipegen.spec.models import Output
-from pipegen.types import valid_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pipegen.backend.features import Features
-    from pipegen.backend.running.execute import Executor
-    from pipegen.data.manifest import Manifest
-    from pipegen.ops.stage import StepRef
-    from pipegen.phases.specs import FittedSpec, Spec
-    from pipegen.plan.nodes import Node, Plan
-    from pipegen.types import ElementType, FeatureType
-
+from pipegen.types import ElementType, FeatureType, valid_name
 
 Array = np.ndarray[Any, Any]
 Row = dict[str, Any]
@@ -62,7 +56,7 @@ class DrawnParameters:
         self._x = executor
         self._plain = plain
         self._keys = keys
-        ids = {ref.id for stage in plain.stages() for use in stage.uses() for ref in _decided_by(use)}
+        ids = {ref.id for stage in plain.stages() for use in stage.uses() for ref in decided_by(use)}
         self._draws = tuple(ref for ref in plain.index.draws if ref.id in ids)
         """Without those of steps on an image that the model does not receive."""
         self._uses = {ref.id: _uses(plain, ref) for ref in self._draws}
@@ -111,20 +105,18 @@ class DrawnParameters:
         if x.height is not None and x.width is not None:
             return x.height, x.width, x.channels or 0
         several = zip(batch["@record"], batch["@draws"], active, strict=True)
-        found = [self._size_of(node, stage, record, draws) if act else (1 << 15, 1 << 15) for record, draws, act in several]
+        found = [(1 << 15, 1 << 15)] * len(active)
+        for row, (record, draws, act) in enumerate(several):
+            if act:  # runs the steps before the stage
+                features: Features = {"@record": tf.constant(record, tf.int64), "@draws": tf.constant(draws)}
+                for before in self._plain.nodes[:node]:
+                    if isinstance(before, (Read, Element)):
+                        self._x.element(before, features)
+                value = features[stage.feature]
+                value = stage.decode.step.decode(value, None) if isinstance(stage, DecodeWindow) else value
+                found[row] = int(value.shape[0]), int(value.shape[1])
         heights, widths = (tf.constant(sides, tf.int32) for sides in zip(*found, strict=True))
         return heights, widths, x.channels or 0
-
-    def _size_of(self, node: int, stage: Stage, record: int, draws: Array) -> tuple[int, int]:
-        """Size of one image that enters a stage; runs the steps before it."""
-        features: Features = {"@record": tf.constant(record, tf.int64), "@draws": tf.constant(draws)}
-        for before in self._plain.nodes[:node]:
-            if isinstance(before, (Read, Element)):
-                self._x.element(before, features)
-        value = features[stage.feature]
-        if isinstance(stage, DecodeWindow):
-            value = stage.decode.step.decode(value, None)
-        return int(value.shape[0]), int(value.shape[1])
 
     def _partners(self, rank: tf.Tensor, ref: StepRef[CombiningTransform], batch: dict[str, Array]) -> list[str | list[str]]:
         """Record that each example was combined with, or a list of several."""
@@ -145,14 +137,6 @@ class DrawnParameters:
         first = combined_groups.partners(rank, order.member(tf.constant(slots, tf.int64)))
         named = [[self._keys[records[i]] for i in row] for row in combined_groups.partners_of(first, ref.step.others).numpy()[own]]
         return [row[0] if ref.step.others == 1 else row for row in named]
-
-
-def _decided_by(use: StepRef) -> Iterator[StepRef]:
-    """Yields a use of a step, the policy that contains it, and so on."""
-    ref: StepRef | None = use
-    while ref is not None:
-        yield ref
-        ref = ref.choice.policy if ref.choice is not None else None
 
 
 def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
@@ -209,8 +193,6 @@ def augmented(plan: Plan, size: int | None) -> Plan:
 
     `size` is the batch size, with a smaller last batch; `None` leaves it.
     """
-    if plan.buckets:
-        return plan.each(lambda own: augmented(own, size))
     items = unpack(plan)
     last = {item.stage.feature: i for i, item in enumerate(items) if isinstance(item, Placed) and not finishes(item.stage)}
     kept: dict[str, FeatureType] = {}
@@ -249,14 +231,12 @@ def ragged(type_: ElementType) -> tuple[str, ...]:
 
 def with_index(plan: Plan) -> Plan:
     """Adds the entries of the index to the output of a compiled plan."""
-    return _emitting(plan, lambda emit: {name: name for name in (*pictures(emit.out), *ragged(emit.out), *INDEX)})
+    return plan.each(lambda own: _emitting(own, {name: name for name in (*pictures(own.emit.out), *ragged(own.emit.out), *INDEX)}))
 
 
-def _emitting(plan: Plan, names: Callable[[Emit], dict[str, str]]) -> Plan:
+def _emitting(plan: Plan, given: dict[str, str]) -> Plan:
     """Replaces the output of a compiled plan by a map of features."""
-    if plan.buckets:
-        return plan.each(lambda own: _emitting(own, names))
-    emit = Emit(plan.emit.out, Output.model_construct(x=names(plan.emit), y=None, sample_weight=None))
+    emit = Emit(plan.emit.out, Output.model_construct(x=given, y=None, sample_weight=None))
     return plan.with_nodes([emit if isinstance(node, Emit) else node for node in plan.nodes])
 
 
@@ -275,16 +255,14 @@ class Sampled:
         self._numbers = manifest.numbers(split)
         self._keys = manifest.keys(split)
         spec = _plainly(spec, min(spec.model.batch.size, max(self._most, 1)))
-        plain = without_unused(_handing_over(fitted.plans[split], features, spec.model.batch.size))
+        plain = without_unused(fitted.plans[split].each(lambda own: _handing_over(own, features, spec.model.batch.size)))
         size = manifest.mean_bytes(split) or None
         compiled = optimise(spec.model, plain, num_examples=manifest.num_examples(split), file_bytes=size, cache=False).plan
         engine = Engine(BoundSpec(spec, manifest, {}), {})
-        record = {_RECORD: _RECORD}
-        emitted = _emitting(compiled, lambda emit: {**emit.output.x, **record} if isinstance(emit.output.x, dict) else record)
+        emitted = compiled.each(lambda own: _emitting(own, {name: name for name in (*names(own.emit.output.x), _RECORD)}))
         self._executor = engine.executor_of(emitted, split)
 
     def __len__(self) -> int:
-        """Counts the examples."""
         return self._most
 
     def batches(self) -> Iterator[tuple[dict[str, Array], Array, list[str]]]:
@@ -297,7 +275,11 @@ class Sampled:
         for batch in fixed_dataset(self._executor):
             rows = {name: value.numpy()[:left] for name, value in batch.items()}
             records = rows.pop(_RECORD)
-            yield {f: _items(rows, f) for f in self._features}, self._numbers[records], [self._keys[i] for i in records.tolist()]
+            for name, valid in ((name, rows.get(valid_name(name))) for name in self._features):
+                if valid is not None:
+                    absent = ~valid.reshape(*valid.shape, *[1] * (rows[name].ndim - valid.ndim))
+                    rows[name] = np.ma.masked_array(rows[name], np.broadcast_to(absent, rows[name].shape))
+            yield {f: rows[f] for f in self._features}, self._numbers[records], [self._keys[i] for i in records.tolist()]
             left -= len(records)
             if left <= 0:
                 return
@@ -356,25 +338,14 @@ def _plainly(spec: Spec, batch: int) -> Spec:
 
 def _handing_over(plan: Plan, features: Sequence[str], size: int) -> Plan:
     """Changes the batch size of an unoptimised plan, and its output to a map of some features."""
-    if plan.buckets:
-        return plan.each(lambda own: _handing_over(own, features, size))
     nodes: list[Node] = []
     for node in plan.nodes:
         out = node.out.with_batch(0) if node.out.batch is not None else node.out
         if isinstance(node, Batch):
             nodes.append(replace(node, out=out, size=size, remainder="keep"))
         elif isinstance(node, Emit):
-            names = [name for f in features for name in (f, valid_name(f)) if name in out]
-            nodes.append(Emit(out, Output.model_construct(x={name: name for name in names}, y=None, sample_weight=None)))
+            given = {name: name for f in features for name in (f, valid_name(f)) if name in out}
+            nodes.append(Emit(out, Output.model_construct(x=given, y=None, sample_weight=None)))
         else:
             nodes.append(replace(node, out=out))
     return plan.with_nodes(nodes)
-
-
-def _items(rows: dict[str, Array], feature: str) -> Array:
-    """Looks up a feature; masks the padding of a padded one."""
-    valid = rows.get(valid_name(feature))
-    if valid is None:
-        return rows[feature]
-    absent = ~valid.reshape(*valid.shape, *[1] * (rows[feature].ndim - valid.ndim))
-    return np.ma.masked_array(rows[feature], np.broadcast_to(absent, rows[feature].shape))

@@ -16,9 +16,10 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Read
+from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Node, Plan, Read
+from pipegen.plan.outputs import received
 from pipegen.spec.units import format_bytes
-from pipegen.types import valid_name
+from pipegen.types import FeatureType, valid_name
 from pipegen.views.plan_page import Seen, Shown
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from pipegen.backend.features import Features
     from pipegen.backend.index.order import Found
     from pipegen.backend.running.execute import Executor
-    from pipegen.plan.nodes import Node, Plan
-    from pipegen.types import FeatureType
 
     Array = np.ndarray[Any, Any]
 
@@ -54,7 +53,7 @@ def shown_along(engine: Engine, split: str) -> Shown:
         plan = plan.buckets[int(executor.order.bucket_of(slots[:1])[0])]
     found = executor.order.found(0, slots)
     names = [keys[i] for i in found.record.numpy().tolist()]
-    run = _Run(executor, plan, split, engine.manifest.class_names, names)
+    run = _Run(executor, plan, engine.manifest.class_names, names)
     try:
         return run.along(slots, found)
     except (tf.errors.OpError, ValueError, OSError) as error:
@@ -64,8 +63,8 @@ def shown_along(engine: Engine, split: str) -> Shown:
 class _Run:
     """A run of a few examples through the nodes of a plan."""
 
-    def __init__(self, executor: Executor, plan: Plan, split: str, classes: tuple[str, ...], names: list[str]) -> None:
-        self.x, self.plan, self.split, self.classes, self.names = executor, plan, split, classes, names
+    def __init__(self, executor: Executor, plan: Plan, classes: tuple[str, ...], names: list[str]) -> None:
+        self.x, self.plan, self.classes, self.names = executor, plan, classes, names
         self.shown = min(_SHOWN, len(names), self.plan.batch.size)
         self.first: set[str] = set()
         """Features that are channels-first at the current node."""
@@ -80,9 +79,13 @@ class _Run:
         for node in self.plan.nodes:
             if isinstance(node, Batch):
                 batch = {name: tf.stack([row[name] for row in rows]) for name in rows[0]}
-            seen = self._stages(node, rows, batch)
-            edges.append(self._edge(node, rows, batch))
-            stages.append(seen)
+            stages.append(self._stages(node, rows, batch))  # runs the node
+            several = rows[:1] if batch is None else [{k: v[i] for k, v in batch.items()} for i in range(self.shown)]
+            taken = received(node.output) if isinstance(node, Emit) else [*node.out]
+            types = [(name, t) for name, t in node.out.items() if name in taken and several and name in several[0]]
+            edges.append({name: self._seen(name, t, several) for name, t in types})
+            if isinstance(node, Index):
+                edges[-1] = {"examples": Seen((), ", ".join(self.names[: self.shown]) + ", …")}
         more = f", and behind the batch also those of the next {self.shown - 1}" if self.shown > 1 else ""
         caption = f"The pictures are those of the first example of epoch 0, {self.names[0]}{more}."
         return Shown(caption, tuple(edges), tuple(stages))
@@ -106,19 +109,16 @@ class _Run:
             seen.append(self._seen(stage.feature, t.with_(interval=None), [one]) if pictured and t is not None else None)
         return tuple(seen)
 
-    def _edge(self, node: Node, rows: list[Features], batch: Features | None) -> dict[str, Seen]:
-        if isinstance(node, Index):
-            return {"examples": Seen((), ", ".join(self.names[: self.shown]) + ", …")}
-        out = node.out.items() if not isinstance(node, Emit) else [(name, t) for name, t in node.out.items() if name in _taken(node)]
-        several = rows[:1] if batch is None else [{k: v[i] for k, v in batch.items()} for i in range(self.shown)]
-        return {name: self._seen(name, t, several) for name, t in out if several and name in several[0]}
-
     def _seen(self, name: str, t: FeatureType, rows: list[Features]) -> Seen:
         """Draws a feature of some examples, or writes its values."""
         kind = kind_of(t)
         if t.encoded and kind.pictured:
             held = format_bytes(len(rows[0][name].numpy()))
-            return Seen(tuple(_file(self._decoded(name, row[name])) for row in rows), f"a file of {held}")
+            stage = next(st for st in self.plan.stages() if isinstance(st, Decodes) and st.feature == name)
+            files = [np.asarray(stage.decode.step.decode(row[name], None)) for row in rows]
+            stored = self.plan.read[name]
+            drawn = [_classes(pixels, stored) if kind_of(stored).categorical else levels(pixels) for pixels in files]
+            return Seen(tuple(map(_file, drawn)), f"a file of {held}")
         if kind.pictured:
             arrays = [row[name].numpy() for row in rows]
             pixels = [np.moveaxis(array, 0, -1) if name in self.first else array for array in arrays]
@@ -128,12 +128,6 @@ class _Run:
         valid = valid_name(t.beside or name)
         values = [row[name].numpy() if valid not in row else row[name].numpy()[row[valid].numpy()] for row in rows]
         return Seen((), "; ".join(self._value_text(value, t) for value in values))
-
-    def _decoded(self, name: str, contents: tf.Tensor) -> Array:
-        stage = next(st for st in self.plan.stages() if isinstance(st, Decodes) and st.feature == name)
-        pixels = np.asarray(stage.decode.step.decode(contents, None))
-        categorical = kind_of(self.plan.read[name]).categorical
-        return _classes(pixels, self.plan.read[name]) if categorical else levels(pixels)
 
     def _value_text(self, value: Any, t: FeatureType) -> str:
         if isinstance(value, bytes):
@@ -148,15 +142,6 @@ class _Run:
         if np.ndim(value) == 0:
             return shown
         return f"[{shown}{', …' if len(flat) > _MOST_VALUES else ''}]"
-
-
-def _taken(emit: Emit) -> set[str]:
-    wanted = (emit.output.x, emit.output.y, emit.output.sample_weight)
-    return {name for one in wanted if one is not None for name in ([one] if isinstance(one, str) else _names(one))}
-
-
-def _names(arranged: list[str] | dict[str, str]) -> list[str]:
-    return list(arranged.values()) if isinstance(arranged, dict) else arranged
 
 
 def _classes(mask: Array, t: FeatureType) -> Array:

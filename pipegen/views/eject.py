@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import tensorflow as tf
 from pipegen.backend.datasets.saved import save_dataset
 from pipegen.backend.process import traced_functions
 from pipegen.backend.running.lowered import lowered_plan, one_by_one, stage_names
-from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.diagnostic import Diagnostic, Severity
 from pipegen.errors import InternalError, SpecError
 from pipegen.files import whole_place, write_whole
 from pipegen.frozen import dataclass
@@ -22,21 +23,17 @@ from pipegen.ops.families.custom import CustomTransform
 from pipegen.phases.compilation import optimise
 from pipegen.phases.layered import ejection_findings, given_data, replaced_records
 from pipegen.physical import nodes as p
-from pipegen.plan.nodes import Element
+from pipegen.plan.nodes import Element, Emit, Plan
 from pipegen.plan.plan_text import stage_text
 from pipegen.release import __version__
 from pipegen.terminal import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.stage import Stage
     from pipegen.phases.specs import CompiledSpec
-    from pipegen.plan.nodes import Emit, Plan
 
 
 ABOUT = "datasets.json"
@@ -136,11 +133,7 @@ def lowered_executor(compiled: CompiledSpec, engine: Engine, split: str) -> Exec
 
 
 def eject_graph(
-    compiled: CompiledSpec,
-    engine: Engine,
-    folder: str | os.PathLike[str],
-    splits: Sequence[str],
-    progress: Callable[[int], None] | None = None,
+    compiled: CompiledSpec, engine: Engine, folder: str | os.PathLike[str], splits: Sequence[str], progress: Callable[[int], None] | None
 ) -> Ejected:
     """Writes SavedModels; for the arguments and the errors see `Pipeline.eject`."""
     found = ejection_findings(compiled.spec, compiled.manifest, {split: compiled.splits[split].plan for split in splits})
@@ -233,46 +226,32 @@ _PARALLEL = "tf.data.AUTOTUNE, deterministic=True"
 
 
 def eject_code(
-    compiled: CompiledSpec,
-    engine: Engine,
-    file: str | os.PathLike[str],
-    splits: Sequence[str],
-    progress: Callable[[int], None] | None = None,
+    compiled: CompiledSpec, engine: Engine, file: str | os.PathLike[str], splits: Sequence[str], progress: Callable[[int], None] | None
 ) -> Ejected:
     """Writes the code; for the arguments and the errors see `Pipeline.eject`."""
     replaced = replaced_records(compiled.spec) if "train" in splits else None
     found = [finding for finding in (replaced, given_data(compiled.spec)) if finding is not None]
     if found:
         raise SpecError(found)
-    text = code_page(compiled, engine, splits)
-    if progress is not None:
-        progress(len(splits))
-    write_whole(file, text, new=True)
-    return Ejected(str(file), tuple(splits))
-
-
-def code_page(compiled: CompiledSpec, engine: Engine, splits: Sequence[str]) -> str:
-    """Generates the code of some splits."""
     spec = compiled.spec
     raw = {key: _plain(value) for key, value in spec.loaded.raw.items() if key not in _ELSEWHERE}
     modules = sorted({step.module for step in spec.model.transforms if isinstance(step, CustomTransform)})
-    head = _HEAD.format(
-        name=one_line(spec.model.name or "pipeline").replace("\\", "/").replace('"', "'"),
-        version=__version__,
-        spec=_literal_spec(raw),
-        code=f", allow_code={modules}" if modules else "",
-    )
-    parts = ["\n".join(_split(split, lowered_executor(compiled, engine, split))) for split in splits]
-    return head + "\n\n".join(parts) + "\n" + _FOOT.format(name=_name(splits[0]))
-
-
-def _literal_spec(raw: dict[str, Any]) -> str:
-    lines = []
+    sections = []
     for key, value in raw.items():
         items = [f"        {_literal(item)}," for item in value] if isinstance(value, list) else []
         written = "\n".join(["[", *items, "    ]"]) if items else _literal(value)
-        lines.append(f"    {_quoted(key)}: {written},")
-    return "\n".join(["{", *lines, "}"])
+        sections.append(f"    {_quoted(key)}: {written},")
+    head = _HEAD.format(
+        name=one_line(spec.model.name or "pipeline").replace("\\", "/").replace('"', "'"),
+        version=__version__,
+        spec="\n".join(["{", *sections, "}"]),
+        code=f", allow_code={modules}" if modules else "",
+    )
+    parts = ["\n".join(_split(split, lowered_executor(compiled, engine, split))) for split in splits]
+    if progress is not None:
+        progress(len(splits))
+    write_whole(file, head + "\n\n".join(parts) + "\n" + _FOOT.format(name=_name(splits[0])), new=True)
+    return Ejected(str(file), tuple(splits))
 
 
 def _literal(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -15,26 +16,21 @@ from pipegen.page import Explanation
 from pipegen.phases.hosts import share_line
 from pipegen.physical.decide import assumed_examples, decide_forms, extent_of
 from pipegen.physical.device import sent
-from pipegen.physical.nodes import Setting
+from pipegen.physical.nodes import Physical, Setting
 from pipegen.physical.physical_text import physical_json, render_physical
-from pipegen.plan.cost import cost_json, plan_cost, render_cost
-from pipegen.plan.fitting_plans import learning_steps
+from pipegen.plan.cost import Circumstances, cost_json, plan_cost, render_cost
+from pipegen.plan.evaluation_plans import learning_steps
 from pipegen.plan.lanes import recipes
 from pipegen.plan.plan_text import plan_json, render_plan
 from pipegen.spec.addresses import fetches_blocks
-from pipegen.spec.models import ShardIndex
+from pipegen.spec.models import PipelineSpec, ShardIndex
 from pipegen.spec.source_map import format_path
 from pipegen.terminal import aligned, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from pipegen.data.manifest import Manifest
     from pipegen.passes import Compiled, PassRecord
-    from pipegen.physical.nodes import Physical
-    from pipegen.plan.cost import Circumstances
     from pipegen.plan.nodes import Plan
-    from pipegen.spec.models import PipelineSpec
 
 
 def stage_rows(spec: PipelineSpec) -> list[tuple[str, str, str]]:
@@ -78,20 +74,12 @@ def explain_text(
     tuned: str = "",
     visits: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Explanation:
-    """Writes the explanation as text.
+    """Writes the explanation of the compiled splits as text.
 
-    Args:
-        spec: The spec.
-        compiled: The compiled plan of each split to explain.
-        before: Also show the plan as built, before any pass.
-        passes: Also show what each pass did, and why.
-        counts: The size of each split in words, if the data is known.
-        given: Facts about each split's data and the machine; without them no cost is predicted.
-        more: How to show another split, the passes, and everything, for a last line; then only the most expensive stages have a cost.
-            `None` shows every stage, and the memory of every node.
-        physical: The physical plans of each split, one for each form to show; they replace the plan and its cost.
-        tuned: A line on the settings of `pipegen tune`.
-        visits: Lines on the examples in each split's epochs, if the data is known.
+    `before` also shows the plan as built, `passes` what each pass did, and why. Of each split, `counts` has the size in words, `visits`
+    lines on the examples in its epochs, `given` facts about its data and the machine (without them no cost is predicted), and `physical`
+    the physical plans, one for each form to show, in place of the plan and its cost. `more` is how to show another split, the passes, and
+    everything, for a last line; then only the most expensive stages have a cost. `tuned` is a line on the settings of `pipegen tune`.
     """
     parts = []
     for split, done in compiled.items():
@@ -129,15 +117,28 @@ def remarks(spec: PipelineSpec, plan: Plan, visits: tuple[str, ...] | None = Non
     if visits is None:
         sampled = split == "train" and spec.samples
         visits = ("how often examples are seen depends on the data: see `pipe.explain()`",) if sampled else ()
-        visits += uncounted(plan)
-    lines = (*spec.source.remarks(), *_columns(spec), *visits, *_stand_ins(spec, split), *_learned(spec, split), *_called(spec, split))
-    return "".join(f"  {line}\n" for line in lines)
-
-
-def _columns(spec: PipelineSpec) -> Iterator[str]:
+        limits = ((name, kind_of(t).limit(t)) for name, t in plan.read.items())
+        counted = "how many are cut depends on the data: `pipe.explain()` counts them"
+        visits += tuple(f"`max: {most}` of `{name}`: {counted}" for name, most in limits if most is not None)
     cost = spec.source.columns_cost()
-    each = spec.columns().items() if cost else ()
-    yield from (f"{column!r}, for `{format_path(path)}`, is {cost}" for column, path in each)
+    columns = (f"{column!r}, for `{format_path(path)}`, is {cost}" for column, path in (spec.columns().items() if cost else ()))
+    return "".join(f"  {line}\n" for line in (*spec.source.remarks(), *columns, *visits, *_of_steps(spec, split)))
+
+
+def _of_steps(spec: PipelineSpec, split: str) -> Iterator[str]:
+    """Yields remarks on stand-ins of steps, then on learned numbers, then on calls of Python functions."""
+    chosen = {path: made for made in recipes(spec, split) for path in made.stand_ins}
+    for path in sorted(chosen, key=str):
+        forms = ", ".join(ref.step.op for ref in chosen[path].steps if ref.path == path)
+        yield f"`{path[-1]}` is random and fixes the shape; here {forms} stand in for it"
+    for _, step in learning_steps(spec):
+        if step.fitted is not None and runs_on(step, split):
+            for feature, numbers in step.fitted.numbers.items():
+                found = " and ".join(f"{name} {text}" for name, text in numbers.figures().items())
+                yield f"`{step.op}` of `{feature}` has {found}, {step.fitted.origin}"
+    for called in spec.transforms:
+        if isinstance(called, CustomTransform) and runs_on(called, split):
+            yield f"`{called.op}` calls `{called.function}`, a Python function: calls do not run in parallel"
 
 
 def cut_items(plan: Plan, manifest: Manifest, split: str) -> tuple[str, ...]:
@@ -146,17 +147,13 @@ def cut_items(plan: Plan, manifest: Manifest, split: str) -> tuple[str, ...]:
     return tuple(f"{name}: {line}" if name else line for name, part in parts.items() for line in _cut(plan, part, split))
 
 
-def uncounted(plan: Plan) -> tuple[str, ...]:
-    """Writes a line for each feature with a limit of items, if the data is not listed."""
-    return tuple(
-        f"`max: {most}` of `{name}`: how many are cut depends on the data: `pipe.explain()` counts them"
-        for name, t in plan.read.items()
-        if (most := kind_of(t).limit(t)) is not None
-    )
-
-
 def _cut(plan: Plan, manifest: Manifest, split: str) -> Iterator[str]:
     columns = manifest.columns(split)
+    # Items may leave an image before they are cut; mirrors, turns and resizing keep all.
+    moves = ((ref, move.canvas) for move in plan.stages() if isinstance(move, Move) for ref in move.refs)
+    each = [ref.step.traits(ANY_IMAGE.with_(shape=(*canvas, 3))) for ref, canvas in moves]
+    lose = not all(traits.mirrors or traits.turns or traits.stretches for traits in each)
+    combine = any(isinstance(stage, CombineItems) for stage in plan.stages())
     for name, t in manifest.type.items() if manifest.type is not None else ():
         most = kind_of(t).limit(t)
         if most is None or name not in columns or name not in plan.read:
@@ -170,43 +167,8 @@ def _cut(plan: Plan, manifest: Manifest, split: str) -> Iterator[str]:
         else:
             cut, verb = int(over.sum()) - most * len(over), "has" if len(over) == 1 else "have"
             said += f"{len(over):,} of {count(len(lengths), 'image')} {verb} more, as stored: {cut:,} of all {int(lengths.sum()):,} are cut"
-        yield said + "".join(_meanwhile(plan, cuts=bool(len(over))))
-
-
-def _meanwhile(plan: Plan, *, cuts: bool) -> Iterator[str]:
-    """Yields remarks on steps that change these numbers."""
-    stages = plan.stages()
-    if cuts and any(_may_lose(stage) for stage in stages if isinstance(stage, Move)):
-        yield "; fewer where steps lose some before"
-    if any(isinstance(stage, CombineItems) for stage in stages):
-        yield "; combined images have those of several"
-
-
-def _may_lose(move: Move) -> bool:
-    """Checks if items may leave an image before they are cut; mirrors, turns and resizing keep all."""
-    each = (ref.step.traits(ANY_IMAGE.with_(shape=(*move.canvas, 3))) for ref in move.refs)
-    return not all(traits.mirrors or traits.turns or traits.stretches for traits in each)
-
-
-def _stand_ins(spec: PipelineSpec, split: str) -> Iterator[str]:
-    chosen = {path: made for made in recipes(spec, split) for path in made.stand_ins}
-    for path in sorted(chosen, key=str):
-        forms = ", ".join(ref.step.op for ref in chosen[path].steps if ref.path == path)
-        yield f"`{path[-1]}` is random and fixes the shape; here {forms} stand in for it"
-
-
-def _learned(spec: PipelineSpec, split: str) -> Iterator[str]:
-    for _, step in learning_steps(spec):
-        if step.fitted is not None and runs_on(step, split):
-            for feature, numbers in step.fitted.numbers.items():
-                found = " and ".join(f"{name} {text}" for name, text in numbers.figures().items())
-                yield f"`{step.op}` of `{feature}` has {found}, {step.fitted.origin}"
-
-
-def _called(spec: PipelineSpec, split: str) -> Iterator[str]:
-    for step in spec.transforms:
-        if isinstance(step, CustomTransform) and runs_on(step, split):
-            yield f"`{step.op}` calls `{step.function}`, a Python function: calls do not run in parallel"
+        said += "; fewer where steps lose some before" if len(over) and lose else ""
+        yield said + ("; combined images have those of several" if combine else "")
 
 
 CLASSES = "E0 keeps every bit; E1 rounds, by at most 1e-6 of the width of the value range"

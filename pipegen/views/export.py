@@ -12,11 +12,12 @@ from dataclasses import field
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.datasets.engine import Engine
 from pipegen.backend.running.damaged_record import explain_failure
 from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.files import write_whole
@@ -29,12 +30,9 @@ from pipegen.passes.dropping import without_unused
 from pipegen.phases.compilation import optimise
 from pipegen.physical.extent import Position
 from pipegen.physical.nodes import EXPORTED
+from pipegen.plan.nodes import Plan
+from pipegen.types import ElementType
 from pipegen.views import drawn
-
-if TYPE_CHECKING:
-    from pipegen.backend.datasets.engine import Engine
-    from pipegen.plan.nodes import Plan
-    from pipegen.types import ElementType
 
 Array = np.ndarray[Any, Any]
 Batch = dict[str, Array]
@@ -120,7 +118,7 @@ class _Source:
         real = engine.executor(self.split, (0, 1))
         # With `epoch: {steps: N}`, buckets or replaced damaged records, the examples depend on the batch size, so it must stay.
         keeps_batch = real.damage.quarantine is not None or real.order.epoch_steps is not None or bool(plain.buckets)
-        self.plain = drawn.augmented(plain, None if keeps_batch else GROUP)
+        self.plain = plain.each(lambda own: drawn.augmented(own, None if keeps_batch else GROUP))
         self.order = real.order
         size = engine.manifest.mean_bytes(self.split) or None
         compiled = optimise(spec, self.plain, num_examples=len(real.records), file_bytes=size, cache=False).plan
@@ -183,17 +181,13 @@ class _Source:
             except tf.errors.OpError as error:
                 raise explain_failure(self.executor, error, Position(epoch, step)) from None
             rows = [i for i, slot in enumerate(batch["@slot"].tolist()) if slot in self.slots[epoch]]
-            yield batch, self._without_stand_ins(batch, rows)
-
-    def _without_stand_ins(self, batch: Batch, rows: list[int]) -> list[int]:
-        """Removes examples that replace damaged ones; in a whole epoch they stay, since the model sees them."""
-        quarantine = self.executor.damage.quarantine
-        if self.whole or quarantine is None or not quarantine.damaged:
-            return rows
-        meant = self.order.found(int(batch["@epoch"][0]), tf.constant(batch["@slot"])).record.numpy()
-        kept = [i for i in rows if batch["@record"][i] == meant[i]]
-        self.missing += len(rows) - len(kept)
-        return kept
+            quarantine = self.executor.damage.quarantine
+            if not self.whole and quarantine is not None and quarantine.damaged:
+                # Without examples that replace damaged ones; in a whole epoch they stay, since the model sees them.
+                meant = self.order.found(int(batch["@epoch"][0]), tf.constant(batch["@slot"])).record.numpy()
+                kept = [i for i in rows if batch["@record"][i] == meant[i]]
+                self.missing, rows = self.missing + len(rows) - len(kept), kept
+            yield batch, rows
 
     def describe(self, batch: Batch, rows: list[int]) -> list[dict[str, Any]]:
         """Makes the line of the table for each row."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -10,9 +11,6 @@ import tensorflow as tf
 from pipegen.backend.running.requests import served
 from pipegen.phases.layered import plan_of_layer, steps_said
 from pipegen.views.serving import physical_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 @keras.saving.register_keras_serializable(package="pipegen")

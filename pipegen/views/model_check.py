@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import ModelMismatchError
 from pipegen.frozen import dataclass
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.step_bases import centred_values
-from pipegen.plan.outputs import encoding_of
+from pipegen.plan.outputs import encoding_of, names
 from pipegen.terminal import log, visible
-from pipegen.types import BYTE_RANGE, Interval, times
+from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval, times
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import keras
 
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import Output
-    from pipegen.types import ElementType, FeatureType
 
 
 _SPARSE = ("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy")
@@ -50,7 +48,7 @@ def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, 
     name = name_of(loss)
     if target is None or kind_of(target).levels:
         return []
-    if classes_of_items(target):
+    if target.beside is not None and target.classes is not None:  # the class index of each item of another feature
         found = f"the loss `{name}` takes one-hot classes, but `{feature}` has class indices; use {FITS['int']}"
         return [found] if name in _ONE_HOT else []
     if not kind_of(target).holds_classes:
@@ -67,11 +65,6 @@ def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, 
     if name in (*_SPARSE, *_ONE_HOT, *_BINARY):
         return _of_ending(loss, name, ending, units, "sigmoid" if name in _BINARY else "softmax")
     return []
-
-
-def classes_of_items(target: FeatureType) -> bool:
-    """Checks if a target has the class index of each item of another feature."""
-    return target.beside is not None and target.classes is not None
 
 
 def _of_ending(loss: Any, name: str, ending: str | None, units: int | None, wanted: str) -> list[str]:
@@ -194,7 +187,12 @@ def range_problems(model: keras.Model, x: Any, features: Any, out: ElementType |
             continue
         first = seen[0]
         if any(s.width <= _FLAT and t.interval.width >= _SHRUNK * s.width for s in seen):
-            twice.append(_scaled_twice(model, place, spec, feature, t, first))
+            by = " and ".join(f"`{name}`" for name in first.scaled_by) or "the model"
+            message = f"`{feature}` is in {t.interval}, and {by} scales it again: `{first.layer}` gets values in {first.interval}"
+            raw = _seen(model, place, spec, BYTE_RANGE)
+            takes_bytes = raw and _FLAT < raw[0].width <= _LARGE
+            mended = f"the model takes values in {BYTE_RANGE}: leave out `rescale` and `normalize` in the spec"
+            twice.append(f"{message}; {mended if takes_bytes else 'scale once, in the spec or in the model'}")
         elif all(s.interval.low >= 0 and s.interval.high > _LARGE and not s.scales_itself for s in seen):
             unscaled.append(
                 f"`{feature}` is in {t.interval}, and `{first.layer}` of the model gets it unscaled: use `- rescale: {{to: [0, 1]}}`"
@@ -204,24 +202,15 @@ def range_problems(model: keras.Model, x: Any, features: Any, out: ElementType |
     return twice, unscaled
 
 
-def _scaled_twice(model: keras.Model, place: int, spec: Any, feature: str, t: FeatureType, first: _Seen) -> str:
-    by = " and ".join(f"`{name}`" for name in first.scaled_by)
-    message = f"`{feature}` is in {t.interval}, and {by or 'the model'} scales it again: `{first.layer}` gets values in {first.interval}"
-    raw = _seen(model, place, spec, BYTE_RANGE)
-    if raw and _FLAT < raw[0].width <= _LARGE:
-        return f"{message}; the model takes values in {BYTE_RANGE}: leave out `rescale` and `normalize` in the spec"
-    return f"{message}; scale once, in the spec or in the model"
-
-
 def _input_ranges(model: keras.Model, x: Any, features: Any) -> Iterator[tuple[str, int, Any]]:
     """Yields the feature, the index among the model's inputs, and the shape of each input for which all are known."""
     if isinstance(features, str):
         yield features, 0, x
     elif isinstance(features, dict) and isinstance(x, dict):
-        names = [tensor.name.split(":")[0] for tensor in getattr(model, "inputs", None) or ()]
+        inputs = [tensor.name.split(":")[0] for tensor in getattr(model, "inputs", None) or ()]
         for name, feature in features.items():
-            if name in names and name in x:
-                yield feature, names.index(name), x[name]
+            if name in inputs and name in x:
+                yield feature, inputs.index(name), x[name]
     elif isinstance(features, (list, tuple)) and isinstance(x, (list, tuple)):
         yield from ((feature, place, spec) for place, (feature, spec) in enumerate(zip(features, x, strict=False)))
 
@@ -331,22 +320,13 @@ def _node_of(tensor: Any) -> Any:
 
 
 def check(
-    model: keras.Model,
-    element_spec: Any,
-    output: Output,
-    record: ElementType,
-    wrong: Sequence[str] = (),
-    padded: Sequence[str] = (),
-    out: ElementType | None = None,
+    model: keras.Model, element_spec: Any, output: Output, record: ElementType, wrong: list[str], padded: list[str], out: ElementType | None
 ) -> str:
     """Describes in one line what fits.
 
     A model that is not compiled is a warning, and so is a loss that counts the padding in the batches of the `padded` splits. `wrong` lists
     known mismatches. With the output types `out`, ranges of values are compared, too: scaled twice is a mismatch, not scaled a warning.
-
-    Raises:
-        ModelMismatchError: With every mismatch.
-        TypeError: For anything but a Keras model.
+    Raises `ModelMismatchError` with every mismatch and `TypeError` for anything but a Keras model.
     """
     if not hasattr(model, "predict_on_batch"):
         raise TypeError(f"check takes a Keras model, got {model!r}")
@@ -362,7 +342,7 @@ def check(
         line += f"; {said} divides by all rows of a padded batch, including those of weight 0 (padded splits: {', '.join(padded)})"
         line += f": compile with `pipegen.WeightedMean({diluted[0]!r})`"
     line += "".join(f"; {problem}" for problem in unscaled)
-    if diluted or unscaled or not is_compiled(model):
+    if diluted or unscaled or not getattr(model, "compiled", True):
         log.warning("%s", line)
     return line
 
@@ -382,35 +362,29 @@ def mismatches(model: keras.Model, element_spec: Any, output: Output, record: El
 def summary(model: keras.Model, element_spec: Any, output: Output, record: ElementType, out: ElementType | None = None) -> str:
     """Describes in one line what fits; for a model that is not compiled, names a fitting loss."""
     x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
-    given = ", ".join(
-        f"{f'{name} ' if name else ''}{_shape(tuple(spec.shape))} {spec.dtype.name}{range_of(out, feature)}"
-        for name, feature, spec in _inputs(x, output.x)
-    )
+    inputs = _inputs(x, output.x)
+    given = ", ".join(f"{name}{_shape(tuple(spec.shape))} {spec.dtype.name}{range_of(out, feature)}" for name, feature, spec in inputs)
     targets, _ = _targets(model, output)
     shown = ", ".join(f"{t.feature} {_shape(t.shape)}" if t.shape else t.feature for t in targets)
     losses = ", ".join(name_of(t.loss) for t in targets if t.loss is not None)
     line = f"the model fits: {given}" + (f" -> {shown}" if shown else "") + (f", loss {losses}" if losses else "")
     padded = [f"`{t.feature}`" for t in targets if counts_padding(t.loss) and t.feature in record and kind_of(record[t.feature]).ragged]
     line += f"; the loss also counts the zeros that pad {' and '.join(padded)}" if padded else ""
-    if is_compiled(model):
+    if getattr(model, "compiled", True):
         return line
     fits = fitting_loss(output, record)
     said = f" ({fits}{'' if '; ' in fits else ' fits the targets'})" if fits else ""
     return f"{line}; it is not compiled, so no loss was checked{said}"
 
 
-def _inputs(x: Any, features: Any) -> list[tuple[str | None, str | None, Any]]:
+def _inputs(x: Any, features: Any) -> list[tuple[str, str | None, Any]]:
+    """Lists each input with its name, a space behind it if there is one, and its feature, if known."""
     if isinstance(x, dict):
-        return [(name, features.get(name) if isinstance(features, dict) else None, spec) for name, spec in x.items()]
+        return [(f"{name} ", features.get(name) if isinstance(features, dict) else None, spec) for name, spec in x.items()]
     if isinstance(x, tuple):
         known = features if isinstance(features, (list, tuple)) and len(features) == len(x) else [None] * len(x)
-        return [(None, feature, spec) for feature, spec in zip(known, x, strict=True)]
-    return [(None, features if isinstance(features, str) else None, x)]
-
-
-def is_compiled(model: keras.Model) -> bool:
-    """Checks if a model is compiled."""
-    return bool(getattr(model, "compiled", True))
+        return [("", feature, spec) for feature, spec in zip(known, x, strict=True)]
+    return [("", features if isinstance(features, str) else None, x)]
 
 
 @dataclass(frozen=True)
@@ -438,13 +412,13 @@ def _targets(model: keras.Model, output: Output) -> tuple[list[_Target], list[st
             return [], [f"the model has {len(tensors)} outputs, and the pipeline gives one target, `{output.y}`"]
         one = loss[0] if isinstance(loss, (list, tuple)) and len(loss) == 1 else loss
         return [_target(model, output.y, "", tensors[0] if tensors else None, None if isinstance(one, (list, tuple, dict)) else one)], []
-    names: list[str] = getattr(model, "output_names", None) or []
+    ends: list[str] = getattr(model, "output_names", None) or []
     if isinstance(output.y, dict):
-        unknown = [n for n in output.y if names and n not in names]
-        wrong = [f"`output: {{y: …}}` gives `{n}`, and the model's outputs are {', '.join(names)}" for n in unknown]
-        wrong += [f"the model has an output `{n}` that `output: {{y: …}}` does not give" for n in names if names and n not in output.y]
-        tensor_of = dict(zip(names, tensors, strict=False))
-        by_name = loss if isinstance(loss, dict) else dict(zip(names, loss, strict=False)) if isinstance(loss, (list, tuple)) else {}
+        unknown = [n for n in output.y if ends and n not in ends]
+        wrong = [f"`output: {{y: …}}` gives `{n}`, and the model's outputs are {', '.join(ends)}" for n in unknown]
+        wrong += [f"the model has an output `{n}` that `output: {{y: …}}` does not give" for n in ends if n not in output.y]
+        tensor_of = dict(zip(ends, tensors, strict=False))
+        by_name = loss if isinstance(loss, dict) else dict(zip(ends, loss, strict=False)) if isinstance(loss, (list, tuple)) else {}
         named = [n for n in output.y if n not in unknown]
         return [_target(model, output.y[n], f"output `{n}`: ", tensor_of.get(n), by_name.get(n)) for n in named], wrong
     features = list(output.y)
@@ -452,7 +426,7 @@ def _targets(model: keras.Model, output: Output) -> tuple[list[_Target], list[st
         has = "one output" if len(tensors) == 1 else f"{len(tensors)} outputs"
         help_ = f"; `output: {{y: {features[0]}}}` gives one" if len(tensors) == 1 else ""
         return [], [f"the model has {has}, and the pipeline gives {len(features)} targets, {_listed(features)}{help_}"]
-    losses = [loss.get(n) for n in names] if isinstance(loss, dict) else loss if isinstance(loss, (list, tuple)) else [loss] * len(features)
+    losses = [loss.get(n) for n in ends] if isinstance(loss, dict) else loss if isinstance(loss, (list, tuple)) else [loss] * len(features)
     outputs = tensors or [None] * len(features)
     return [_target(model, f, f"target `{f}`: ", t, one) for f, t, one in zip(features, outputs, losses, strict=False)], []
 
@@ -479,7 +453,7 @@ def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
 def _padding_of(t: _Target, target: FeatureType) -> list[str]:
     """Compares the lengths of a padded target, or of its mask, with the model's output."""
     wanted = (None, *target.shape[1:]) if target.buckets else target.shape
-    last = target.classes if classes_of_items(target) else 1  # a number for each class
+    last = target.classes if target.beside is not None and target.classes is not None else 1  # a number for each class
     given = t.shape[1:-1] if len(t.shape) == len(wanted) + 2 and t.shape[-1] == last else t.shape[1:]
     if not t.shape or (len(given) == len(wanted) and all(g in (None, w) for g, w in zip(given, wanted, strict=True))):
         return []
@@ -551,7 +525,7 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
 
     No loss of Keras fits a padded target: each counts the padding, whose zeros would be the first class.
     """
-    targets = _features_of(output.y)
+    targets = names(output.y)
     padded = [f for f in targets if f in record and (kind_of(record[f]).ragged or record[f].beside is not None)]
 
     def fits(feature: str) -> str:
@@ -573,15 +547,9 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
     if not padded:
         return named
     masks = list(dict.fromkeys(record.valid(f) for f in padded))
-    lacking = [name for name in masks if name not in targets and name not in _features_of(output.x)]
+    lacking = [name for name in masks if name not in targets and name not in names(output.x)]
     add = f", which {_are(lacking)} not in `output`: add {_listed(lacking)} to `y`" if lacking else ""
     return f"{named}; {_listed(padded)} {_are(padded)} padded where {_listed(masks)} {_are(masks)} false{add}"
-
-
-def _features_of(part: Any) -> list[str]:
-    if part is None:
-        return []
-    return [part] if isinstance(part, str) else list(part.values() if isinstance(part, dict) else part)
 
 
 def _are(names: Sequence[str]) -> str:

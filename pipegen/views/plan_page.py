@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pipegen.frozen import dataclass
-from pipegen.page import bar, element, folded, page, picture, table
+from pipegen.page import Html, Page, bar, element, folded, page, picture, table
 from pipegen.physical.device import sent
 from pipegen.physical.physical_text import render_physical
-from pipegen.plan.cost import plan_cost
-from pipegen.plan.nodes import Cache
+from pipegen.plan.cost import LEAST_US, Circumstances, PlanCost, plan_cost
+from pipegen.plan.nodes import Cache, Node
 from pipegen.plan.plan_text import plan_json, render_plan
 from pipegen.spec.units import format_bytes
 from pipegen.views.explanation import CLASSES, remarks, what_it_did
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pipegen.page import Html, Page
     from pipegen.passes import Compiled
     from pipegen.physical.nodes import Physical
-    from pipegen.plan.cost import Circumstances, PlanCost
-    from pipegen.plan.nodes import Node
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType
 
@@ -53,8 +49,6 @@ ol.plan { list-style: none; margin: 1rem 0; padding: 0; }
   .strip img { height: 4rem; }
 }
 """
-_LEAST_US = 0.05
-"""Times below this round to 0 and are not shown."""
 
 
 @dataclass(frozen=True)
@@ -119,12 +113,12 @@ def plan_page(
 def _lead(done: Compiled, cost: PlanCost, count: str | None) -> str:
     """Describes the size of a split, its expected speed, and its most expensive part."""
     parts = [count] if count else []
-    if cost.us >= _LEAST_US:
+    if cost.us >= LEAST_US:
         cached = ", once the cache is full" if any(isinstance(n, Cache) for n in done.plan.nodes) else ""
         parts.append(f"{1e6 / cost.us:,.0f} examples/s expected of each core{cached}")
     parts.append(f"{format_bytes(cost.bytes)} of memory beside TensorFlow itself")
     us, what = max(_all_parts(done, cost), default=(0.0, ""))
-    dearest = f" The most expensive part, with {us / cost.first_us:.0%} of the time: {what}." if us >= _LEAST_US else ""
+    dearest = f" The most expensive part, with {us / cost.first_us:.0%} of the time: {what}." if us >= LEAST_US else ""
     return f"{'; '.join(parts)}.{dearest}"
 
 
@@ -139,33 +133,32 @@ def _plan(done: Compiled, cost: PlanCost, shown: Shown | None) -> Iterator[Html]
     before: ElementType | None = None
     last: Mapping[str, Seen] = {}
     for number, (node, said, own) in enumerate(zip(done.plan.nodes, plan_json(done.plan)["nodes"], cost.nodes, strict=True)):
-        title, _, text = said["text"].partition(" ")
+        title, _, what = said["text"].partition(" ")
         held = f" · holds {format_bytes(own.bytes)}" if own.bytes else ""
         alone = own.us - sum(own.stages)
         header = element(
             "header",
-            element("div", element("b", title), element("span", text.strip() + held, class_="quiet")),
+            element("div", element("b", title), element("span", what.strip() + held, class_="quiet")),
             _took(alone, cost.first_us, most),
             class_="dearest" if 0 < alone == most else None,
         )
         seen = shown.stages[number] if shown is not None else (None,) * len(own.stages)
         stages = zip(said.get("stages", ()), own.stages, seen, strict=True)
-        rows = [_stage(stage["text"], us, cost.first_us, most, one) for stage, us, one in stages]
+        rows = []
+        for text, us, one in ((stage["text"], us, one) for stage, us, one in stages):
+            thumbnail = [picture(one.pictures[0], f"an example after {text}")] if one is not None and one.pictures else []
+            told = element("div", *thumbnail, element("span", text), class_="said")
+            dearest = " dearest" if 0 < us == most else ""
+            rows.append(element("div", told, _took(us, cost.first_us, most), class_=f"stage{dearest}"))
         yield element("li", header, *rows, class_="node", data_node=said["node"])
         here = shown.edges[number] if shown is not None else {}
         yield _edge(node, before, here, known=here == last)
         before, last = node.out, here
 
 
-def _stage(text: str, us: float, whole: float, most: float, seen: Seen | None) -> Html:
-    thumbnail = [picture(seen.pictures[0], f"an example after {text}")] if seen is not None and seen.pictures else []
-    said = element("div", *thumbnail, element("span", text), class_="said")
-    return element("div", said, _took(us, whole, most), class_=f"stage{' dearest' if 0 < us == most else ''}")
-
-
 def _took(us: float, whole: float, most: float) -> Html:
     """Shows the expected time of a part, with a bar relative to the longest."""
-    if us < _LEAST_US:
+    if us < LEAST_US:
         return element("div")
     share = f"{us / whole:.0%}" if us / whole >= 0.005 else "under 1 %"
     return element("div", f"{us:,.1f} µs, {share}", bar(us / most), class_="took")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from PIL import Image, ImageDraw, ImageFont
 
+from pipegen.backend.datasets.engine import Engine
 from pipegen.backend.datasets.probe import spread
+from pipegen.backend.features import Features
 from pipegen.backend.index.combined_groups import group_of
 from pipegen.backend.kernels.lower import apply_element, apply_stage
+from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.walk import Run
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.item_stages import Enter, Express, Measure
@@ -18,17 +22,9 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.physical.decide import decide, last_combining
 from pipegen.physical.nodes import SHOWN
-from pipegen.plan.nodes import Element, Kernel
+from pipegen.plan.nodes import Element, Kernel, Plan
+from pipegen.types import ElementType
 from pipegen.views.drawn import finishes, forks_of, varies, views_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pipegen.backend.datasets.engine import Engine
-    from pipegen.backend.features import Features
-    from pipegen.backend.running.execute import Executor
-    from pipegen.plan.nodes import Plan
-    from pipegen.types import ElementType
 
 _GAP, _CAPTION, _MARGIN = 6, 18, 12
 _MOST_PIXELS = 2**28
@@ -87,19 +83,14 @@ def _shown(
     image = of(feature)
     plan = executor.plan_of(record)
     types = plan.read if epoch is None else _types(plan, feature)
-    for name, t in types.items():
-        if kind_of(t).needs_image and t.of == feature:
-            image = kind_of(t).draw(image, of(name), t, _names(classes, types, name, of))
+    for name, t in ((name, t) for name, t in types.items() if kind_of(t).needs_image and t.of == feature):
+        names: list[str] = []  # of the class of each item, if another feature has it
+        rider = next((rider for rider in types.riders(name) if types[rider].classes is not None), None)
+        if rider is not None:
+            known = classes.get(rider, ())
+            names = [known[i] if i < len(known) else str(i) for i in of(rider).tolist()]
+        image = kind_of(t).draw(image, of(name), t, names)
     return image
-
-
-def _names(
-    classes: Mapping[str, tuple[str, ...]], types: ElementType, feature: str, of: Callable[[str], np.ndarray[Any, Any]]
-) -> list[str]:
-    """Names the class of each item of a feature, if another feature has it."""
-    rider = next((name for name in types.riders(feature) if types[name].classes is not None), None)
-    known = classes.get(rider, ()) if rider is not None else ()
-    return [known[i] if i < len(known) else str(i) for i in of(rider).tolist()] if rider is not None else []
 
 
 def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
@@ -192,7 +183,10 @@ def _lay_out(rows: list[list[Image.Image]], names: list[str], drawn: list[str], 
         pen.text((_left(column, cell), _MARGIN), head, fill=_FAINT, font=font)
     for row, (pictures, name) in enumerate(zip(rows, names, strict=True)):
         top = _MARGIN + _CAPTION + row * (cell + _CAPTION + _GAP)
-        pen.text((_left(0, cell), top), _shorten(name, font, width - 2 * _MARGIN), fill=_INK, font=font)
+        shown = name
+        while len(shown) > 4 and font.getlength(shown) > width - 2 * _MARGIN:
+            shown = shown[:-2] + "…"
+        pen.text((_left(0, cell), top), shown, fill=_INK, font=font)
         for column, picture in enumerate(pictures):
             x = _left(column, cell) + (cell - picture.width) // 2
             sheet.paste(picture, (x, top + _CAPTION + (cell - picture.height) // 2))
@@ -202,9 +196,3 @@ def _lay_out(rows: list[list[Image.Image]], names: list[str], drawn: list[str], 
 def _left(column: int, cell: int) -> int:
     """Left edge of a column; the originals have a wider gap to the draws."""
     return _MARGIN + column * (cell + _GAP) + (_GAP if column else 0)
-
-
-def _shorten(text: str, font: Any, width: int) -> str:
-    while len(text) > 4 and font.getlength(text) > width:
-        text = text[:-2] + "…"
-    return text

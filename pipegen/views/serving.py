@@ -8,12 +8,12 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import Parameter, Signature
 from keyword import iskeyword
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
@@ -24,29 +24,20 @@ from pipegen.errors import ModelMismatchError, SpecError
 from pipegen.files import whole_place, write_whole
 from pipegen.frozen import dataclass
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering.graphs import made_for
+from pipegen.ops.lowering.graphs import Target, made_for
+from pipegen.ops.stage import StepRef
 from pipegen.phases.compilation import optimise
 from pipegen.phases.layered import before_layer, layer_config
+from pipegen.phases.specs import BoundSpec
 from pipegen.physical.decide import assumed_examples, decide, extent_of
-from pipegen.physical.nodes import SERVED, Setting
-from pipegen.plan.served import layered_plan, served_plan
+from pipegen.physical.nodes import SERVED, Physical, Setting
+from pipegen.plan.evaluation_plans import Takes, layered_plan, served_plan
+from pipegen.plan.nodes import Plan
 from pipegen.private.tensorflow import lite_errors
 from pipegen.release import __version__
 from pipegen.spec.expect import one_of
+from pipegen.spec.models import PipelineSpec
 from pipegen.views.model_check import ending_of, input_mismatches
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pipegen.ops.lowering.graphs import Target
-    from pipegen.ops.stage import StepRef
-    from pipegen.phases.specs import BoundSpec
-    from pipegen.physical.nodes import Physical
-    from pipegen.plan.nodes import Plan
-    from pipegen.plan.served import Takes
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import FeatureType
-
 
 CLASSES_FILE = "class_names.txt"
 ABOUT = Path("assets.extra") / "pipegen.json"
@@ -54,13 +45,9 @@ ABOUT = Path("assets.extra") / "pipegen.json"
 
 
 class Serving:
-    """The conversion of requests to the inputs of a model.
+    """The conversion of requests to the inputs of a model; `layered` if the model runs the steps on batches in a layer of its own.
 
-    Args:
-        bound: The spec, with the numbers that its steps have learned, and its data.
-        takes: The form of images in a request.
-        jit: Whether XLA compiles the steps on batches, for each size of request.
-        layered: Whether the model runs these steps in a layer of its own.
+    With `jit`, XLA compiles these for each size of request.
 
     Attributes:
         features: The feature of each argument of a request.
@@ -75,11 +62,13 @@ class Serving:
             evaluation = layered_plan(spec, locate, record)
             plain = before_layer(plain, evaluation, layer_config(evaluation, bound.plans.values()), locate)
         self.plan, plan = physical_of(spec, plain, jit=jit), plain
-        self.features = {_argument(name, t): name for name, t in plan.read.items()}
-        self.request = {
-            argument: tf.TensorSpec([None, *plan.read[name].shape], tf.as_dtype(plan.read[name].dtype), argument)
-            for argument, name in self.features.items()
-        }
+        self.features: dict[str, str] = {}
+        self.request: dict[str, tf.TensorSpec] = {}
+        for feature, t in plan.read.items():
+            name = f"{feature}_bytes" if t.encoded else feature  # TensorFlow Serving takes and returns `{"b64": …}` for such names
+            argument = f"{name}_" if iskeyword(name) else name
+            self.features[argument] = feature
+            self.request[argument] = tf.TensorSpec([None, *t.shape], tf.as_dtype(t.dtype), argument)
 
     def function(self, then: Callable[[Any], Any] = lambda x: x, target: Target = "file") -> Callable[..., Any]:
         """Makes a function of the arguments of a request, which returns `then` of the model's inputs."""
@@ -111,12 +100,6 @@ def physical_of(spec: PipelineSpec, plain: Plan, *, jit: bool) -> Physical:
     runtime = spec.runtime.model_copy(update={"jit": "auto" if jit else "never"})
     plan = optimise(spec.model_copy(update={"runtime": runtime}), plain, cache=False).plan
     return decide(plan, SERVED, Setting(extent_of(spec, plan, assumed_examples(plan)), 1, jit))
-
-
-def _argument(feature: str, t: FeatureType) -> str:
-    """Names the argument of a feature. TensorFlow Serving takes and returns `{"b64": …}` for names that end in `_bytes`."""
-    name = f"{feature}_bytes" if t.encoded else feature
-    return f"{name}_" if iskeyword(name) else name
 
 
 def holds_layer(model: Any) -> bool:
@@ -238,7 +221,8 @@ def export_saved_model(bound: BoundSpec, model: Any, path: Path, *, takes: Takes
             name_of = table.lookup
         signature = list(serving.request.values())
         served = archive.add_endpoint("serving_default", serving.function(lambda x: answers.ranked(x, name_of)), input_signature=signature)
-        archive.add_endpoint("preprocess", serving.function(_by_name), input_signature=signature)
+        named = serving.function(lambda x: {f"input_{i}": t for i, t in enumerate(x)} if isinstance(x, tuple) else x)
+        archive.add_endpoint("preprocess", named, input_signature=signature)  # signatures need names
         gives = types_of(served.get_concrete_function().structured_outputs)
         done = ServedModel(path, "saved_model", types_of(serving.request), gives, answers.names if answers.ranks else ())
         with whole_place(path, new=not overwrite) as part:
@@ -246,11 +230,6 @@ def export_saved_model(bound: BoundSpec, model: Any, path: Path, *, takes: Takes
             (part / ABOUT).parent.mkdir(exist_ok=True)
             (part / ABOUT).write_text(json.dumps(about(done, bound, takes), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return done
-
-
-def _by_name(x: Any) -> Any:
-    """Names tensors, as signatures need it."""
-    return {f"input_{i}": t for i, t in enumerate(x)} if isinstance(x, tuple) else x
 
 
 def about(done: ServedModel, bound: BoundSpec, takes: str) -> dict[str, Any]:

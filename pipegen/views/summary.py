@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.datasets.pipeline_dataset import describe, leaves, parts
+from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, describe, leaves, parts
 from pipegen.data.collect import left_out
 from pipegen.data.image_sides import bucket_line
 from pipegen.data.mixed_manifest import MixedManifest
-from pipegen.data.sampling import Easiest, epochs_of, examples_of_epoch
+from pipegen.data.sampling import Easiest, Epochs, Repeats, epochs_of, examples_of_epoch
 from pipegen.data.shares import window_bytes
 from pipegen.memory import available_cores
 from pipegen.ops.sources.listing.wording import count
-from pipegen.page import box, notebook_folded, notebook_table, preformatted
+from pipegen.page import Explanation, Page, box, notebook_folded, notebook_table, preformatted
 from pipegen.phases.hosts import share_line
 from pipegen.phases.machine_settings import circumstances
-from pipegen.phases.specs import step_texts
+from pipegen.phases.specs import CompiledSpec, step_texts
+from pipegen.physical.decide import decide_forms
 from pipegen.plan.plan_text import order_text
 from pipegen.spec.variants import joined
 from pipegen.views.explanation import cut_items, explain_text, stage_rows
 from pipegen.views.model_check import fitting_loss, targets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.datasets.owner import Owner
-    from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
-    from pipegen.data.sampling import Epochs, Repeats
-    from pipegen.page import Explanation, Page
     from pipegen.passes import Compiled
-    from pipegen.phases.specs import CompiledSpec
     from pipegen.physical.extent import Position
     from pipegen.physical.nodes import Physical
     from pipegen.plan.cost import Circumstances
@@ -50,15 +45,17 @@ def visits(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[str, ...
     if split != "train" or buckets:
         return (f"batches are of one bucket each: {buckets}",) if buckets else ()
     if isinstance(manifest, MixedManifest):
-        parts = manifest.of(split).items()
-        said = ((name, (*_windows(spec, part), *_of_part(spec, manifest, name))) for name, part in parts)
-        return tuple(f"{name}: {line}" for name, lines in said for line in lines)
+        return tuple(f"{name}: {line}" for name in manifest.of(split) for line in _of_part(spec, manifest, name))
     epochs = epochs_of(spec, manifest) if spec.samples else None
     drawn = (epochs.size, epochs.size) if epochs is not None else (0, 0)
     return tuple(_said_of(spec, manifest, epochs, "epoch", drawn))
 
 
 def _of_part(spec: PipelineSpec, mix: MixedManifest, name: str) -> Iterator[str]:
+    reader = mix.parts[name].listing.reader("train")
+    if reader.at_once > 1 and spec.shuffle != "none":  # a part that is read block by block; the plan shows the order of the others
+        asked = None if spec.shuffle == "global" else spec.shuffle.window
+        yield order_text("window", window_bytes(asked, mix.parts[name], "train"), blocks=reader.called)
     made = mix.mixture("train")
     place = list(mix.of("train")).index(name)
     drawn = (made.counts(0)[place], made.examples * made.shares[place] / made.unit) if made is not None else (0, 0)
@@ -76,14 +73,6 @@ def _said_of(spec: PipelineSpec, manifest: Manifest, epochs: Epochs | None, each
             yield f"the labels of all {manifest.total:,} records were read for this, once for each process"
 
 
-def _windows(spec: PipelineSpec, part: Manifest) -> Iterator[str]:
-    """Yields the order of a part of a mix that is read block by block; the plan shows the order of the other parts."""
-    reader = part.listing.reader("train")
-    if reader.at_once > 1 and spec.shuffle != "none":
-        asked = None if spec.shuffle == "global" else spec.shuffle.window
-        yield order_text("window", window_bytes(asked, part, "train"), blocks=reader.called)
-
-
 def _easiest(epochs: Easiest, begun: float, late: float) -> Iterator[str]:
     n, counts = len(epochs.members), epochs.counts
     first, last = int(counts[0]), int(counts[-1])
@@ -94,12 +83,12 @@ def _easiest(epochs: Easiest, begun: float, late: float) -> Iterator[str]:
 
 
 def _repeats(spec: PipelineSpec, manifest: Manifest, epochs: Repeats, each: str) -> Iterator[str]:
-    often, sampling = epochs.visits, spec.sampling
+    often = epochs.visits
     yield f"{'an' if each == 'epoch' else 'a'} {each} has {epochs.size:,} examples, drawn from {manifest.num_examples('train'):,}"
     if epochs.sizes is None:
         yield f"the rarest example is seen {_often(float(often.min()), each)}, the commonest {_often(float(often.max()), each)}"
         return
-    feature = sampling.feature if sampling is not None else None
+    feature = spec.sampling.feature if spec.sampling is not None else None
     by_main = feature == spec.source.class_feature()
     names = manifest.class_names if by_main else manifest.listing.column_classes.get(str(feature), ())
     there = np.flatnonzero(epochs.sizes)
@@ -158,14 +147,7 @@ def summary_html(pipe: Owner, main: Plan) -> str:
 
 
 def explained(
-    pipe: Owner,
-    compiled: dict[str, Compiled],
-    manifest: Manifest,
-    *,
-    passes: bool,
-    whole: bool,
-    before: bool,
-    physical: dict[str, list[Physical]] | None,
+    pipe: Owner, compiled: dict[str, Compiled], *, passes: bool, whole: bool, before: bool, physical: dict[str, list[Physical]] | None
 ) -> Explanation:
     """Explains compiled splits of a pipeline; for the arguments see `Pipeline.explain`."""
     model = pipe.spec.model
@@ -175,17 +157,16 @@ def explained(
         before=before,
         passes=passes,
         counts={s: f"{_examples(pipe, s)}, {pipe.steps(s):,} steps" for s in compiled},
-        given=_circumstances(model, manifest, compiled),
+        given=_circumstances(model, pipe._manifest, compiled),
         more=None if whole else ("explain(NAME)", "explain(passes=True)", "explain(all=True)"),
         physical=physical,
         tuned=f"runtime: {pipe.spec.tuned.says}" if pipe.spec.tuned is not None else "",
-        visits=_all_visits(model, manifest, compiled),
+        visits=_all_visits(model, pipe._manifest, compiled),
     )
 
 
 def explained_html(bound: CompiledSpec, engine: Engine, splits: Sequence[str], *, pictures: bool, physical: bool) -> Page:
     """Explains splits of a compiled spec as a page; for the arguments see `Pipeline.explain_html`."""
-    from pipegen.physical.decide import decide_forms
     from pipegen.views.edges import shown_along
     from pipegen.views.plan_page import plan_page
 

@@ -20,7 +20,7 @@ from pipegen.ops.arguments.learned import Moments, Whitening
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.registry import transforms
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.plan.fitting_plans import fitting_plan, learning_steps
+from pipegen.plan.evaluation_plans import fitting_plan, learning_steps
 from pipegen.spec.models import Runtime
 
 MOMENTS = Moments(480, (0.1, 1 / 3, -250.25), (0.0, 1e-300, 1e18))

@@ -29,7 +29,7 @@ from pipegen.phases.layered import before_layer, ejection_findings, given_data, 
 from pipegen.phases.memory_budget import memory_findings
 from pipegen.phases.user_functions import with_functions
 from pipegen.plan.build import Builder
-from pipegen.plan.served import layered_plan, served_plan
+from pipegen.plan.evaluation_plans import layered_plan, served_plan
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:

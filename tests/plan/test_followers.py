@@ -15,7 +15,7 @@ from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.files import Files
 from pipegen.plan import stages as s
-from pipegen.plan.fitting_plans import fitting_plan, unlabelled_plan
+from pipegen.plan.evaluation_plans import fitting_plan, unlabelled_plan
 from pipegen.spec.spec_hash import spec_hash
 
 FEATURES: dict[str, Any] = {

@@ -8,7 +8,7 @@ import pytest
 from planning import built, checked
 
 from pipegen.plan import stages as s
-from pipegen.plan.fitting_plans import unlabelled_plan
+from pipegen.plan.evaluation_plans import unlabelled_plan
 from pipegen.plan.nodes import Emit, Plan
 from pipegen.types import Interval
 

@@ -170,4 +170,4 @@ class DiskCache:
 
 
 RowCache = MemoryCache | DiskCache
-"""A cache of all records of a split at one edge of the plan; `plan/cache_kinds.py` has a kind for each."""
+"""A cache of all records of a split at one edge of the plan; `plan/nodes.py` has a kind for each."""
