@@ -19,6 +19,7 @@ from pipegen.diagnostics.fixes import suppressed
 from pipegen.diagnostics.text import render_text
 from pipegen.errors import DataError, OpError, SpecError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.data_test import ExampleTest, Watch
 from pipegen.page import Page
 from pipegen.phases.compilation import bind, collect_data, load
@@ -344,8 +345,6 @@ class _Examples:
 
     def _pass_by(self, split: str, here: Sequence[_Watching], sampled: Any, tick: Tick) -> None:
         """Feeds the examples of a split to the tests; each gets those of its own sample."""
-        import numpy as np
-
         from pipegen.views.drawn import sample_of
 
         manifest = self.run.bound.manifest

@@ -19,6 +19,7 @@ from pipegen.compat.checks import UnsupportedArgument, image_data_format
 from pipegen.compat.flow_specs import Described, check_subset, with_function, with_matrix
 from pipegen.compat.generator_arguments import OF_A_GENERATOR, OF_AN_ITERATOR, as_fitted, check_overrides, does_without, name_of, overridden
 from pipegen.compat.images import Saving
+from pipegen.lazy import np
 from pipegen.physical.extent import Position
 
 if TYPE_CHECKING:
@@ -74,8 +75,6 @@ class Iterator(Explains):
 
     def _set_index_array(self) -> None:
         """Draws the order of an epoch."""
-        import numpy as np
-
         self.index_array = np.random.permutation(self.n) if self.shuffle else np.arange(self.n)
 
     def _flow_index(self) -> Walk[Array]:
@@ -97,8 +96,6 @@ class Iterator(Explains):
         return order
 
     def _seed(self) -> None:
-        import numpy as np
-
         if self.seed is not None:
             np.random.seed(self.seed + self.total_batches_seen)
 
@@ -341,8 +338,6 @@ class CompiledIterator(Iterator):
     @property
     def index_array(self) -> Any:  # type: ignore[override]  # a compiled order cannot be set
         """The order of the current epoch: the index in `filenames`, or the row, of each image, int64 `(n,)`."""
-        import numpy as np
-
         return self.pipeline._engine.order_of(self._split, self._epoch()) if self.n else np.arange(0)
 
     # As a dataset

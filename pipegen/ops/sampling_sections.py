@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from pydantic import Field, PrivateAttr, create_model, field_validator, model_validator
 
 from pipegen.errors import PartError
+from pipegen.lazy import np
 from pipegen.ops.arguments.geometry import BUCKET, Side, Size
 from pipegen.ops.arguments.magnitudes import Level, Pair, Schedule, has_type
 from pipegen.ops.model import Model
@@ -369,8 +370,6 @@ def _inside(value: Any, size: tuple[int, int]) -> Any:
 def nearest(sizes: tuple[tuple[int, int], ...], sides: Any) -> Any:
     """Finds the bucket of each image: int32 `(n,)`, from heights and widths in pixels, float64 `(n, 2)`. Aspect ratios are compared as
     logarithms, so that 2:1 is as far from a square as 1:2."""
-    import numpy as np
-
     wanted = np.array([math.log(height / width) for height, width in sizes])
     areas = np.array([height * width for height, width in sizes], np.float64)
     own = np.log(sides[:, 0] / sides[:, 1])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import ModelMismatchError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.step_bases import centred_values
 from pipegen.plan.outputs import encoding_of, names
@@ -217,8 +218,6 @@ def _input_ranges(model: keras.Model, x: Any, features: Any) -> Iterator[tuple[s
 
 def _seen(model: keras.Model, place: int, spec: Any, interval: Interval) -> list[_Seen]:
     """Runs the layers before the first weights on the ends of an interval; empty if that fails."""
-    import numpy as np
-
     shape = [side or _OPEN_SIDE for side in tuple(spec.shape)[1:]]
     ends = np.stack([np.full(shape, interval.low, np.float32), np.full(shape, interval.high, np.float32)])
     walk = _Walk()
@@ -263,7 +262,6 @@ class _Walk:
     ) -> tuple[Any, tuple[str, ...]] | None:
         """Runs an operation without weights, or records the input of one with weights."""
         import keras
-        import numpy as np
 
         before, names = inputs[0]
         names = tuple(dict.fromkeys(name for _, own in inputs for name in own))
@@ -288,8 +286,6 @@ def _ends(values: Any) -> tuple[float, float, float]:
 
     Elsewhere, as in the zeros around padded images, the values tell nothing about the range.
     """
-    import numpy as np
-
     differ = values[0] != values[1]
     if not differ.any():
         raise ValueError("a layer took away the difference")

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 from pipegen.cli.failures import CannotRun
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.wording import quoted
@@ -74,8 +75,6 @@ def _sample(images: Iterable[tuple[str, Callable[[], IO[bytes]]]]) -> Sample:
 
 def sample_of_records(listing: Listing, feature: str) -> Sample:
     """Reads the headers of a sample of images in records, or the shapes of arrays."""
-    import numpy as np
-
     shards, reader, sample = listing.shards, listing.reader(), Sample()
     ends = np.array([len(listing.keys)]) if shards is None else np.cumsum(shards.rows)
     for i in spread(int(ends[-1]), _RECORDS):

@@ -33,6 +33,7 @@ from pipegen.cli.init.spec import (
 )
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.features.label_values import text_of
@@ -143,8 +144,6 @@ def _lmdb(path: str) -> Held:
 
 
 def _of_columns(store: Store) -> tuple[dict[str, str], set[str]]:
-    import numpy as np
-
     from pipegen.ops.sources.stores.field_types import BYTES
 
     try:
@@ -288,8 +287,6 @@ def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
 
         return (*_of_columns((ArrowTables if op == "arrow" else Hdf5Sets)(shard.path)), {})
     if op == "array_record":
-        import numpy as np
-
         from pipegen.ops.sources.stores.array_records import ArrayRecords
 
         store = ArrayRecords(shard.path)
@@ -371,8 +368,6 @@ def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own
 
 def _counted(op: str, shard: Found, features: Features, key: str, own: Mapping[str, Any]) -> tuple[str, Values]:
     """Counts the values of a key in a shard, read as labels."""
-    import numpy as np
-
     try:
         listing = listed(op, {"path": shard.path, **own}, "", features | {"label": {"kind": "label", "key": key}})
         labels = listing.reader().labels(shards_of(listing).numbers)
@@ -433,8 +428,6 @@ def _ending(name: str) -> str:
 def _unnamed(files: Sequence[str], path: str) -> Shards | None:
     """Checks if the first file that is not empty begins with the length of a TFRecord's record and its checksum."""
     import zlib
-
-    import numpy as np
 
     first = next((file for file in files if os.path.getsize(file)), None)
     if first is None:

@@ -11,6 +11,7 @@ from pipegen.cli.init.folder_survey import Sample, readable, sample_of_bytes, sa
 from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, is_image_path, label_among, last_of
 from pipegen.cli.init.guessed_items import FORMATS, boxed, features_of, fields_of, listed, with_classes
 from pipegen.cli.init.spec import MAY_FLIP, RESCALE, about_sample, batch_for, beside, block, output_of, parts_of, pixels_of, spec_of
+from pipegen.lazy import np
 from pipegen.ops.sources.features.label_values import text_of
 
 if TYPE_CHECKING:
@@ -69,8 +70,6 @@ def first_parquet(file: str, spec_folder: str) -> Written:
 
 def first_zarr(folder: str, spec_folder: str) -> Written:
     """Writes the spec of a Zarr group, or of a folder of groups; see `first_parquet`."""
-    import numpy as np
-
     from pipegen.ops.sources.records.paths import find_shards
     from pipegen.ops.sources.stores.field_types import StoreError
     from pipegen.ops.sources.stores.zarr_arrays import ZarrArrays

@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    import numpy as np
     from typing_extensions import Self
 
     Array = np.ndarray[Any, Any]
@@ -144,8 +144,6 @@ class Whitening:
     @classmethod
     def of(cls, count: int, epsilon: float, mean: Array, matrix: Array, variances: Array) -> Whitening:
         """Makes a transform from its numbers, with their digest."""
-        import numpy as np
-
         digest = hashlib.sha256(f"{count} {epsilon!r}".encode())
         for array in (mean, matrix, variances):
             digest.update(np.ascontiguousarray(array).data)
@@ -155,8 +153,6 @@ class Whitening:
     def reach(self) -> tuple[Array, Array, Array]:
         """The bounds of the output: for each column of the matrix the sum of its positive entries, the sum of its negative ones, and its
         product with the mean. float64 `(values,)` each."""
-        import numpy as np
-
         up = np.maximum(self.matrix, 0).sum(0, dtype=np.float64)
         return up, self.matrix.sum(0, dtype=np.float64) - up, self.mean @ self.matrix
 
@@ -192,8 +188,6 @@ class Whitening:
 
     def to_bytes(self, about: Mapping[str, Any]) -> bytes:
         """A `.npz` file of plain arrays; the plain values are JSON in an array of bytes."""
-        import numpy as np
-
         text = json.dumps({**about, "count": self.count, "epsilon": self.epsilon, "digest": self.digest})
         stream = io.BytesIO()
         arrays = {name: getattr(self, name) for name in _ARRAYS}
@@ -205,8 +199,6 @@ class Whitening:
         """See `Statistics`; `ValueError` if a part is missing or changed."""
         import zipfile
         import zlib
-
-        import numpy as np
 
         damaged = (OSError, EOFError, KeyError, TypeError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)
 

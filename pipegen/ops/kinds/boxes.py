@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
-from pipegen.lazy import tf
+from pipegen.lazy import np, tf
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged, most_items
@@ -59,8 +59,6 @@ class Boxes(FeatureKind):
         return (4,)
 
     def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:
-        import numpy as np
-
         values, rules = np.asarray(items.values, np.float32).reshape(-1, 4), details
 
         def at(wrong: Any) -> str:
@@ -172,8 +170,6 @@ class Boxes(FeatureKind):
         return tf.cast(boxes, tf.float32), kept
 
     def turned(self, items: Any, orientation: int, sides: Any, x: FeatureType) -> Any:
-        import numpy as np
-
         form = x.details.format or "xyxy"  # type: ignore[attr-defined]
         corners = _as_xyxy(np, np.asarray(items, np.float64), form)
         limits = np.ones_like(sides) if form.startswith("rel_") else sides

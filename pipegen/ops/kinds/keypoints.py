@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError, PartError
-from pipegen.lazy import tf
+from pipegen.lazy import np, tf
 from pipegen.ops.arguments.item_rules import PointRules, swapped_places
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged, most_items
@@ -78,8 +78,6 @@ class Keypoints(FeatureKind):
         return (names, width) if items is not None else (width,)
 
     def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:
-        import numpy as np
-
         rules: PointRules = details
         values, lengths = np.asarray(items.values, np.float32), np.asarray(items.lengths, np.int64)
         inner = (len(rules.names),) if rules.each else ()
@@ -106,8 +104,6 @@ class Keypoints(FeatureKind):
         return Ragged(np.where(values[..., 2:] > 0, values, np.float32(0)), lengths)
 
     def turned(self, items: Any, orientation: int, sides: Any, x: FeatureType) -> Any:
-        import numpy as np
-
         rules = x.details
         places = np.asarray(items[..., :2], np.float64)
         limits = np.ones_like(sides) if rules.relative else sides - 1  # type: ignore[attr-defined]
@@ -177,8 +173,6 @@ class Keypoints(FeatureKind):
         return _points(places, (items[..., 2] > 0) & ~hidden(places), items[..., 2], details)
 
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        import numpy as np
-
         from pipegen.ops.lowering.pictures import dotted
 
         own = x.details.names if isinstance(x.details, PointRules) else ()

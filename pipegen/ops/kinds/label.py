@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.types import FeatureType, Interval
@@ -31,8 +32,6 @@ class Label(FeatureKind):
         return (label_type(feature.num_classes, several=feature.several),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
-        import numpy as np
-
         from pipegen.ops.sources.features.classes import as_values, read_labels
 
         notes: list[Any] = []
@@ -47,8 +46,6 @@ class Label(FeatureKind):
 
     def _several(self, name: str, feature: Any, given: Any, place: Place | None, notes: list[Any]) -> Column:
         """Reads any number of classes of each record: `given` has a list or a text for each."""
-        import numpy as np
-
         from pipegen.ops.sources.array_rows.rows import row_of
         from pipegen.ops.sources.features.columns import read_several_labels
         from pipegen.ops.sources.features.label_values import LIST, label_texts
@@ -96,8 +93,6 @@ class ItemLabel(FeatureKind):
         return (item_label_type(feature.home, feature.num_classes),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
-        import numpy as np
-
         from pipegen.ops.sources.array_rows.rows import read_ragged, row_of
         from pipegen.ops.sources.features.classes import read_labels
         from pipegen.ops.sources.features.columns import split_text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.lazy import np
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.types import ElementType, FeatureType
 
@@ -32,8 +33,6 @@ def item_number_type(home: str) -> FeatureType:
 
 def counted_up(lengths: Ints) -> Ragged:
     """Numbers the items of each record from 1."""
-    import numpy as np
-
     ends = np.cumsum(lengths)
     before: Ints = np.repeat(ends - lengths, lengths)
     return Ragged((np.arange(len(before)) - before + 1).astype(np.float32), np.asarray(lengths, np.int64))

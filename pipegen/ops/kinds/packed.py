@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +30,6 @@ class Packed:
     @classmethod
     def hold(cls, parts: Sequence[bytes]) -> Packed:
         """Makes a column from the bytes of each record."""
-        import numpy as np
-
         from pipegen.ops.sources.listing.strings import aligned
 
         lengths = np.array([len(part) for part in parts], np.int64)
@@ -64,8 +63,6 @@ class Packed:
 
 def joined(columns: Sequence[Packed]) -> Packed:
     """Concatenates columns."""
-    import numpy as np
-
     from pipegen.ops.sources.listing.strings import aligned
 
     firsts = np.cumsum([0, *(len(column.values) for column in columns)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.kinds import packed
 from pipegen.ops.kinds.packed import Packed
 
@@ -42,8 +43,6 @@ class Ragged:
         return len(self.lengths)
 
     def __getitem__(self, records: Any) -> Ragged:
-        import numpy as np
-
         starts, lengths = (np.cumsum(self.lengths) - self.lengths)[records], self.lengths[records]
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         return Ragged(self.values[np.repeat(starts, lengths) + within], lengths)
@@ -51,8 +50,6 @@ class Ragged:
 
 def joined(columns: Sequence[Any]) -> Any:
     """Concatenates columns; raises `ValueError` if rows differ in shape."""
-    import numpy as np
-
     if isinstance(columns[0], Packed):
         return packed.joined(columns)
     if not isinstance(columns[0], Ragged):
@@ -67,8 +64,6 @@ def changed(column: Any, change: Callable[[Any], Any]) -> Any:
 
 def spread(values: Any, records: Any, total: int) -> Any:
     """Returns a column of `total` records that has these values at some of them, int64 `(n,)`; zeros, or no items, at others."""
-    import numpy as np
-
     if isinstance(values, Ragged):
         return Ragged(values.values, spread(values.lengths, records, total))
     every: Any = np.zeros((total, *values.shape[1:]), values.dtype)

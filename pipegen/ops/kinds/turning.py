@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipegen.lazy import np
 from pipegen.ops.lowering.exif import TURNS
 
 
@@ -15,8 +16,6 @@ def turned_points(points: Any, orientation: int, sides: Any) -> Any:
         orientation: The EXIF orientation, 1 to 8.
         sides: The largest y and x on the stored image of each, `(n, 2)`.
     """
-    import numpy as np
-
     transposes, mirrored = TURNS[orientation]
     high, wide = (np.reshape(side, [-1, *([1] * (points.ndim - 2))]) for side in (sides[:, 0], sides[:, 1]))
     x, y = points[..., 0], points[..., 1]

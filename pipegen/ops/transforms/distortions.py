@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.lazy import tf
+from pipegen.lazy import np, tf
 from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Amount, Magnitude, amount_within, as_pair, needs_one, odd_factor
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.lowering.filters import sides
@@ -272,8 +272,6 @@ class RandomThinPlateSpline(ControlPointTransform):
         return tf.stack([*bends, tf.ones_like(x), x, y])
 
     def weights(self, moved: tf.Tensor) -> tf.Tensor:
-        import numpy as np
-
         at = np.array(self.points())
         square = ((at[:, None] - at[None]) ** 2).sum(-1)
         bends = square * np.log(np.where(square > 0, square, 1.0))

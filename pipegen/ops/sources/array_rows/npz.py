@@ -12,6 +12,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.sources.listing.wording import quoted
 
 if TYPE_CHECKING:
@@ -148,8 +149,6 @@ def _end(archive: zipfile.ZipFile) -> int:
 
 def _member(file: str, info: zipfile.ZipInfo) -> Any:
     """Reads one array of a `.npz` file, mapped into memory unless compressed. Unpacks no more than its header declares."""
-    import numpy as np
-
     try:
         with zipfile.ZipFile(file) as archive, archive.open(info) as stream:
             header = _header(stream, info.file_size)
@@ -176,8 +175,6 @@ def _header(stream: Any, size: int) -> _Header:
     Raises:
         ValueError: The array cannot be used; NumPy raises other errors, too.
     """
-    import numpy as np
-
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0), (3, 0)):
         raise ValueError(f"its format has the version {version[0]}.{version[1]}")
@@ -199,8 +196,6 @@ def _header(stream: Any, size: int) -> _Header:
 
 def _mapped(file: str, header: _Header, at: int) -> Any:
     """Maps an array of a file from byte `at` on."""
-    import numpy as np
-
     if header.nbytes == 0:  # an empty range cannot be mapped
         return np.empty(header.shape, header.dtype)
     return np.memmap(file, header.dtype, "r", at, header.shape, "F" if header.fortran else "C")

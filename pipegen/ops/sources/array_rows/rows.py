@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.arguments.geometry import height_width
 from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.kinds.numbering import MOST_INSTANCES, counted_up, with_numbers
@@ -69,8 +70,6 @@ class Rows(Reader):
         return sum(self.arrays[name].nbytes for name in features if name in self.arrays and not self._stays(name, ram_budget))
 
     def _stays(self, feature: str, ram_budget: int) -> bool:
-        import numpy as np
-
         array = self.arrays[feature]
         return isinstance(array, np.memmap) and 2 * array.nbytes > ram_budget
 
@@ -114,8 +113,6 @@ def common_type(parts: Sequence[ElementType], reference: ElementType) -> Element
 
 
 def _hashed(array: Any, whole: bool) -> Iterator[Any]:
-    import numpy as np
-
     if array.nbytes <= _HASHED_WHOLE:
         yield np.ascontiguousarray(array).data.cast("B")
         return
@@ -154,8 +151,6 @@ def given_arrays(features: Mapping[str, ArrayFeature], data: object) -> dict[str
 
 def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -> Listing:
     """Lists rows of arrays as records; an invalid array is an error note, with no records."""
-    import numpy as np
-
     types: dict[str, FeatureType] = {}
     images: dict[str, Any] = {}
     columns: dict[str, Any] = {}
@@ -217,8 +212,6 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
 
 def _items_apart(types: Mapping[str, FeatureType], columns: Mapping[str, Any]) -> list[Note]:
     """Reports a feature with more or fewer items than the feature that it belongs to."""
-    import numpy as np
-
     notes = []
     for name, x in types.items():
         if x.beside is None:
@@ -232,8 +225,6 @@ def _items_apart(types: Mapping[str, FeatureType], columns: Mapping[str, Any]) -
 
 
 def _nothing(notes: list[Note]) -> Listing:
-    import numpy as np
-
     return Listing("", Strings.hold(()), None, (), np.zeros(0), tuple(notes))
 
 
@@ -244,8 +235,6 @@ def read_values(name: str, given: Any, dtype: NumberType | None = None, *, weigh
         OpError: `PG402` without rows, `PG418` for objects, `PG419` for invalid numbers or weights, `PG666` for an integer that float32
             cannot represent.
     """
-    import numpy as np
-
     array = as_array(name, given)
     if array.dtype.kind not in "biuf":
         raise OpError("PG419", f"the values of `{name}` are {array.dtype}", help="they must be numbers")
@@ -291,8 +280,6 @@ def read_image(name: str, feature: ArrayFeature, given: Any) -> tuple[Any, Featu
 
 def as_array(name: str, given: Any) -> Any:
     """Converts data to a NumPy array; `PG418` for objects."""
-    import numpy as np
-
     try:
         array = given if isinstance(given, np.memmap) else np.asarray(given)
     except ValueError:
@@ -334,8 +321,6 @@ def _ranked(name: str, feature: ArrayFeature, array: Any) -> Any:
 
 def _held(name: str, array: Any) -> Any:
     """Converts an array to the dtype of the pipeline: uint8 and uint16 stay, floats become float32."""
-    import numpy as np
-
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
         with np.errstate(all="ignore"):  # overflow becomes infinite, which is reported with its row
             return array.astype(np.float32, copy=False)
@@ -376,8 +361,6 @@ def _interval(name: str, feature: ArrayFeature, array: Any) -> Interval | None:
 
 def _extremes(name: str, array: Any) -> tuple[float, float]:
     """Finds the smallest and largest value, a block of rows at a time."""
-    import numpy as np
-
     step = max(1, _SCANNED // max(1, array.nbytes // len(array)))
     low, high = np.inf, -np.inf
     for start in range(0, len(array), step):
@@ -405,8 +388,6 @@ def read_mask(name: str, feature: ArrayFeature, array: Any) -> tuple[Any, Featur
     Raises:
         OpError: `PG204` for a wrong rank, `PG402` without rows, `PG419` for an invalid dtype, size or class index.
     """
-    import numpy as np
-
     if array.ndim == 3:
         array = array[..., None]
     if array.ndim != 4 or array.shape[-1] != 1:
@@ -443,8 +424,6 @@ def sizes_apart(type_: ElementType) -> list[Note]:
 
 def unknown_instances(types: Mapping[str, FeatureType], columns: Mapping[str, Any], masks: Mapping[str, Any]) -> list[Note]:
     """Reports masks of instances with unknown item numbers, and too many items for a mask."""
-    import numpy as np
-
     notes = []
     for name, x in types.items():
         if x.instances is None:
@@ -484,8 +463,6 @@ def read_ragged(
         OpError: `PG402` without records, `PG204` for a wrong shape, `PG419` for values that are not numbers, `PG666` for an integer that
             float32 cannot represent.
     """
-    import numpy as np
-
     where = place or row_of(name)
     if isinstance(given, Ragged):
         rows, lengths = None, np.asarray(given.lengths, np.int64)
@@ -525,8 +502,6 @@ def read_ragged(
 
 
 def _row(where: str, given: Any, shape: tuple[int, ...] | None) -> Any:
-    import numpy as np
-
     try:
         row = np.asarray(given)
     except ValueError:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, PositiveInt, create_model, field_validator, model_validator
 
 from pipegen.errors import OpError, PartError
+from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules, Outside
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model
@@ -128,8 +129,6 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
     ) -> tuple[Ints, tuple[str, ...], Ints]:
         """Applies `map` and `ignore` to labels: class indices int64 `(n,)` (-1 for rows left out), the classes, and the rows kept, bool
         `(n,)`. For arguments and errors see `read_labels`."""
-        import numpy as np
-
         where = place or (lambda row: f"row {row} of `{name}`")
         stored = as_values(name, given)
         if not len(stored):

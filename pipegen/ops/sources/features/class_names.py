@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.sources.features.columns import parts
 from pipegen.ops.sources.features.label_values import LIST, Values, plain
 from pipegen.ops.sources.listing.base import Note
@@ -90,8 +91,6 @@ class Classes:
 
     def of_values(self, stored: Values) -> tuple[Values, Ints]:
         """Returns the meant labels, and which are kept: bool `(n,)`."""
-        import numpy as np
-
         held = stored.as_texts()
         meant = self.renamed(held.texts, None)
         stays: Ints = np.zeros(len(meant), bool)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.sources.features.label_values import (
     BOOLEANS,
     LIST,
@@ -95,8 +96,6 @@ _LEAVE_OUT = "remove rows without a label"
 
 def as_values(name: str, given: Any) -> Values:
     """Converts stored labels of all rows; `PG420` for values that cannot be labels."""
-    import numpy as np
-
     if isinstance(given, Values):
         return given
     labels = given
@@ -165,8 +164,6 @@ def _numbered(
     name: str, classes: Classes, offset: int, stored: Any, codes: Ints | None, where: Callable[[int], str]
 ) -> tuple[Ints, tuple[str, ...]]:
     """Converts stored integers to indices: one per row, or, with `codes`, one per distinct value."""
-    import numpy as np
-
     low, high = (min(stored), max(stored)) if codes is not None else (int(stored.min()), int(stored.max()))
     known = len(classes) if isinstance(classes, tuple) else classes
     if known is None:
@@ -191,8 +188,6 @@ def _numbered(
 def _named(
     name: str, classes: Classes, values: Values, where: Callable[[int], str], notes: list[Note] | None
 ) -> tuple[Ints, tuple[str, ...]]:
-    import numpy as np
-
     if isinstance(classes, int):
         odd = next((text for text in values.texts if plain(text) == text and not text.removeprefix("-").isdecimal()), values.texts[0])
         said = f"the labels of `{name}` are names such as {odd!r}"
@@ -251,8 +246,6 @@ _WIDTH = "or write numbers with leading zeros, such as `007`, which sort alike a
 
 def _gaps(name: str, offset: int, found: Ints, names: Sequence[str]) -> Iterator[Note]:
     """Reports unused class indices: numbers such as years are names rather than indices."""
-    import numpy as np
-
     has = np.bincount(found, minlength=len(names)) > 0
     if has.all():
         return

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.kinds.ragged import Ragged, changed
 from pipegen.ops.sources.features.classes import check_written_lists, read_labels
 from pipegen.ops.sources.features.label_values import LIST, Values
@@ -49,8 +50,6 @@ def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, 
         OpError: `PG423` for a cell that is not a finite number, or for int64 not an integer; `PG666` for an integer that float32 cannot
             represent.
     """
-    import numpy as np
-
     values: Any = np.empty(len(cells), dtype or np.float32)
     read = whole_number if dtype == "int64" else _number
     wrong: list[tuple[str, str]] = []
@@ -126,7 +125,6 @@ def read_several_labels(
     Raises:
         OpError: `PG420` for an unknown class, for lists written as text, and if no row has any.
     """
-    import numpy as np
 
     def said(text: str) -> str:
         return f"the label at {place(cells.index(text))}"
@@ -162,8 +160,6 @@ def split_text(value: Any, separator: str) -> Any:
 
 def classes_used(labels: Labels) -> set[str]:
     """Returns the classes that some row has."""
-    import numpy as np
-
     values = labels.values.values if isinstance(labels.values, Ragged) else labels.values
     used = values.any(0).nonzero()[0] if values.ndim == 2 else np.unique(values)
     return {labels.names[i] for i in used.tolist()}
@@ -171,8 +167,6 @@ def classes_used(labels: Labels) -> set[str]:
 
 def with_classes(labels: Labels, names: tuple[str, ...]) -> Any:
     """Renumbers labels by another list of classes, which has all used ones."""
-    import numpy as np
-
     index = {name: i for i, name in enumerate(names)}
     if isinstance(labels.values, Ragged) or labels.values.ndim == 1:
         return changed(labels.values, np.array([index.get(name, -1) for name in labels.names], np.int64).__getitem__)

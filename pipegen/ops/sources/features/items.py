@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.kinds.base import Column
 from pipegen.ops.kinds.numbering import counted_up, item_number_type, number_name
 from pipegen.ops.kinds.ragged import Ragged, spread
@@ -53,8 +54,6 @@ def read_items(
         OpError: `PG431` for a value that cannot be one of the feature, `PG418` for another number of items than that of the feature that it
             is `with`; or an error of the kind.
     """
-    import numpy as np
-
     wanted = {name: feature for name, feature in features.items() if kind_of(feature).ragged or kind_of(feature).labels}
     stored: dict[str, Ragged] = {}
     columns: dict[str, Column] = {}
@@ -98,16 +97,12 @@ def _of_used(name: str, feature: AnyKind, items: Ragged, place: Place, used: Int
 
 def side_by_side(parts: tuple[Any, ...]) -> Any:
     """Joins the lists of a record, with one number per item each, to one row per item; lists of other lengths stay as they are."""
-    import numpy as np
-
     rows = [np.ravel(part) for part in parts]
     return np.stack(rows, -1) if len({len(row) for row in rows}) == 1 else list(parts)
 
 
 def _items(name: str, feature: AnyKind, values: Values, home: list[int] | None, place: Callable[[int], str]) -> Ragged:
     """Converts stored values to items; numbers one after another get the shape of an item."""
-    import numpy as np
-
     rows, lengths, texts = [], [], False
     for record, value in enumerate(values):
         try:
@@ -132,8 +127,6 @@ def _items(name: str, feature: AnyKind, values: Values, home: list[int] | None, 
 
 def _array(value: Any) -> Any:
     """Converts the list of a record to an array, bytes to texts; `ValueError` if it is none."""
-    import numpy as np
-
     listed = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(listed, (list, tuple)) and any(isinstance(one, bytes) for one in listed):
         try:

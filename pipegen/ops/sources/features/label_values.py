@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -66,8 +67,6 @@ class Values:
     @classmethod
     def of(cls, given: Any) -> Values:
         """Converts an array or a list of stored values; `TypeError` with the dtype if they cannot be labels."""
-        import numpy as np
-
         if isinstance(given, Values):
             return given
         none: Ints = np.zeros(0, np.int64)
@@ -88,24 +87,18 @@ class Values:
     @classmethod
     def of_texts(cls, texts: Iterable[str]) -> Values:
         """Builds it from `label_texts`."""
-        import numpy as np
-
         places: dict[str, int] = {}
         codes: Ints = np.array([places.setdefault(text, len(places)) for text in texts], np.int64)
         return cls(None, tuple(places), codes)
 
     def as_texts(self) -> Values:
         """Converts numbers to texts."""
-        import numpy as np
-
         if self.numbers is None:
             return self
         distinct, codes = np.unique(self.numbers, return_inverse=True)
         return Values(None, tuple(map(str, distinct.tolist())), codes.reshape(-1))
 
     def take(self, rows: Ints) -> Values:
-        import numpy as np
-
         if self.numbers is not None:
             return Values(self.numbers[rows], (), self.codes)
         kept, codes = np.unique(self.codes[rows], return_inverse=True)
@@ -116,13 +109,9 @@ class Values:
 
     def count(self, texts: Iterable[str]) -> int:
         """Counts the records with one of these values."""
-        import numpy as np
-
         return int(np.isin(self.codes, [self.texts.index(text) for text in texts]).sum())
 
     def first(self, text: str) -> int:
-        import numpy as np
-
         return int(np.argmax(self.codes == self.texts.index(text)))
 
 

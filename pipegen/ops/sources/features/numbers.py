@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
+from pipegen.lazy import np
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,8 +32,6 @@ def whole_number(text: str) -> int:
 
 def without_fractions(values: Any, dtype: NumberType | None) -> Any:
     """Converts integral floats to int64 if that is the target, to join them with integers that no float can represent."""
-    import numpy as np
-
     if dtype != "int64" or values.dtype.kind != "f":
         return values
     whole = np.isfinite(values) & (np.floor(values) == values) & (np.abs(values) < float(_INT64))
@@ -44,8 +43,6 @@ def check_cells(cells: Sequence[str], place: Callable[[int], str], field: str) -
     found = [_WHOLE.fullmatch(cell) for cell in cells]
     if None in found:
         return
-    import numpy as np
-
     for row, match in enumerate(found):
         number = int(match[1]) if match is not None else 0
         if abs(number) > EXACT and int(np.float32(number)) != number:
@@ -65,7 +62,6 @@ def as_numbers(values: Any, dtype: NumberType | None, row: Callable[[int], OpErr
     Raises:
         OpError: From `row`; `PG666`.
     """
-    import numpy as np
 
     def first(wrong: Any) -> int | None:
         rows = wrong.any(tuple(range(1, wrong.ndim)))
@@ -95,8 +91,6 @@ def as_numbers(values: Any, dtype: NumberType | None, row: Callable[[int], OpErr
 
 def changed_whole(values: Any, found: Any) -> Any:
     """Tells which integers float32 rounded, bool `(n, ...)`; `None` if that is impossible, or if some values are fractions."""
-    import numpy as np
-
     if values.dtype.kind in "iu" and values.dtype.itemsize >= 4:
         if int(values.max()) <= EXACT and int(values.min()) >= -EXACT:
             return None
@@ -109,8 +103,6 @@ def changed_whole(values: Any, found: Any) -> Any:
 
 def rounded(where: str, number: int, field: str | None) -> OpError:
     """Returns the `PG666` error of an integer that would be rounded."""
-    import numpy as np
-
     near = int(np.float32(number))
     message = f"{where} holds {number}, which float32 would round to {near}"
     return OpError("PG666", message, field=field, help=keep_whole())

@@ -6,6 +6,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.sources.listing.reader import Reader
 
 if TYPE_CHECKING:
@@ -79,8 +80,6 @@ class AdaptedReader(Reader):
         return changed
 
     def labels(self, files: Ints) -> Ints | None:
-        import numpy as np
-
         changes = self._changes
         if changes.label is not None and changes.label in changes.values:
             return np.full(sum(changes.rows[number] for number in files.tolist()), changes.values[changes.label], np.int32)

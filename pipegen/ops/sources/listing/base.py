@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.model import Model
 from pipegen.ops.sources.listing.missing import taken
 from pipegen.ops.sources.listing.reader import FileReader
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import TypeAlias
-
-    import numpy as np
 
     from pipegen.ops.sources.listing.missing import Missing
     from pipegen.ops.sources.listing.reader import Reader
@@ -95,8 +94,6 @@ class Parts:
     @classmethod
     def hold(cls, splits: Sequence[str]) -> Parts:
         """Builds it from the split of each record."""
-        import numpy as np
-
         names = tuple(dict.fromkeys(splits))
         place = {name: i for i, name in enumerate(names)}
         return cls(names, np.array([place[split] for split in splits], np.int16))
@@ -170,8 +167,6 @@ class Listing:
     """Height and width of each image in pixels according to annotations, float64 `(n, 2)`, else NaN."""
 
     def __post_init__(self) -> None:
-        import numpy as np
-
         columns: dict[str, Any] = {"keys": Strings.hold(self.keys), "sizes": as_sizes(self.sizes)}
         if self.labels is not None:
             columns["labels"] = shareable(np.asarray(self.labels, np.int32))
@@ -395,8 +390,6 @@ def shards_of(listing: Listing) -> Shards:
 
 def listed_labels(listing: Listing, name: str | None = None) -> Ints | None:
     """Lists the class of every record in shards, int32, or another label or single number by its name; `None` without it."""
-    import numpy as np
-
     shards, parts = shards_of(listing), listing.parts
     files = {"": slice(None)} if parts is None else {split: parts.records(split) for split in parts.names}  # in order
     each = [_labels_of(listing.reader(split), shards, own, name) for split, own in files.items()]
@@ -405,8 +398,6 @@ def listed_labels(listing: Listing, name: str | None = None) -> Ints | None:
 
 
 def _labels_of(reader: Reader, shards: Shards, own: Ints | slice, name: str | None) -> Ints | None:
-    import numpy as np
-
     def read(files: Ints) -> Ints | None:
         return reader.labels(files) if name is None else reader.column(name, files)
 

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pipegen.lazy import np
 from pipegen.ops.sources.listing.reader import Reader
 
 if TYPE_CHECKING:
@@ -55,8 +56,6 @@ class BytesBlock:
         self.nbytes = sum(map(len, values))
 
     def take(self, rows: Ints) -> Any:
-        import numpy as np
-
         found: Any = np.empty(len(rows), object)
         found[:] = [self.values[row] for row in rows.tolist()]
         return found
@@ -156,8 +155,6 @@ class BlockReader(Reader):
     """The format's word for blocks."""
 
     def __init__(self, sizes: Ints) -> None:
-        import numpy as np
-
         self.starts: Ints = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
         self.at_once = max(2, int(sizes.max(initial=0)))
         self._window = Window()
@@ -176,8 +173,6 @@ class BlockReader(Reader):
 
     def find(self, *place: Ints) -> tuple[Ints, Ints]:
         """Finds the block of each place `(n,)` and the row in it; by default a place is a number among all records."""
-        import numpy as np
-
         block: Ints = np.searchsorted(self.starts, place[0], side="right") - 1
         return block, place[0] - self.starts[block]
 
@@ -198,8 +193,6 @@ class BlockReader(Reader):
         Raises:
             OSError: A block cannot be read.
         """
-        import numpy as np
-
         several = [np.atleast_1d(np.asarray(part)) for part in place]
         block, row = self.find(*several)
         parts: dict[int, Any] = {}

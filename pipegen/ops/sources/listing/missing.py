@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.sources.listing.strings import Strings
 
 if TYPE_CHECKING:
@@ -84,8 +85,6 @@ def taken(groups: Sequence[Missing], records: Ints, total: int) -> tuple[Missing
     """Adapts groups to a listing of some records, out of `total`."""
     if not groups:
         return ()
-    import numpy as np
-
     place: Ints = np.full(total, -1, np.int64)
     place[records] = np.arange(len(records))
     return tuple(left for group in groups if len((left := group.taken(place)).keys))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.sources.listing.strings import Strings
 
 if TYPE_CHECKING:
@@ -57,8 +58,6 @@ class Shards:
 
     def records(self, files: Ints, rows: Ints, offsets: Ints | None = None) -> Ints:
         """Returns the numbers among all records of those of some files, `rows` of each from `offsets` on: int64 `(n,)`."""
-        import numpy as np
-
         ends = np.cumsum(rows)
         firsts = (np.cumsum(self.rows) - self.rows)[files] + (0 if offsets is None else offsets)
         return np.arange(ends[-1] if len(ends) else 0) + np.repeat(firsts - (ends - rows), rows)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import chain, islice, pairwise, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pipegen.lazy import np
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    import numpy as np
 
     Ints: TypeAlias = np.ndarray[Any, Any]
     """Whole numbers `(n,)`."""
@@ -38,16 +38,12 @@ def decode(content: bytes) -> str:
 
 def as_sizes(values: Ints | Sequence[int]) -> Ints:
     """Converts non-negative numbers to an array: uint32 if they fit, else int64."""
-    import numpy as np
-
     found = np.asarray(values, None if isinstance(values, np.ndarray) else np.int64)
     return found.astype(np.uint32 if not len(found) or int(found.max()) < 2**32 else np.int64, copy=False)
 
 
 def as_places(values: Ints | Sequence[int], count: int) -> Ints:
     """Converts indices among `count` things to an array: int32 if they fit, else int64."""
-    import numpy as np
-
     return np.asarray(values).astype(np.int32 if count < 2**31 else np.int64, copy=False)
 
 
@@ -83,8 +79,6 @@ class Strings(Sequence[str]):
     @classmethod
     def of_bytes(cls, blob: Ints, lengths: Ints) -> Strings:
         """Builds it from concatenated bytes, uint8, and lengths; invalid UTF-8 becomes surrogates, as in Python's file names."""
-        import numpy as np
-
         found = cls(aligned([blob, np.zeros(_WORD, np.uint8)]), _bounds(lengths))
         if (blob < 128).all():
             return found
@@ -93,8 +87,6 @@ class Strings(Sequence[str]):
     @classmethod
     def join(cls, parts: Sequence[Strings]) -> Strings:
         """Concatenates several; prefixes stay separate."""
-        import numpy as np
-
         parts = [part.packed() for part in parts]
         prefixes = tuple(dict.fromkeys(prefix for part in parts for prefix in part.prefixes)) or (b"",)
         kinds = None
@@ -117,8 +109,6 @@ class Strings(Sequence[str]):
 
     def packed(self) -> Strings:
         """Returns the same texts in a block of bytes without others; prefixes stay separate."""
-        import numpy as np
-
         if self.rows is None:
             return self
         blob = aligned([*(self._bytes(at, stop)[0] for at, stop in self._spans()), np.zeros(_WORD, np.uint8)])
@@ -140,8 +130,6 @@ class Strings(Sequence[str]):
 
     def order(self) -> Ints | None:
         """Returns the places of the texts in character order; `None` if they are sorted."""
-        import numpy as np
-
         texts = self if len(self.prefixes) == 1 else Strings._of_blocks(self.blocks())
         texts = texts.packed()
         if all(texts._is_sorted(at, min(stop + 1, len(texts))) for at, stop in texts._spans()):
@@ -169,8 +157,6 @@ class Strings(Sequence[str]):
 
     def _bytes(self, at: int, stop: int) -> tuple[Ints, Ints]:
         """Returns the bytes of some texts, without prefixes, and their lengths."""
-        import numpy as np
-
         if self.rows is None:
             bounds: Ints = self.bounds[at : stop + 1].astype(np.int64)
             return self.blob[bounds[0] : bounds[-1]], np.diff(bounds)
@@ -182,8 +168,6 @@ class Strings(Sequence[str]):
 
     def _word(self, starts: Ints, lengths: Ints, word: int) -> Ints:
         """Returns eight bytes of each text as one number of the same order, padded with zeros."""
-        import numpy as np
-
         every = np.ndarray((len(self.blob) - _WORD + 1,), ">u8", self.blob.data, strides=(1,))
         left: Ints = lengths - word * _WORD
         value = every[np.where(left > 0, starts + word * _WORD, 0)].astype(np.uint64)
@@ -191,8 +175,6 @@ class Strings(Sequence[str]):
         return np.where(left > 0, value >> missing << missing, np.uint64(0))
 
     def _is_sorted(self, at: int, stop: int) -> bool:
-        import numpy as np
-
         bounds: Ints = self.bounds[at : stop + 1].astype(np.int64)
         starts, lengths = bounds[:-1], np.diff(bounds)
         tied = np.arange(len(starts) - 1)
@@ -218,8 +200,6 @@ class Strings(Sequence[str]):
 
     def __getitem__(self, place: int | slice) -> Any:
         if isinstance(place, slice):
-            import numpy as np
-
             return self.take(np.arange(len(self))[place])
         n, at = len(self), int(place)
         if not -n <= at < n:
@@ -257,8 +237,6 @@ class Collector:
         self._take(b"".join(texts), texts)
 
     def _take(self, data: bytes, texts: Sequence[str] | Sequence[bytes]) -> None:
-        import numpy as np
-
         if len(self._data[-1]) > _PIECE:
             self._data.append(bytearray())
         self._data[-1] += data
@@ -266,8 +244,6 @@ class Collector:
 
     def strings(self) -> Strings:
         """Returns the collected texts; nothing can be added afterwards."""
-        import numpy as np
-
         lengths = np.concatenate([np.zeros(0, np.uint32), *self._lengths])
         data = [np.frombuffer(piece, np.uint8) for piece in (*self._data, bytes(_WORD))]
         return Strings(aligned(data), _bounds(lengths))
@@ -275,8 +251,6 @@ class Collector:
 
 def _bounds(lengths: Ints) -> Ints:
     """Returns the starts of texts of these lengths, and the end of the last."""
-    import numpy as np
-
     bounds: Ints = aligned([np.zeros(len(lengths) + 1, np.uint32 if int(lengths.sum(dtype=np.int64)) < 2**32 else np.int64)])
     np.cumsum(lengths, out=bounds[1:], dtype=bounds.dtype)
     return bounds
@@ -290,8 +264,6 @@ def shareable(values: Ints) -> Ints:
 
 def aligned(parts: Sequence[Ints]) -> Ints:
     """Concatenates arrays of one dtype into an array whose memory any library can share."""
-    import numpy as np
-
     size, dtype = sum(part.nbytes for part in parts), parts[0].dtype
     memory = _memory(size + ALIGNED)
     start = -memory.ctypes.data % ALIGNED
@@ -301,8 +273,6 @@ def aligned(parts: Sequence[Ints]) -> Ints:
 def _memory(size: int) -> Ints:
     """Allocates small pages: making room for NumPy's huge ones can take longer than filling them."""
     import mmap
-
-    import numpy as np
 
     if size < _LARGE or not hasattr(mmap, "MAP_ANONYMOUS"):
         return np.empty(size, np.uint8)

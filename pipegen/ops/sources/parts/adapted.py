@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.kinds.ragged import changed
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
@@ -75,8 +76,6 @@ def filled(listing: Listing, adapting: Adapting, column_classes: Mapping[str, tu
     Raises:
         OpError: `PG463` if a value does not fit its feature.
     """
-    import numpy as np
-
     values, main = {}, None
     for name, (t, value) in adapting.fill.items():
         own = name == PART and bool(adapting.parts)
@@ -91,8 +90,6 @@ def filled(listing: Listing, adapting: Adapting, column_classes: Mapping[str, tu
 
 def _filled(name: str, t: FeatureType, value: Any, classes: tuple[str, ...]) -> Any:
     """Converts the value of a filled feature to an array of the feature's shape; `PG463` if it does not fit."""
-    import numpy as np
-
     kind = kind_of(t)
     if kind.labels and not several_labels(t):
         if isinstance(value, str):
@@ -122,7 +119,6 @@ def _filled(name: str, t: FeatureType, value: Any, classes: tuple[str, ...]) -> 
 
 def merge_classes(listing: Listing, classes: tuple[str, ...], column_classes: Mapping[str, tuple[str, ...]], label: str | None) -> Listing:
     """Renumbers the labels of a listing by the classes of all parts; `label` gives the data its classes."""
-    import numpy as np
 
     def table(own: tuple[str, ...], every: tuple[str, ...]) -> Ints:
         return np.array([every.index(name) for name in own], np.int64)

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from pipegen.lazy import np
 from pipegen.ops.kinds.packed import counts_classes
 from pipegen.ops.kinds.ragged import Ragged, joined
 from pipegen.ops.kinds.registry import kind_of
@@ -35,8 +36,6 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         root: The folder that all keys are relative to already; by default keys become `SPLIT/key`.
         notes: More notes, put first.
     """
-    import numpy as np
-
     if not listings:
         return Listing(root or "", Strings.hold(()), None, (), np.zeros(0), tuple(notes))
     first = listings.get(reference) or next(iter(listings.values()))
@@ -93,8 +92,6 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
 
 
 def _all_sides(parts: Sequence[Listing]) -> Any:
-    import numpy as np
-
     if all(listing.sides is None for listing in parts):
         return None
     return np.concatenate([np.full((len(own.keys), 2), np.nan) if own.sides is None else own.sides for own in parts])
@@ -150,8 +147,6 @@ def _rows(parts: Sequence[Listing]) -> Ints | None:
 
 def _own_rows(listing: Listing) -> Ints:
     """Returns the rows of a split; zeros for files, which are read by path."""
-    import numpy as np
-
     if listing.rows is not None:
         return listing.rows
     numbered = listing.reader().numbered
@@ -170,15 +165,11 @@ def _all_files(parts: Sequence[Mapping[str, Files]]) -> dict[str, Files]:
 
 
 def _all(columns: Sequence[Ints | None]) -> Ints:
-    import numpy as np
-
     return np.concatenate([column for column in columns if column is not None] or [np.zeros(0, np.int32)])
 
 
 def _all_shards(parts: Sequence[Shards | None]) -> Shards | None:
     """Joins the shards of several splits; each split's reader keeps its own numbers."""
-    import numpy as np
-
     held = [shards for shards in parts if shards is not None]
     if not held:
         return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.memory import available_cores
 from pipegen.ops.sources.features.label_values import Values, label_texts, text_of
 from pipegen.ops.sources.listing.base import Note
@@ -189,8 +190,6 @@ def records_kept(
     cells: RecordCells | JoinedCells, where: str | None, labels: Mapping[str, InTable], partners: Partners | None, found: Indexed
 ) -> tuple[Indexed, tuple[Note, ...]]:
     """Leaves out records as `kept_rows` says, with its errors. Returns the shards with those that are kept, and findings."""
-    import numpy as np
-
     rows, notes = kept_rows(cells, where, labels, partners)
     kept: Ints = np.zeros(cells.num_rows, bool)
     kept[np.fromiter(rows, np.int64, len(rows))] = True

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.sources.features.label_values import meaning_of
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.ops.sources.listing.base import Note, shards_of
@@ -44,8 +45,6 @@ class StoredLabels:
     @classmethod
     def of(cls, name: str, feature: RecordFeature, column: LabelColumn) -> StoredLabels:
         """Reads every label; `PG402` if none is left, `PG420` for an invalid label."""
-        import numpy as np
-
         field = f"features.{name}"
         stored = column.stored()
         odd: list[Note] = []
@@ -80,8 +79,6 @@ class StoredLabels:
 
 def chosen(listing: Listing, stored: Mapping[str, StoredLabels], main: str | None) -> Listing:
     """Applies chosen classes to a listing whose labels were taken as stored; `PG402` if no record stays."""
-    import numpy as np
-
     kept = np.logical_and.reduce([held.stays for held in stored.values()])
     if not kept.any():
         raise OpError("PG402", "`ignore` leaves out every record", field="features")

@@ -10,6 +10,7 @@ from zipfile import BadZipFile
 
 from pipegen.errors import OpError
 from pipegen.kept import keep_or_warn, open_kept
+from pipegen.lazy import np
 from pipegen.memory import available_cores
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
@@ -83,8 +84,6 @@ class _Kept:
 
     def read(self) -> Ragged | None:
         """Returns the items, unless they are missing or damaged."""
-        import numpy as np
-
         if self._folder is None:
             return None
         try:
@@ -97,8 +96,6 @@ class _Kept:
 
     def write(self, items: Ragged) -> None:
         """Keeps the items."""
-        import numpy as np
-
         if self._folder is not None:
             stream = io.BytesIO()
             np.savez(stream, values=items.values, lengths=items.lengths)

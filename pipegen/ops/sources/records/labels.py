@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.kept import keep_or_warn, open_kept
+from pipegen.lazy import np
 from pipegen.memory import available_cores
 from pipegen.ops.sources.features.classes import as_values, read_labels
 from pipegen.ops.sources.features.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain
@@ -131,8 +132,6 @@ class LabelColumn:
     @cached_property
     def _found(self) -> tuple[Ints, tuple[str, ...], tuple[Note, ...], Mapping[str, int]]:
         """The class of each record (-1 without it in `where`), the classes, findings about them, and the class of each stored text."""
-        import numpy as np
-
         feature = self._feature
         notes: list[Note] = []
         values = self.stored()
@@ -182,8 +181,6 @@ class LabelColumn:
 
 def kept_values(folder: Path | None, file: str, total: int) -> Values | None:
     """Returns the values of `total` records in a folder for indexes, unless they are missing or damaged."""
-    import numpy as np
-
     if folder is None:
         return None
     try:

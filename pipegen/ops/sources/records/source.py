@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import Attempts, OpError, OpErrors
+from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.ragged import Ragged, spread
 from pipegen.ops.kinds.registry import kind_of
@@ -121,8 +122,6 @@ class RecordSource(DescribedRecords):
         Raises:
             OpErrors: As `read_held`.
         """
-        import numpy as np
-
         total, tried = int(found.index.first[-1]), Attempts()
         rows: Ints = np.arange(total) if found.kept is None else np.flatnonzero(found.kept)
         held = read_held(joined, partners.right.only([partners.partner[row] for row in rows.tolist()]), tried)
@@ -215,8 +214,6 @@ class RecordSource(DescribedRecords):
 
     def listed(self, found: Indexed) -> Listing:
         """Returns the listing of indexed shards, labels taken as stored; `PG420` for invalid ones."""
-        import numpy as np
-
         shards, index, notes = found.shards, found.index, [*found.notes]
         type_, main = self.infer(), self.class_feature()
         columns = {n: self._labels(n, found) for n, f in self.features.items() if kind_of(f).labels and not f.several}
@@ -272,8 +269,6 @@ class RecordSource(DescribedRecords):
         Raises:
             OpError: `PG423` and `PG666` as for a table.
         """
-        import numpy as np
-
         feature = self.features.get(name)
         if feature is None or found.cells is None or not kind_of(feature).numbers or feature.stored_shape not in ((), (1,)):
             return None
@@ -314,8 +309,6 @@ class RecordSource(DescribedRecords):
 
     def record_bytes(self, shards: Sequence[Found], index: RecordIndex) -> Ints:
         """Returns the bytes that the records of each shard take when read, int64; by default the file size."""
-        import numpy as np
-
         return np.array([shard.size for shard in shards], np.int64)
 
     def parts(self) -> tuple[str, ...]:

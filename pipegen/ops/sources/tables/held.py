@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipegen.errors import Attempts, OpErrors
+from pipegen.lazy import np
 from pipegen.ops.kinds.label import label_type
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.columns import Labels, read_numbers, read_one_label, read_several_labels
@@ -109,8 +110,6 @@ def _lists(table: Table, features: Mapping[str, InTable], name: str) -> list[Any
 
 def _numbers(table: Table, name: str, feature: InTable) -> Any:
     """Reads float32 or int64 `(n,)`, `(n, columns)` or `(n, *shape)`."""
-    import numpy as np
-
     field = f"features.{name}"
     if feature.columns is None:
         column = feature.column_of(name)

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.memory import available_memory
 from pipegen.ops.sources.features.columns import read_numbers
 from pipegen.ops.sources.features.label_values import is_missing
@@ -79,8 +80,6 @@ def points_of(columns: Sequence[Sequence[str]], places: Sequence[Callable[[int],
     Raises:
         OpError: `PG423` for a cell that is no number, or a point with only one of x and y.
     """
-    import numpy as np
-
     width, rows = len(columns) // names, len(columns[0])
     empty = np.array([[not cell for cell in column] for column in columns]).T.reshape(rows, names, width)
     numbers = (read_numbers([cell or "0" for cell in cells], places[i], f"columns.{i}", "float32") for i, cells in enumerate(columns))
@@ -97,7 +96,6 @@ def points_of(columns: Sequence[Sequence[str]], places: Sequence[Callable[[int],
 
 def read_cells(cells: Iterable[Any], shape: tuple[int, ...], dtype: NumberType | None) -> list[Any]:
     """Converts cells to arrays of numbers, or to `None` for another shape."""
-    import numpy as np
 
     def read(cell: Any) -> Any:
         try:
@@ -112,7 +110,6 @@ def read_cells(cells: Iterable[Any], shape: tuple[int, ...], dtype: NumberType |
 
 def read_arrow(column: Any, shape: tuple[int, ...]) -> Any:
     """Converts an Arrow column of nested lists to numbers `(n, *shape)`, or to `None` if a cell has another shape."""
-    import numpy as np
     import pyarrow as pa
 
     found = []
@@ -157,8 +154,6 @@ def read_pixels(cells: Iterable[Any], place: Callable[[int], str], shape: tuple[
         OpError: `PG410` if they do not fit in memory, `PG423` for a number that is not one of a pixel, `PG449` for another number of them.
     """
     import warnings
-
-    import numpy as np
 
     dtype, high = ("uint8", 255) if bits == 8 else ("uint16", 65535)
     check_room(rows, shape, field, dtype)

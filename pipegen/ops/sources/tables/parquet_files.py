@@ -11,7 +11,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.lazy import how_to_install
+from pipegen.lazy import how_to_install, np
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.records.paths import find_shards
@@ -165,7 +165,6 @@ class ParquetFiles(Table):
 
     def arrays(self, wanted: str | int, shape: tuple[int, ...], field: str, dtype: NumberType | None = None) -> Any:
         """Reads arrays without Python objects; see `Table.arrays`."""
-        import numpy as np
         import pyarrow as pa
         import pyarrow.parquet as pq
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import DataError, OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.sources.listing.reader import Reader
 
@@ -42,8 +43,6 @@ class RasterColumn:
 
 def windows_of(geotiff: GeoTiff, table: Table, field: str) -> Ints:
     """Returns the window of each row, int64 `(n, 4)`; `PG421` without a column, `PG423` for an invalid number."""
-    import numpy as np
-
     assert geotiff.window is not None  # noqa: S101 - callers check it
     found: Ints = np.empty((table.num_rows, 4), np.int64)
     for i, (side, least) in enumerate(zip(geotiff.window, (0, 0, 1, 1), strict=True)):
@@ -76,8 +75,6 @@ class WindowReader(Reader):
 
     def row_sizes(self) -> Ints:
         """Returns the bytes of each row in memory, or on disk for files read whole: int64 `(n,)`."""
-        import numpy as np
-
         each = [
             column.files.sizes.astype(np.int64) if column.windows is None else column.windows[:, 2:].prod(1) * len(column.bands) * _VALUE
             for column in self._columns.values()
@@ -117,8 +114,6 @@ class WindowReader(Reader):
         return found.hexdigest()
 
     def _taken(self, feature: str, rows: Any) -> Any:
-        import numpy as np
-
         several = np.atleast_1d(rows)
         found: Any = np.empty(len(several), object)
         for place, row in enumerate(several.tolist()):
@@ -126,8 +121,6 @@ class WindowReader(Reader):
         return found if np.ndim(rows) else found[0]
 
     def _content(self, column: RasterColumn, row: int) -> bytes:
-        import numpy as np
-
         path = column.files.paths[row]
         if column.windows is None:
             return content_of(path)

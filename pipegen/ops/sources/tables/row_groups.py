@@ -6,6 +6,7 @@ import hashlib
 import os
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from pipegen.lazy import np
 from pipegen.ops.sources.listing.blocks import BlockReader, Stamp
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ class ArrowBlock:
 
     def take(self, rows: Ints) -> Any:
         """Returns the bytes of some rows as objects; `ValueError` for a row without any."""
-        import numpy as np
-
         found: Any = np.empty(len(rows), object)
         for place, row in enumerate(rows.tolist()):
             value = self.column[row]
@@ -51,7 +50,6 @@ class RowGroups(BlockReader):
     checksums: str | None = "those of pages, if written"
 
     def __init__(self, files: Sequence[str], columns: Mapping[str, tuple[str, str | None]]) -> None:
-        import numpy as np
         import pyarrow.parquet as pq
 
         self.files, self.columns = tuple(files), dict(columns)
@@ -65,8 +63,6 @@ class RowGroups(BlockReader):
 
     def _row_bytes(self, held: Sequence[Any]) -> Ints:
         """Returns the average bytes of a row in memory for each row group: int64 `(blocks,)`."""
-        import numpy as np
-
         wanted = {name for name, _ in self.columns.values()}
         leaves = [leaves_of(file) for file in self.files]
         found = []
@@ -100,8 +96,6 @@ class RowGroups(BlockReader):
 
     def row_sizes(self) -> Ints:
         """Returns the bytes of each record, averaged over its row group: int64 `(n,)`."""
-        import numpy as np
-
         return np.repeat(self.row_bytes, np.diff(self.starts))
 
     def digest(self, *, whole: bool = False) -> str:

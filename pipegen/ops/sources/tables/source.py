@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from pipegen.errors import Attempts, OpError, OpErrors
+from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_rows.rows import Rows
@@ -87,8 +88,6 @@ class TableSource(FeatureSource):
         Raises:
             OpErrors: As `Table.column`; `PG420` for invalid labels, `PG423` for invalid numbers; as `kept_rows`.
         """
-        import numpy as np
-
         joined = self.join.joined(table, base) if self.join is not None else None
         table = joined or table
         labels = {name: feature for name, feature in self.features.items() if kind_of(feature).labels}
@@ -174,8 +173,6 @@ class TableSource(FeatureSource):
 
     def _rows(self, table: Table, reader: BlockReader | None = None) -> _Listed:
         """Lists rows without files, identified by number from 0; messages name them by their place."""
-        import numpy as np
-
         n = table.num_rows
         if not n:
             raise OpError("PG402", f"{table.called} has no rows", field="path" if table.file else None)
@@ -242,8 +239,6 @@ class TableSource(FeatureSource):
         empty: Sequence[int],
     ) -> Iterator[Missing]:
         """Yields the rows whose file is missing, and those without a path; `keys` and `paths` are those of all rows."""
-        import numpy as np
-
         feature, field, rows = self.features[image], f"features.{image}", ("row", "rows")
         place = table.place_in(feature.column_of(image))
         known = keys if image == self.pictures[0] else self._first_keys(table, base)

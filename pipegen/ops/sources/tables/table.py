@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.label_values import is_missing, label_texts, text_of
@@ -64,8 +65,6 @@ class Table:
         Raises:
             OpError: As `column`; `PG410` if they do not fit in memory, `PG423`, `PG449` and `PG666` as `nested.checked`.
         """
-        import numpy as np
-
         found = self.values(wanted, field)
         check_room(self.num_rows, shape, field, dtype)
         cells = read_cells(found, shape, dtype)
