@@ -25,11 +25,20 @@ class _Later:
         return getattr(self._module, attribute)
 
 
+class _Kept(_Later):
+    """Keeps the attributes, which are then found without a call: for a module in which nothing replaces them."""
+
+    def __getattr__(self, attribute: str) -> Any:
+        found = super().__getattr__(attribute)
+        setattr(self, attribute, found)
+        return found
+
+
 if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
 else:
-    np, tf = _Later("numpy"), _Later("tensorflow")
+    np, tf = _Kept("numpy"), _Later("tensorflow")
 
 
 def how_to_install(library: str, extra: str, error: ImportError) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pipegen.ops.sources.stores.base import Store, byte_strings, needs, translated
+from pipegen.ops.sources.stores.base import Store, Translated, byte_strings, needs
 from pipegen.ops.sources.stores.field_types import BYTES, FieldType, StoreError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class ArrayRecords(Store):
     def __init__(self, path: str) -> None:
         with needs("`array_record`", "array-record"):
             from array_record.python.array_record_module import ArrayRecordReader
-        with translated(RuntimeError, ValueError, said=_told):
+        with Translated(RuntimeError, ValueError, said=_told):
             self._reader = ArrayRecordReader(path, _OPTIONS)
             self.rows = self._reader.num_records()
         if not self._reader.ok():
@@ -36,7 +36,7 @@ class ArrayRecords(Store):
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
         """Reads records one at a time, which is fastest: for several the library uses its threads. See `Store.read`."""
-        with translated(RuntimeError, ValueError, IndexError, said=_told):
+        with Translated(RuntimeError, ValueError, IndexError, said=_told):
             found = [self._reader.read([row])[0] for row in rows.tolist()]
         return [byte_strings(found) for _ in keys]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipegen.diagnostics.suggest import suggested
-from pipegen.ops.sources.stores.base import Store, byte_strings, needs, one_line, translated
+from pipegen.ops.sources.stores.base import Store, Translated, byte_strings, needs, one_line
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingValue, StoreError, Unsuitable
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class ArrowTables(Store):
     def __init__(self, path: str) -> None:
         with needs("PyArrow", "arrow"):
             import pyarrow as pa
-        with translated(OSError, ValueError, pa.ArrowException):
+        with Translated(OSError, ValueError, pa.ArrowException):
             self._map = pa.memory_map(path)
             whole = self._map.read_buffer()
             self._map.seek(0)
@@ -94,7 +94,7 @@ class ArrowTables(Store):
     def cells(self, key: str) -> Iterator[Any]:
         for batch in range(len(self._batches)):
             array = self._leaf(key, batch).array
-            with translated(ValueError, said=_damaged):  # that of PyArrow
+            with Translated(ValueError, said=_damaged):  # that of PyArrow
                 array.validate(full=True)
             yield from array.to_pylist()
 
@@ -109,7 +109,7 @@ class ArrowTables(Store):
         at = key, batch
         if at not in self._leaves:
             array: Any = self._batches[batch]
-            with translated(ValueError, LookupError, said=_damaged):  # PyArrow's errors, such as for an invalid dictionary index
+            with Translated(ValueError, LookupError, said=_damaged):  # PyArrow's errors, such as for an invalid dictionary index
                 for name in _path(self.schema, key):
                     array = array.column(name) if hasattr(array, "column") else array.field(name)
                 self._leaves[at] = _Leaf(array)

@@ -147,15 +147,17 @@ def needs(library: str, extra: str) -> Iterator[None]:
         raise MissingLibrary(library, extra, error) from None
 
 
-@contextmanager
-def translated(*errors: type[Exception], said: Callable[[Exception], str] = one_line) -> Iterator[None]:
-    """Raises errors of a library as `StoreError`, with what `said` returns for them."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except errors as error:
-        raise StoreError(said(error)) from None
+class Translated:
+    """A context that raises errors of a library as `StoreError`, with what `said` returns for them."""
+
+    def __init__(self, *errors: type[Exception], said: Callable[[Exception], str] = one_line) -> None:
+        self._errors, self._said = errors, said
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, self._errors) and not isinstance(error, StoreError):
+            raise StoreError(self._said(error)) from None
 
 
 class _Handles:

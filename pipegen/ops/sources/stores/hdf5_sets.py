@@ -11,14 +11,13 @@ import math
 import os
 import struct
 import threading
-from contextlib import contextmanager
 from itertools import count, product, repeat
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pipegen.ops.sources.stores.base import Extents, Store, byte_strings, needs, one_line, row_count, translated
+from pipegen.ops.sources.stores.base import Extents, Store, Translated, byte_strings, needs, one_line, row_count
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, StoreError
 
 if TYPE_CHECKING:
@@ -34,14 +33,8 @@ _CONTIGUOUS, _CHUNKED = 1, 2
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _BLOCK = "%b"
 """The placeholder of a number in the name of a virtual dataset's source."""
-_lock = threading.Lock()
-
-
-@contextmanager
-def _library() -> Iterator[None]:
-    """Lets one thread at a time call the library, and translates its errors."""
-    with _lock, translated(OSError, RuntimeError, ValueError, KeyError):
-        yield
+_lock, _errors = threading.Lock(), Translated(OSError, RuntimeError, ValueError, KeyError)
+"""One thread at a time calls the library, and its errors are translated."""
 
 
 class Hdf5Sets(Store):
@@ -51,7 +44,7 @@ class Hdf5Sets(Store):
     def __init__(self, path: str, *keys: str) -> None:
         with needs("`h5py`", "hdf5"):
             import h5py
-        with _library():
+        with _lock, _errors:
             file = h5py.File(path, "r")
             found: dict[str, Any] = {key: file.get(key) for key in keys}
             if not keys or None in found.values():  # to suggest one
@@ -83,7 +76,7 @@ class Hdf5Sets(Store):
         """Opens the file again, and checks some of its datasets."""
         import h5py
 
-        with _library(), h5py.File(self._path, "r") as file:
+        with _lock, _errors, h5py.File(self._path, "r") as file:
             for key in keys:
                 one = file.get(key)
                 if isinstance(one, h5py.Dataset) and one.shape:
@@ -226,7 +219,7 @@ class _ByLibrary(_Set):
     def read(self, rows: Array) -> Array:
         first, last = int(rows.min(initial=0)), int(rows.max(initial=-1))
         runs_on = len(rows) > 1 and last - first + 1 == len(rows) and bool((np.diff(rows) == 1).all())
-        with _library():
+        with _lock, _errors:
             blocks = [(first, self._one[first : last + 1])] if runs_on else [(row, self._one[row : row + 1]) for row in rows.tolist()]
             if self._one.chunks and not self.stored.encoded:
                 for row, block in blocks:

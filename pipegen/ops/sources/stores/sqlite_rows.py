@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from pipegen.ops.sources.stores.base import Store, byte_strings, translated
+from pipegen.ops.sources.stores.base import Store, Translated, byte_strings
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingValue, StoreError, Unsuitable
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ _PATIENCE = 5.0
 """Seconds to wait while another program writes."""
 _SAFE = ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0")
 """No writing, no functions of the schema, and pages are checked before use."""
+_ERRORS = Translated(sqlite3.Error, OverflowError)
 
 
 class SqliteRows(Store):
@@ -39,7 +40,7 @@ class SqliteRows(Store):
     def __init__(self, path: str, table: str | None = None) -> None:
         self._lock, self._path = threading.Lock(), path
         _check_closed(path)
-        with translated(sqlite3.Error):
+        with _ERRORS:
             self._open = sqlite3.connect(f"file:{quote(path)}?mode=ro", _PATIENCE, uri=True, check_same_thread=False)
             self._open.text_factory = bytes
             for setting in _SAFE:
@@ -95,7 +96,7 @@ class SqliteRows(Store):
         for start in range(0, len(ids), _MOST):
             some = ids[start : start + _MOST]
             query = f"SELECT {names} FROM {_quoted(self._table)} WHERE rowid IN ({', '.join('?' * len(some))})"  # noqa: S608
-            with self._lock, translated(sqlite3.Error, OverflowError):
+            with self._lock, _ERRORS:
                 found |= {row[0]: row[1:] for row in self._open.execute(query, some)}
         missing = next((row for row in ids if row not in found), None)
         if missing is not None:
@@ -110,7 +111,7 @@ class SqliteRows(Store):
 
     def _each(self, key: str) -> Iterator[Sequence[Any]]:
         """Yields the values of a column, some at a time."""
-        with self._lock, translated(sqlite3.Error):
+        with self._lock, _ERRORS:
             rows = self._open.execute(f"SELECT {_quoted(key)} FROM {_quoted(self._table)} ORDER BY rowid")  # noqa: S608
             while some := rows.fetchmany(_MOST):
                 yield [value for (value,) in some]
@@ -136,7 +137,7 @@ def _check_closed(path: str) -> None:
 
 def check_pages(path: str, opened: sqlite3.Connection) -> None:
     """Raises `StoreError` for a wrong size of a file or damaged pages; see `SqliteRows.check`."""
-    with translated(sqlite3.Error):
+    with _ERRORS:
         said = opened.execute("PRAGMA quick_check(1)").fetchone()[0] if _check_size(path) <= _CHECKED else "ok"
     told = said.decode(errors="replace") if isinstance(said, bytes) else said
     if told != "ok":

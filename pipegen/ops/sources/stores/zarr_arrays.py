@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipegen.ops.sources.stores.base import Store, byte_strings, needs, row_count, translated
+from pipegen.ops.sources.stores.base import Store, Translated, byte_strings, needs, row_count
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, StoreError, Unsuitable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from pipegen.ops.sources.records.findings import Findings
     from pipegen.ops.sources.stores.base import Array
@@ -27,6 +26,15 @@ _CHUNK = re.compile(r"(c[/.])?\d+([/.]\d+)*\Z")
 _CODECS = ("codecs", "filters", "compressor")
 
 
+def _said(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+
+
+_ERRORS = Translated(Exception, said=_said)
+"""Each version of the library, and each codec, has its own classes, which messages name."""
+
+
 class ZarrArrays(Store):
     """A Zarr group, a folder. Columns are its arrays with as many rows as the first of `keys` (by default all); a key is a path such as
     `train/image`."""
@@ -34,7 +42,7 @@ class ZarrArrays(Store):
     def __init__(self, path: str, *keys: str) -> None:
         with needs("`zarr`", "zarr"):
             import zarr
-        with _translated():
+        with _ERRORS:
             group = zarr.open(path, mode="r")
             if isinstance(group, zarr.Array):
                 raise Unsuitable("it is an array, not a group of arrays", "use the folder of the array; its name is the key")
@@ -54,7 +62,7 @@ class ZarrArrays(Store):
         """Checks that the chunks of the arrays are stored, and that consolidated metadata is current."""
         import zarr
 
-        with _translated():
+        with _ERRORS:
             own = zarr.open_group(self._path, mode="r", use_consolidated=False)
             for key in self._keys:
                 one = own.get(key)
@@ -75,7 +83,7 @@ class ZarrArrays(Store):
         one = self._sets[key]
         stored = _stored(one)
         found: Any
-        with _translated():
+        with _ERRORS:
             if _small(one):
                 if key not in self._held:
                     self._held[key] = np.asarray(one[...])
@@ -143,13 +151,3 @@ def _kind(one: Any) -> str | None:
 def _stored(one: Any) -> FieldType:
     kind = None if one.dtype.kind in "biuf" else _kind(one)
     return FieldType(kind) if kind is not None else FieldType(one.dtype.newbyteorder("=").name, tuple(map(int, one.shape[1:])))
-
-
-def _translated() -> AbstractContextManager[None]:
-    """Translates any error: each version of the library, and each codec, has its own classes, which the message names."""
-
-    def said(error: Exception) -> str:
-        text = str(error).strip().splitlines()
-        return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
-
-    return translated(Exception, said=said)
