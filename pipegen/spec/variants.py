@@ -180,8 +180,10 @@ def bucketed(spec: PipelineSpec, split: str) -> bool:
     own = branches(spec)
     views = [own[name].transforms for name in dict.fromkeys(lane.branch for lane in lanes(spec, split)) if name is not None]
     steps = [step for steps in (spec.transforms, *views) for step in steps]
+    there = [step for step in steps if runs_on(step, split)]
     replaced = (step for step in steps if not runs_on(step, split) and step.random and step.when is None)
-    return says_bucket((*(s for s in steps if runs_on(s, split)), *(form for step in replaced for form in step.evaluation_form())))
+    stand_ins = [form for step in replaced for form in step.evaluation_form()]
+    return says_bucket((*there, *stand_ins))
 
 
 def _of_inner(name: str) -> Any:
