@@ -18,6 +18,7 @@ from pipegen.compat.generator_arguments import Arguments, name_of
 from pipegen.compat.images import RESAMPLING
 from pipegen.files import write_whole
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.arguments.arithmetic import PRESETS
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.lowering.resizing import CHOOSES_PASS
@@ -99,8 +100,6 @@ def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) ->
     Raises:
         SpecError: When the spec is wrong.
     """
-    import numpy as np
-
     from pipegen.ops.arguments.learned import Fitted, Whitening
     from pipegen.plan.fitting_plans import learning_steps
 
@@ -121,8 +120,6 @@ def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) ->
 
 def _channels_last(generator: Arguments, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """Wraps a function for the pipeline, which calls it with channels last and takes float32."""
-    import numpy as np
-
     first = generator.data_format == "channels_first"
 
     def called(image: Array) -> Array:
@@ -162,15 +159,11 @@ def shift_steps(generator: Arguments, size: tuple[int, int] | None, reading: dic
 
 def is_given(given: Any) -> bool:
     """Checks if a number, or one of a list, is not 0."""
-    import numpy as np
-
     return bool(np.any(given))
 
 
 def is_choice(given: Any) -> bool:
     """Checks if a shift is drawn from a list, or from the whole numbers below a limit."""
-    import numpy as np
-
     if isinstance(given, (int, np.integer)):
         return int(given) > 0
     return not isinstance(given, (float, np.floating))
@@ -184,8 +177,6 @@ def _side(argument: str, what: str, side: int | None) -> int:
 
 def _choice(argument: str, axis: str, given: Any, side: int | None, reading: dict[str, Any]) -> list[Any]:
     """Makes a choice of single distances, of either sign: whole numbers below a limit, or the items of a list."""
-    import numpy as np
-
     values = range(int(given)) if isinstance(given, (int, np.integer)) else [float(v) for v in given]
     chances = Counter(sign * value for value in values for sign in (1, -1))
     if set(chances) == {0}:
@@ -319,8 +310,6 @@ def _fitted(argument: str, name: str, found: Any, channels: int, added: float) -
     """Lists statistics, one number for each channel."""
     if found is None:
         raise UnsupportedArgument(argument, "the generator is not fitted", f"call `fit` first, or set `.{name}`")
-    import numpy as np
-
     values = [float(v) + added for v in np.asarray(found).reshape(-1)]  # a number, if set by hand
     if len(values) not in (1, channels):
         raise UnsupportedArgument(argument, f"`.{name}` has {len(values)} channels, not {channels} as the images", "fit it on such images")
@@ -546,6 +535,4 @@ def rows_of(generator: Arguments, subset: str | None, count: int) -> range:
 
 def seed_of(given: int | None) -> int:
     """The given seed, or one from NumPy's global stream."""
-    import numpy as np
-
     return int(given) if given is not None else int(np.random.randint(2**31 - 1))

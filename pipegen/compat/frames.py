@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.checks import warn
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 
 if TYPE_CHECKING:
     from pipegen.compat.images import Array
@@ -73,8 +74,6 @@ def read_frame(
         TypeError: For cells of the wrong type for the class mode.
         ValueError: For an unknown class mode, or a number of classes that does not fit it.
     """
-    import numpy as np
-
     if class_mode not in CLASS_MODES:
         raise ValueError(f"`class_mode` is one of {', '.join(map(repr, CLASS_MODES))}, got {class_mode!r}")
     files = list(table[x_col])
@@ -115,8 +114,6 @@ def _cells(columns: Any) -> Array:
     Raises:
         TypeError: For cells of several shapes.
     """
-    import numpy as np
-
     cells = np.asarray(columns)
     if not len(cells) and cells.dtype == object:  # an empty column has no dtype of its own
         return cells.astype(np.float32)
@@ -142,8 +139,6 @@ def _with_classes(
     frame: Frame, table: Any, y_col: Any, classes: Sequence[str] | None, class_mode: str, dtype: Any, kept: Sequence[int]
 ) -> tuple[Frame, set[int]]:
     """Encodes classes; returns also the rows with one of the wanted classes, by default those of the `kept` rows."""
-    import numpy as np
-
     cells = list(table[y_col])
     several = class_mode == "categorical"
     for cell in cells:

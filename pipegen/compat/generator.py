@@ -10,6 +10,7 @@ from pipegen.compat.frames import OLD_WORDS, without_old_words
 from pipegen.compat.generator_arguments import check_flows
 from pipegen.compat.images import moments, whitening
 from pipegen.compat.single_images import apply_affine_transform, apply_brightness_shift, apply_channel_shift, flip_axis, shift_names
+from pipegen.lazy import np
 
 if TYPE_CHECKING:
     import os
@@ -312,8 +313,6 @@ class ImageDataGenerator(Described):
         Returns:
             The values, in the shape of `x`. Statistics that are not fitted are left out, with a warning.
         """
-        import numpy as np
-
         if self.preprocessing_function:
             x = self.preprocessing_function(x)
         if not np.issubdtype(x.dtype, np.inexact):
@@ -358,8 +357,6 @@ class ImageDataGenerator(Described):
         Raises:
             ValueError: For another shape, or images too large to be whitened.
         """
-        import numpy as np
-
         images = np.asarray(x)
         if images.ndim != 4:
             raise ValueError(f"`fit` takes images as an array of 4 dimensions, got the shape {images.shape}")
@@ -387,8 +384,6 @@ class ImageDataGenerator(Described):
 
     def _seen(self, images: Array, rounds: int, rng: Any) -> Iterator[Array]:
         """Yields blocks of images for the statistics, float64."""
-        import numpy as np
-
         for _ in range(max(rounds, 1)):
             for start in range(0, len(images), _BLOCK):
                 block = np.asarray(images[start : start + _BLOCK], self.dtype)
@@ -402,15 +397,11 @@ Described._generator = ImageDataGenerator
 
 def _stream(seed: int | None) -> Any:
     """NumPy's global stream or, for a seed, a separate one: the same numbers, without an effect on the program's other draws."""
-    import numpy as np
-
     return np.random if seed is None else np.random.RandomState(seed)
 
 
 def _distance(rng: Any, given: Any, side: int) -> Any:
     """Draws a distance in pixels; numbers that are all below 1 are fractions of the side."""
-    import numpy as np
-
     if not given:
         return 0
     distance = rng.choice(given) * rng.choice([-1, 1]) if is_choice(given) else rng.uniform(-given, given)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.checks import floatx, image_data_format, warn
 from pipegen.files import whole_file
+from pipegen.lazy import np, tf
 
 if TYPE_CHECKING:
-    import numpy as np
-    import tensorflow as tf
     from PIL import Image
 
     Array = np.ndarray[Any, Any]
@@ -38,8 +37,6 @@ def img_to_array(img: Image.Image | Array, data_format: str | None = None, dtype
     Raises:
         ValueError: When the image has neither 2 nor 3 dimensions.
     """
-    import numpy as np
-
     first = image_data_format(data_format) == "channels_first"
     x = np.asarray(img, dtype=floatx(dtype))
     if x.ndim == 2:
@@ -65,7 +62,6 @@ def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dty
     Raises:
         ValueError: For another shape.
     """
-    import numpy as np
     from PIL import Image
 
     first = image_data_format(data_format) == "channels_first"
@@ -229,8 +225,6 @@ class Saving:
 
     def during(self, batches: tf.data.Dataset, *, rows: bool) -> tf.data.Dataset:
         """Writes the batches of a dataset as they are read; with `rows`, batches are `(images, rows)`."""
-        import tensorflow as tf
-
         from pipegen.ops.lowering.python_calls import numpy_function
 
         def written(*parts: Any) -> Any:
@@ -260,8 +254,6 @@ def moments(blocks: Iterable[Array], channel_axis: int) -> tuple[Array, Array]:
     Returns:
         Two float64 arrays `(channels,)`.
     """
-    import numpy as np
-
     count, mean, square = 0, np.zeros(()), np.zeros(())
     axes = tuple(a for a in range(4) if a != channel_axis)
     for block in blocks:
@@ -292,8 +284,6 @@ def whitening(rows: Array, epsilon: float) -> Array:
     Raises:
         ValueError: When the matrix would not fit into memory.
     """
-    import numpy as np
-
     n, values = rows.shape
     if values > LARGEST_WHITENING:
         gib = values**2 * 8 / 2**30

@@ -11,11 +11,10 @@ from pipegen.compat.flow_specs import UNLABELLED, channels_of, handing, reading_
 from pipegen.compat.frames import read_frame
 from pipegen.compat.generator_arguments import name_of
 from pipegen.errors import SpecError
+from pipegen.lazy import np, tf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import tensorflow as tf
 
     from pipegen.compat.flow_specs import Described
     from pipegen.compat.images import Array
@@ -103,8 +102,6 @@ class DirectoryIterator(CompiledIterator):
         self._list()
 
     def _list(self) -> None:
-        import numpy as np
-
         self.filenames = [os.path.relpath(path, self.directory) for path in self.pipeline.files(self._split)]
         labels = self.pipeline.labels(self._split)
         names = UNLABELLED if labels is None else self.pipeline.class_names
@@ -123,8 +120,6 @@ class DirectoryIterator(CompiledIterator):
         return [os.path.join(self.directory, name) for name in self.filenames]
 
     def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        import tensorflow as tf
-
         return batches.map(lambda x, y: (x, tf.cast(y, x.dtype)[:, None])) if self._numbers else batches
 
     def _arrays(self, batch: Any) -> Any:
@@ -225,8 +220,6 @@ class DataFrameIterator(CompiledIterator):
         return targets if self.class_mode == "multi_output" else targets[0] if targets else None
 
     def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        import tensorflow as tf
-
         weights = [] if self.sample_weight is None else [self.sample_weight]
         tables = [tf.constant(a) for a in (*self._targets, *weights)]
 
@@ -283,8 +276,6 @@ class NumpyArrayIterator(CompiledIterator):
         ignore_class_split: bool = False,
         dtype: Any = None,
     ) -> None:
-        import numpy as np
-
         asked = self._ask(image_data_generator, subset, data_format, dtype, shuffle, seed, (save_to_dir, save_prefix, save_format))
         images, misc = _images(x)
         _check_rows(len(images), misc, y, sample_weight)
@@ -307,8 +298,6 @@ class NumpyArrayIterator(CompiledIterator):
         return [*self.x_misc, *(a for a in (self.y, self.sample_weight) if a is not None)]
 
     def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        import tensorflow as tf
-
         tables = [tf.constant(a) for a in self._beside()]
         return batches.map(lambda images, rows: self._packed(images, [tf.gather(t, rows) for t in tables]))
 
@@ -326,8 +315,6 @@ class NumpyArrayIterator(CompiledIterator):
 
 def _images(x: Any) -> tuple[Array, list[Array]]:
     """Splits `x` into the images and the further inputs."""
-    import numpy as np
-
     misc: list[Array] = []
     if isinstance(x, (tuple, list)):
         if len(x) != 2:
@@ -356,8 +343,6 @@ def _check_rows(count: int, misc: list[Array], y: Any, sample_weight: Any) -> No
 
 
 def _check_targets(y: Array, rows: range) -> None:
-    import numpy as np
-
     inside, outside = y[rows.start : rows.stop], np.concatenate([y[: rows.start], y[rows.stop :]])
     if not np.array_equal(np.unique(inside), np.unique(outside)):
         found = "Training and validation subsets have different number of classes after the split, or different classes"
@@ -366,8 +351,6 @@ def _check_targets(y: Array, rows: range) -> None:
 
 def _as_last(images: Array, data_format: str) -> Array:
     """Moves the channels last, and casts to a dtype that pipegen reads; a view if possible."""
-    import numpy as np
-
     if data_format == "channels_first":
         images = np.moveaxis(images, 1, -1)
     known = images.dtype.kind == "f" or images.dtype in (np.uint8, np.uint16)

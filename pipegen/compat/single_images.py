@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from pipegen.compat.checks import floatx, image_data_format, scipy_ndimage
 from pipegen.compat.images import array_to_img, img_to_array
+from pipegen.lazy import np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,8 +80,6 @@ def apply_affine_transform(
         ValueError: For invalid axes of one image.
         ImportError: When SciPy is not installed.
     """
-    import numpy as np
-
     check_geometry(geometry)
     if sorted((row_axis, col_axis, channel_axis)) != [0, 1, 2]:
         raise ValueError(f"`row_axis`, `col_axis` and `channel_axis` are 0, 1 and 2, each once; got {(row_axis, col_axis, channel_axis)}")
@@ -106,8 +105,6 @@ def apply_affine_transform(
 
 def _matrix(theta: float, tx: float, ty: float, shear: float, zx: float, zy: float) -> Array | None:
     """Computes the 3x3 matrix about the origin in (x, y), float64; `None` if it changes nothing."""
-    import numpy as np
-
     turn, slant = math.radians(theta), math.radians(shear)
     parts = []
     if theta != 0:
@@ -137,8 +134,6 @@ def random_rotation(
 
     The draw is from NumPy's global stream, as in Keras.
     """
-    import numpy as np
-
     theta = np.random.uniform(-rg, rg)
     axes = (row_axis, col_axis, channel_axis, fill_mode, cval, interpolation_order)
     return apply_affine_transform(x, theta, 0, 0, 0, 1, 1, *axes, geometry=geometry)
@@ -162,8 +157,6 @@ def random_shift(
     `geometry="keras3"` swaps the two shifts, as Keras 2.9 to 3 do. For the rest see `apply_affine_transform`. The draws are from NumPy's
     global stream, the height's first, as in Keras.
     """
-    import numpy as np
-
     check_geometry(geometry)
     for_height, for_width = shift_names(geometry)
     shifts = {for_height: np.random.uniform(-hrg, hrg) * x.shape[row_axis]}
@@ -188,8 +181,6 @@ def random_shear(
 
     The draw is from NumPy's global stream, as in Keras.
     """
-    import numpy as np
-
     shear = np.random.uniform(-intensity, intensity)
     axes = (row_axis, col_axis, channel_axis, fill_mode, cval, interpolation_order)
     return apply_affine_transform(x, 0, 0, 0, shear, 1, 1, *axes, geometry=geometry)
@@ -214,8 +205,6 @@ def random_zoom(
     Raises:
         ValueError: When `zoom_range` is not a pair.
     """
-    import numpy as np
-
     if len(zoom_range) != 2:
         raise ValueError(f"`zoom_range` is a pair of numbers, got {zoom_range!r}")
     zx, zy = (1.0, 1.0) if tuple(zoom_range) == (1, 1) else np.random.uniform(zoom_range[0], zoom_range[1], 2)
@@ -225,16 +214,12 @@ def random_zoom(
 
 def transform_matrix_offset_center(matrix: Array, x: float, y: float) -> Array:
     """Moves the origin of a 3x3 matrix to the centre of sides of `x` and `y` pixels; float64 `(3, 3)`."""
-    import numpy as np
-
     centre = np.array([[1, 0, x / 2 - 0.5], [0, 1, y / 2 - 0.5], [0, 0, 1]])
     return centre @ matrix @ np.linalg.inv(centre)
 
 
 def flip_axis(x: Array, axis: int) -> Array:
     """Reverses one axis of an array, as a view."""
-    import numpy as np
-
     return np.flip(x, axis)
 
 
@@ -246,8 +231,6 @@ def apply_channel_shift(x: Array, intensity: float, channel_axis: int = 0) -> Ar
         intensity: The amount, in the units of the values.
         channel_axis: The axis of the channels; ignored, since all channels get the same.
     """
-    import numpy as np
-
     return np.clip(x + intensity, np.min(x), np.max(x))
 
 
@@ -256,8 +239,6 @@ def random_channel_shift(x: Array, intensity_range: float, channel_axis: int = 0
 
     The draw is from NumPy's global stream, as in Keras.
     """
-    import numpy as np
-
     return apply_channel_shift(x, np.random.uniform(-intensity_range, intensity_range), channel_axis)
 
 
@@ -281,7 +262,6 @@ def apply_brightness_shift(
     Returns:
         The image in Keras' `floatx`.
     """
-    import numpy as np
     from PIL import ImageEnhance
 
     low, high = float(np.min(x)), float(np.max(x))
@@ -307,8 +287,6 @@ def random_brightness(x: Array, brightness_range: Sequence[float], scale: bool =
     Raises:
         ValueError: When `brightness_range` is not a pair.
     """
-    import numpy as np
-
     if len(brightness_range) != 2:
         raise ValueError(f"`brightness_range` is a pair of factors, got {brightness_range!r}")
     return apply_brightness_shift(x, np.random.uniform(*brightness_range), scale, through_bytes=through_bytes)
