@@ -91,12 +91,7 @@ __all__ = [
     "validate_filename",
 ]
 
-_ITERATORS = {
-    "DataFrameIterator": "iterators",
-    "DirectoryIterator": "iterators",
-    "Iterator": "base_iterator",
-    "NumpyArrayIterator": "iterators",
-}
+_ITERATORS = {"Iterator": "base_iterator", **dict.fromkeys(("DataFrameIterator", "DirectoryIterator", "NumpyArrayIterator"), "iterators")}
 """The modules that import TensorFlow."""
 
 

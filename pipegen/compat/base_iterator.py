@@ -19,12 +19,10 @@ from pipegen.compat.checks import UnsupportedArgument, image_data_format
 from pipegen.compat.flow_specs import Described, check_subset, with_function, with_matrix
 from pipegen.compat.generator_arguments import OF_A_GENERATOR, OF_AN_ITERATOR, as_fitted, check_overrides, does_without, name_of, overridden
 from pipegen.compat.images import Saving
-from pipegen.lazy import np
+from pipegen.lazy import np, tf
 from pipegen.physical.extent import Position
 
 if TYPE_CHECKING:
-    import tensorflow as tf
-
     from pipegen.compat.images import Array
 
 
@@ -105,8 +103,6 @@ class Iterator(Explains):
         return (self.n + self.batch_size - 1) // self.batch_size
 
     def __iter__(self) -> Walk[Any]:
-        import tensorflow as tf
-
         return InTurn(self._given_batches()) if tf.executing_eagerly() else super().__iter__()
 
     def __next__(self) -> Any:
@@ -165,8 +161,6 @@ class Iterator(Explains):
     # As a dataset, which it is by type alone without compiled batches
 
     def _pipegen_variant(self) -> tf.Tensor:
-        import tensorflow as tf
-
         return tf.data.experimental.to_variant(self._compiled())
 
     def _pipegen_source(self) -> tf.data.Dataset:
@@ -188,8 +182,6 @@ class Iterator(Explains):
 
     def cardinality(self) -> tf.Tensor:
         """Counts the batches in an epoch, int64."""
-        import tensorflow as tf
-
         return tf.constant(len(self), tf.int64)
 
 
@@ -279,8 +271,6 @@ class CompiledIterator(Iterator):
 
     def _walk_over_nothing(self, asked: Described, shape: tuple[int, ...], batch_size: int) -> None:
         """Makes an empty iterator over images of a channels-last `shape`."""
-        import tensorflow as tf
-
         if asked.data_format == "channels_first":
             shape = (shape[-1], *shape[:-1])
         images = tf.zeros((0, *shape), name_of(asked.dtype))
@@ -289,8 +279,6 @@ class CompiledIterator(Iterator):
         self._begin(self._one_epoch)
 
     def _begin(self, epoch: tf.data.Dataset) -> None:
-        import tensorflow as tf
-
         self.samples = self.n
         self.batch_index = self.total_batches_seen = 0
         self.lock = threading.RLock()
@@ -305,8 +293,6 @@ class CompiledIterator(Iterator):
     @cached_property
     def dataset(self) -> tf.data.Dataset:
         """The same batches as a `tf.data.Dataset` of one epoch each time, the fastest form for `fit`."""
-        import tensorflow as tf
-
         with tf.init_scope():  # made while a function is traced, it would belong to its graph
             return self._finished(self._one_epoch if self._saving is None else self._saving.during(self._one_epoch, rows=self._numbered))
 
@@ -354,8 +340,6 @@ class CompiledIterator(Iterator):
     @cached_property
     def element_spec(self) -> Any:
         """The shapes and dtypes of a batch of `dataset`."""
-        import tensorflow as tf
-
         return self._finished(tf.data.Dataset.from_generator(tuple, output_signature=self._one_epoch.element_spec)).element_spec
 
     def cardinality(self) -> tf.Tensor:
@@ -420,8 +404,6 @@ class CompiledIterator(Iterator):
 
 
 def _widened(*parts: Any) -> Any:
-    import tensorflow as tf
-
     wide = tuple(tf.cast(part, tf.float64) if part.dtype.is_floating else part for part in parts)
     return wide if len(wide) > 1 else wide[0]
 

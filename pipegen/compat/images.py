@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.checks import floatx, image_data_format, warn
 from pipegen.files import whole_file
-from pipegen.lazy import np
+from pipegen.lazy import np, tf
 
 if TYPE_CHECKING:
-    import tensorflow as tf
     from PIL import Image
 
     Array = np.ndarray[Any, Any]
@@ -226,8 +225,6 @@ class Saving:
 
     def during(self, batches: tf.data.Dataset, *, rows: bool) -> tf.data.Dataset:
         """Writes the batches of a dataset as they are read; with `rows`, batches are `(images, rows)`."""
-        import tensorflow as tf
-
         from pipegen.ops.lowering.python_calls import numpy_function
 
         def written(*parts: Any) -> Any:

@@ -11,12 +11,10 @@ from pipegen.compat.flow_specs import UNLABELLED, channels_of, handing, reading_
 from pipegen.compat.frames import read_frame
 from pipegen.compat.generator_arguments import name_of
 from pipegen.errors import SpecError
-from pipegen.lazy import np
+from pipegen.lazy import np, tf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import tensorflow as tf
 
     from pipegen.compat.flow_specs import Described
     from pipegen.compat.images import Array
@@ -122,8 +120,6 @@ class DirectoryIterator(CompiledIterator):
         return [os.path.join(self.directory, name) for name in self.filenames]
 
     def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        import tensorflow as tf
-
         return batches.map(lambda x, y: (x, tf.cast(y, x.dtype)[:, None])) if self._numbers else batches
 
     def _arrays(self, batch: Any) -> Any:
@@ -224,8 +220,6 @@ class DataFrameIterator(CompiledIterator):
         return targets if self.class_mode == "multi_output" else targets[0] if targets else None
 
     def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        import tensorflow as tf
-
         weights = [] if self.sample_weight is None else [self.sample_weight]
         tables = [tf.constant(a) for a in (*self._targets, *weights)]
 
@@ -304,8 +298,6 @@ class NumpyArrayIterator(CompiledIterator):
         return [*self.x_misc, *(a for a in (self.y, self.sample_weight) if a is not None)]
 
     def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        import tensorflow as tf
-
         tables = [tf.constant(a) for a in self._beside()]
         return batches.map(lambda images, rows: self._packed(images, [tf.gather(t, rows) for t in tables]))
 
