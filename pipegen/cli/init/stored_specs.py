@@ -55,9 +55,7 @@ def first_parquet(file: str, spec_folder: str) -> Written:
     features = features_of(column, None, "column", pixels)
     boxes, doubts = boxed(lists, features, keys, "column")
     label, more = _label(seen, "column") if not boxes else (None, [])
-    features = (
-        with_classes(lists, features | boxes, keys, "column")[0] if boxes else features_of(column, label, "column", pixels)
-    )
+    features = with_classes(lists, features | boxes, keys, "column")[0] if boxes else features_of(column, label, "column", pixels)
     return spec_of(
         f"{table.num_rows:,} rows" + (f", in {seen[label].distinct} classes" if label is not None else ""),
         [*about_sample(sample), *remarks, *more, *doubts],
