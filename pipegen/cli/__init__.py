@@ -1,1 +1,1 @@
-"""The command line: one thin file for each command. What they do is in the layers below."""
+"""The command line: thin files for one command, or a few of a kind. What they do is in the layers below."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pipegen.api.pipeline import Pipeline
-    from pipegen.phases.specs import Spec
 
 
 def bench(
@@ -51,24 +50,15 @@ def bench(
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets, stage)
     chosen = choose_split(loaded.plans, split)
-    if service:
-        _require_workers(loaded, chosen)
-    pipe = open_pipeline(loaded, allowed)
-
-    with progress("batches", steps) as tick:
-        figures = measure(pipe, chosen, steps, tick)
-    if output_format == "json":
-        say(json.dumps(figures.as_json(model_ms), indent=2))
-    else:
-        say(figures.as_text(model_ms))
-
-
-def _require_workers(loaded: Spec, split: str) -> None:
-    if loaded.model.runtime.service is None:
+    if service and loaded.model.runtime.service is None:
         help_ = "add it to the spec, or `--set runtime.service.address=grpc://dispatcher:5050`"
         raise CannotRun("`--service` needs the address of a dispatcher in `runtime.service`, but the spec has none", help_)
-    if split != "train":
-        raise CannotRun(f"workers make batches of the training split only, not of `{split}`", "leave `--service` out")
+    if service and chosen != "train":
+        raise CannotRun(f"workers make batches of the training split only, not of `{chosen}`", "leave `--service` out")
+    pipe = open_pipeline(loaded, allowed)
+    with progress("batches", steps) as tick:
+        figures = measure(pipe, chosen, steps, tick)
+    say(json.dumps(figures.as_json(model_ms), indent=2) if output_format == "json" else figures.as_text(model_ms))
 
 
 _WARM_UP = 5

@@ -123,19 +123,11 @@ def verify(
 def _kept(where: Iterable[str] | None, sets: Iterable[str]) -> dict[Path, list[Kept]]:
     """Lists the caches and then the other files of each folder."""
     from pipegen.cache.folder import caches_in, files_in
-
-    found: dict[Path, list[Kept]] = {}
-    for folder in _folders(list(where or ()), sets):
-        with refused("read", folder):
-            found[folder] = [*caches_in(folder), *files_in(folder)]
-    return found
-
-
-def _folders(where: list[str], sets: Iterable[str]) -> list[Path]:
     from pipegen.spec.models import DiskCache
 
+    given = list(where or ())
     folders: dict[Path, None] = {}
-    for name in where or spec_files([]):
+    for name in given or spec_files([]):
         if os.path.isdir(name):
             folders[Path(name)] = None
             continue
@@ -145,9 +137,13 @@ def _folders(where: list[str], sets: Iterable[str]) -> list[Path]:
         folder = Path(wanted.disk) if isinstance(wanted, DiskCache) else None
         if folder is not None and folder.is_dir():
             folders[folder] = None
-        elif where and folder is None:
+        elif given and folder is None:
             raise CannotRun(f"{name} has no cache on disk", "write `runtime: {cache: {disk: FOLDER}}`, or name the folder itself")
-    return list(folders)
+    found: dict[Path, list[Kept]] = {}
+    for folder in folders:
+        with refused("read", folder):
+            found[folder] = [*caches_in(folder), *files_in(folder)]
+    return found
 
 
 def _chosen(found: dict[Path, list[Kept]], only: str | None) -> dict[Path, list[Kept]]:
@@ -176,12 +172,13 @@ _KEY = 8
 _SPANS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0))
 _SHOWN = 10
 _FILES = {
-    "splits": "the split of each record",
-    "index": "the offset of each record in its file, or all labels",
-    "columns": "a column of all records, for datasets that run anywhere",
-    "looks": "measurements of each image by `pipegen report`",
-    "statistics": "what a step has learned from the training split",
+    "splits": ("split assignment", "the split of each record"),
+    "index": ("record index", "the offset of each record in its file, or all labels"),
+    "columns": ("column", "a column of all records, for datasets that run anywhere"),
+    "looks": ("picture survey", "measurements of each image by `pipegen report`"),
+    "statistics": ("fitted step", "what a step has learned from the training split"),
 }
+"""Other files by their kind: what they are called, and what they contain."""
 
 
 def table(folder: Path, found: list[Kept]) -> str:
@@ -196,8 +193,7 @@ def table(folder: Path, found: list[Kept]) -> str:
 def counted(found: Sequence[Kept]) -> str:
     """Counts items by kind: `2 caches and 1 split assignment`."""
     counts = Counter(kept.kind for kept in found)
-    nouns = {"cache": "cache", "splits": "split assignment", "index": "record index", "columns": "column", "looks": "picture survey"}
-    nouns |= {"statistics": "fitted step"}
+    nouns = {"cache": "cache", **{kind: noun for kind, (noun, _) in _FILES.items()}}
     parts = [f"{n} {noun}{('es' if noun.endswith('x') else 's') if n != 1 else ''}" for kind, noun in nouns.items() if (n := counts[kind])]
     return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
@@ -205,7 +201,7 @@ def counted(found: Sequence[Kept]) -> str:
 def _row(held: Kept) -> tuple[str, ...]:
     size, written = format_bytes(held.bytes), age(time.time() - held.used)
     if not isinstance(held, Held):
-        return held.key[:_KEY], "", "", size, written, _FILES[held.kind]
+        return held.key[:_KEY], "", "", size, written, _FILES[held.kind][1]
     about = held.about
     filled = "a file is missing" if held.filled is None else f"{held.filled:,} of {about.records:,}"
     shapes = ", ".join(f"{c.name} {c.dtype}[{'×'.join(map(str, c.shape))}]" for c in about.columns)

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pipegen.cli.common import start_tensorflow
 from pipegen.cli.failures import CannotRun, refused
@@ -57,6 +57,15 @@ def write_exclude(file: str, header: str, section: str, known: Iterable[str], ke
     note(f"wrote {len(listed):,} {'name' if len(listed) == 1 else 'names'} to {file}; exclude them with `{section}: {{exclude: {named}}}`")
 
 
+def without_new_list(model: PipelineSpec, section: Literal["errors", "splits"], base: Path, target: str | None) -> PipelineSpec:
+    """Removes the `exclude` of a section if it names a `target` that the command will write, and that does not exist yet."""
+    own = getattr(model, section)
+    named = os.path.abspath(base / own.exclude) if own.exclude is not None else ""
+    if target is None or named != os.path.abspath(target) or os.path.exists(named):
+        return model
+    return model.model_copy(update={section: own.model_copy(update={"exclude": None})})
+
+
 def _is_list(file: str, header: str, known: set[str]) -> bool:
     """Checks if a file may be replaced: it was written by pipegen, or lists only known keys."""
     try:
@@ -93,7 +102,8 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
     if model.source.needs_data():
         return _merge(inspection, []), "; the arrays come from `pipegen.build(data=)`, so they were not checked"
     with progress("listing") as listed:
-        collected = collect(_without_missing_list(model, request), locate=loaded.locate.label, base=loaded.base, progress=listed)
+        listing = without_new_list(model, "errors", loaded.base, request.write_exclude)
+        collected = collect(listing, locate=loaded.locate.label, base=loaded.base, progress=listed)
     manifest, seen, about = collected.assigned, list(collected.diagnostics.items), ""
     if manifest is not None:
         inspection = replace(inspection, diagnostics=Diagnostics([d for d in inspection.diagnostics.items if d.code not in WITHOUT_DATA]))
@@ -141,14 +151,6 @@ def _memory(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
     return seen
 
 
-def _without_missing_list(model: PipelineSpec, request: DataRequest) -> PipelineSpec:
-    """Removes `errors.exclude` if it names the list that this command will write."""
-    listed, target = model.errors.exclude, request.write_exclude
-    if listed is None or target is None or os.path.exists(listed) or os.path.abspath(target) != os.path.abspath(listed):
-        return model
-    return model.model_copy(update={"errors": model.errors.model_copy(update={"exclude": None})})
-
-
 def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
     """Decodes records as the pipeline does; returns the damaged ones, and the number tried."""
     start_tensorflow()
@@ -158,24 +160,18 @@ def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
 
     manifest, runtime = bound.manifest, bound.spec.model.runtime
     engine = Engine(bound, {split: probing_plan(plan, runtime) for split, plan in bound.plans.items()}, verifies=sample is None)
-    wanted = {split: sorted({*spread(manifest.num_examples(split), sample), *_empty_files(manifest, split)}) for split in manifest.splits}
+    wanted = {split: {*spread(manifest.num_examples(split), sample)} for split in manifest.splits}
+    for split in wanted if manifest.listing.shards is None else ():
+        wanted[split].update((manifest.listing.sizes[manifest.members[split]] == 0).nonzero()[0].tolist())  # empty files
     if not available() and any(path.lower().endswith((".jpg", ".jpeg")) for path in manifest.listing.keys):
         note("JPEG files are decoded, but not checked for damage that decoders ignore; for that: pip install 'pipegen[check]'")
     total, done = sum(map(len, wanted.values())), 0
     damaged: list[Damaged] = []
     with progress("decoding", total) as tick:
         for split, records in wanted.items():
-            damaged.extend(probe(engine, split, records, partial(lambda before, n: tick(before + n), done)))
+            damaged.extend(probe(engine, split, sorted(records), partial(lambda before, n: tick(before + n), done)))
             done += len(records)
     return damaged, total
-
-
-def _empty_files(manifest: Manifest, split: str) -> list[int]:
-    """Records of a split with 0 bytes."""
-    if manifest.listing.shards is not None:
-        return []
-    empty: list[int] = (manifest.listing.sizes[manifest.members[split]] == 0).nonzero()[0].tolist()
-    return empty
 
 
 def _findings(model: PipelineSpec, locate: Locate, damaged: list[Damaged]) -> list[Diagnostic]:
@@ -191,7 +187,6 @@ def _findings(model: PipelineSpec, locate: Locate, damaged: list[Damaged]) -> li
 
 
 def _place(model: PipelineSpec, locate: Locate) -> Label:
-    """Label at the data's path in the spec."""
     return locate(argument(model, "path" if "path" in type(model.source).model_fields else None), key=True)
 
 

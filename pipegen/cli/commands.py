@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import UserDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -24,6 +24,7 @@ _COMMANDS = (
 a Typer `app` if it needs settings."""
 _MODULES = {
     "init": "init.command",
+    "diff": "explain",
     "fit": "prepare",
     "tune": "profile",
     **dict.fromkeys(("preview", "eject", "serve-export"), "export"),
@@ -39,34 +40,35 @@ _LONGEST = 1000
 """Characters of a summary: enough that none is shortened."""
 
 
-class _Apps(Mapping[str, typer.Typer]):
-    """Typer apps by the name of the command, imported on look-up."""
-
-    def __getitem__(self, name: str) -> typer.Typer:
-        word = name.replace("-", "_")
-        module = import_module(f"pipegen.cli.{_MODULES.get(name, word)}")
-        command = getattr(module, word, None) or getattr(module, f"{word}_", None)
-        app: typer.Typer = module.app if hasattr(module, "app") else as_app(command, name)
-        return app
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_COMMANDS)
-
-    def __len__(self) -> int:
-        return len(_COMMANDS)
-
-
-APPS = _Apps()
-
-
 class _Imported(UserDict[str, Any]):
-    """Click commands by name, made on look-up."""
+    """What belongs to each command, by its name; made on look-up."""
+
+    def __init__(self, made: Callable[[str], Any]) -> None:
+        super().__init__(dict.fromkeys(_COMMANDS))
+        self._made = made
 
     def __getitem__(self, name: str) -> Any:
         if self.data[name] is None:
-            self.data[name] = get_command(APPS[name])
-            self.data[name].name = name
+            self.data[name] = self._made(name)
         return self.data[name]
+
+
+def _app(name: str) -> typer.Typer:
+    word = name.replace("-", "_")
+    module = import_module(f"pipegen.cli.{_MODULES.get(name, word)}")
+    if hasattr(module, "app"):
+        app: typer.Typer = module.app
+        return app
+    return as_app(getattr(module, word, None) or getattr(module, f"{word}_"), name)
+
+
+def _click(name: str) -> Any:
+    command = get_command(APPS[name])
+    command.name = name
+    return command
+
+
+APPS: Mapping[str, typer.Typer] = _Imported(_app)
 
 
 class Commands(TyperGroup):
@@ -74,7 +76,7 @@ class Commands(TyperGroup):
 
     def __init__(self, **attrs: Any) -> None:
         super().__init__(**attrs)
-        self.commands = _Imported(dict.fromkeys(APPS))
+        self.commands = _Imported(_click)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Lists the commands with their full summaries, wrapped."""

@@ -109,7 +109,10 @@ def export(
     chosen = choose_split(loaded.plans, split)
     if not any(kind_of(t).pictured for _, t in without_unused(loaded.plans[chosen]).read.items()):
         raise CannotRun("export writes images, but this spec's model receives none", "`pipegen explain` shows what it receives")
-    _check_folder(folder, overwrite)
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise CannotRun(f"cannot write into {folder}: it is a file")
+    if not overwrite and os.path.isdir(folder) and os.listdir(folder):
+        raise CannotRun(f"{folder} is not empty", "choose another folder, or replace files of the same names with `--overwrite`")
     pipe = open_pipeline(loaded, allowed)
     count = pipe.num_examples(chosen) if whole_epoch else min(examples, pipe.num_examples(chosen))
     with progress("writing", count * draws) as written:
@@ -129,13 +132,6 @@ def export(
         except ValueError as error:
             raise CannotRun(str(error)) from None
     _tell(done, chosen, draws)
-
-
-def _check_folder(folder: str, overwrite: bool) -> None:
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        raise CannotRun(f"cannot write into {folder}: it is a file")
-    if not overwrite and os.path.isdir(folder) and os.listdir(folder):
-        raise CannotRun(f"{folder} is not empty", "choose another folder, or replace files of the same names with `--overwrite`")
 
 
 def _tell(done: Exported, split: str, draws: int) -> None:

@@ -160,7 +160,9 @@ def schema(
         return
     generated = _generated(file or _SCHEMA, ctx.obj, docs=file is None)
     stale = [name for name, text in generated.items() if _read(name) != text]
-    left_over = _left_over(generated) if file is None else []
+    present = sorted(os.listdir(_REFERENCE)) if file is None and os.path.isdir(_REFERENCE) else []
+    pages = [path for name in present if (path := os.path.join(_REFERENCE, name)) not in generated and name.endswith(".md")]
+    left_over = [path for path in pages if _MARK in (_read(path) or "")]  # this version no longer generates them
     if check:
         for name in stale:
             note(f"{name} is out of date; `pipegen schema --write` renews it")
@@ -189,12 +191,6 @@ def _generated(file: str, apps: Mapping[str, typer.Typer], *, docs: bool) -> dic
     return texts
 
 
-def _left_over(generated: dict[str, str]) -> list[str]:
-    """Lists generated pages that this version no longer generates."""
-    present = [os.path.join(_REFERENCE, name) for name in sorted(os.listdir(_REFERENCE))] if os.path.isdir(_REFERENCE) else []
-    return [path for path in present if path not in generated and path.endswith(".md") and _MARK in (_read(path) or "")]
-
-
 def _read(file: str) -> str | None:
     with refused("read", file), suppress(FileNotFoundError), open(file, encoding="utf-8", newline="") as stream:
         return stream.read()
@@ -214,8 +210,7 @@ def version() -> None:
     python = f"{platform.python_version()} ({platform.python_implementation()})"
     tensorflow = _installed("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-macos")
     libraries = [("TensorFlow", tensorflow), ("Keras", _installed("keras")), ("pydantic", _installed("pydantic"))]
-    for line in aligned([("pipegen", __version__), ("Python", python), *libraries, ("platform", platform.platform())]):
-        say(line)
+    say("\n".join(aligned([("pipegen", __version__), ("Python", python), *libraries, ("platform", platform.platform())])))
 
 
 def _installed(*distributions: str) -> str:
@@ -265,14 +260,14 @@ def help_(
         say("\n".join([bold("sections of a spec"), *(f"  {line}" for line in aligned(PAGES.items())), "", _OTHERS]))
         return
     from pipegen.cli.reference.ops import all_ops, op_page
-    from pipegen.cli.reference.section_pages import key_names, terminal
+    from pipegen.cli.reference.section_pages import all_keys, terminal
     from pipegen.diagnostics.suggest import closest
 
     ops = all_ops()
     page = render_page(terminal(topic)) if topic in PAGES else op_page(ops[topic]) if topic in ops else page_text(topic)
     found = [page] if page else [_command(ctx, topic), _keys(topic)]  # such as `cache`, which is a command and a key of `runtime`
     if not any(found):
-        near = closest(topic, [*PAGES, *ops, *key_names()])
+        near = closest(topic, list(dict.fromkeys([*PAGES, *ops, *(path for _, path, _ in all_keys())])))
         raise CannotRun(f"there is no help on `{topic}`", f"did you mean `{near}`?" if near else "`pipegen help` lists all topics")
     say("\n\n".join(text for text in found if text))
 
@@ -287,9 +282,9 @@ def _command(ctx: typer.Context, topic: str) -> str | None:
 
 
 def _keys(topic: str) -> str | None:
-    from pipegen.cli.reference.section_pages import find_keys, key_lines
+    from pipegen.cli.reference.section_pages import all_keys, key_lines
 
-    found = find_keys(topic)
+    found = [(page, key) for page, full, key in all_keys() if topic in (full, key.path, key.path.rpartition(".")[2])]
     if not found:
         return None
     lines = [line for page, key in found for line in (bold(page), *(f"  {line}" for line in key_lines(key)))]

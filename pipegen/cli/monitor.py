@@ -50,7 +50,7 @@ def monitor(
     try:
         for path in drawn:
             form_of(path)
-        require(*(["matplotlib"] if drawn else []))
+        require(*(["matplotlib"] if drawn else []), *(["psutil"] if command and read is None else []))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="'--picture'") from None
     except MissingLibrary as error:
@@ -66,7 +66,7 @@ def monitor(
 
 
 def _run(command: list[str], out: str | None, drawn: list[Path], every: float, live: float, quiet: bool) -> None:
-    from pipegen.observe.watch import MissingLibrary, NotStarted, Watch, temporary_record
+    from pipegen.observe.watch import NotStarted, Watch, temporary_record
 
     for path in [*drawn, *([Path(out)] if out else [])]:
         check_parent(path)
@@ -81,8 +81,6 @@ def _run(command: list[str], out: str | None, drawn: list[Path], every: float, l
             _draw(record, drawn)
         if not quiet and (written := [*([out] if out and watch.whole else []), *map(str, drawn)]):
             note(f"  wrote {', '.join(written)}")
-    except MissingLibrary as error:
-        raise CannotRun(*str(error).split(": ")) from None
     except NotStarted as error:
         raise typer.Exit(report(str(error), error.help, error.code)) from None
     finally:

@@ -13,7 +13,7 @@ from pipegen.preparing.options import OF_RECORDS, Encoding, Format, not_here
 from pipegen.terminal import aligned, progress, say
 
 if TYPE_CHECKING:
-    from pipegen.phases.specs import Learned, Spec
+    from pipegen.phases.specs import Learned
     from pipegen.preparing.options import Prepared
 
 
@@ -35,9 +35,11 @@ def fit(
       pipegen fit flowers.pipegen.yaml --again --format json
     """
     from pipegen.api.fitting import fit as fit_spec
+    from pipegen.ops.families.fitted import FittedTransform
     from pipegen.phases.compilation import bind, collect_data
     from pipegen.phases.user_functions import with_functions
     from pipegen.plan.evaluation_plans import learning_steps
+    from pipegen.plan.recipe import step_path
 
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
@@ -59,19 +61,12 @@ def fit(
     if not learned:
         say("nothing to fit: no step of this spec learns from the data")
     for found in learned:
-        _tell_fitted(loaded, found)
-
-
-def _tell_fitted(spec: Spec, found: Learned) -> None:
-    from pipegen.ops.families.fitted import FittedTransform
-    from pipegen.plan.recipe import step_path
-
-    step = spec.model.transforms[found.step]
-    say(f"`{step.op}` ({spec.where(step_path(found.step, step))}) of `{found.feature}`: {found.origin}")
-    for line in aligned(found.numbers.figures().items(), gap=" "):
-        say(f"  {line}")
-    if isinstance(step, FittedTransform) and (written := step.written_down(found.numbers)) is not None:
-        say(f"  as fixed numbers: {written}")
+        op = loaded.model.transforms[found.step]
+        say(f"`{op.op}` ({loaded.where(step_path(found.step, op))}) of `{found.feature}`: {found.origin}")
+        for line in aligned(found.numbers.figures().items(), gap=" "):
+            say(f"  {line}")
+        if isinstance(op, FittedTransform) and (written := op.written_down(found.numbers)) is not None:
+            say(f"  as fixed numbers: {written}")
 
 
 def prepare(
@@ -120,7 +115,13 @@ def prepare(
       pipegen prepare flowers.pipegen.yaml shards/ --format tfrecord --encoding png
       pipegen prepare flowers.pipegen.yaml prepared/ --runner beam -- --runner=FlinkRunner --parallelism=8
     """
-    _check(out, form, encoding, runner, beam_options)
+    if beam_options and runner != "beam":
+        raise typer.BadParameter(f"{beam_options[0]!r} is an option of Apache Beam; it needs `--runner beam`", param_hint="'BEAM_OPTION'")
+    elsewhere = not_here(out)
+    if elsewhere is not None:
+        raise typer.BadParameter(elsewhere, param_hint="'OUT'")
+    if encoding not in (None, "jpeg") and form not in OF_RECORDS:
+        raise typer.BadParameter(f"needs `--format` {', '.join(sorted(OF_RECORDS))}, got {form}", param_hint="'--encoding'")
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     start_tensorflow()
@@ -145,17 +146,6 @@ def prepare(
         except FileExistsError as error:
             raise CannotRun(f"cannot prepare into {out}: {error.strerror}") from None
     _tell(done)
-
-
-def _check(out: str, form: str, encoding: str | None, runner: str, beam_options: list[str] | None) -> None:
-    """Refuses options that exclude each other, in terms of the command line."""
-    if beam_options and runner != "beam":
-        raise typer.BadParameter(f"{beam_options[0]!r} is an option of Apache Beam; it needs `--runner beam`", param_hint="'BEAM_OPTION'")
-    elsewhere = not_here(out)
-    if elsewhere is not None:
-        raise typer.BadParameter(elsewhere, param_hint="'OUT'")
-    if encoding not in (None, "jpeg") and form not in OF_RECORDS:
-        raise typer.BadParameter(f"needs `--format` {', '.join(sorted(OF_RECORDS))}, got {form}", param_hint="'--encoding'")
 
 
 def _tell(done: Prepared) -> None:

@@ -27,7 +27,6 @@ from pipegen.terminal import json_text, note, progress, say
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipegen.observe.profile import Profile
     from pipegen.observe.tune import Tuning
     from pipegen.phases.specs import Spec
 
@@ -75,13 +74,18 @@ def profile(
     pipe = open_pipeline(loaded, allowed)
     from pipegen.observe.measured import record
     from pipegen.observe.profile import analyse
+    from pipegen.observe.tune import fitted_factors, today
+    from pipegen.phases.machine_settings import keep_machine, machine
 
     with progress("batches") as tick:
         found = record(pipe, chosen, model_ms=model_ms, steps=steps, tick=tick)
     made = analyse(pipe, found)
     _print(made.rendered(output_format), made.sentence, out)
     if save:
-        _save(analyse(pipe, found, {}))
+        factors = fitted_factors(analyse(pipe, found, {}))
+        with refused("store the measurements in", "the user's cache folder"):
+            file = keep_machine(machine().with_factors(factors, today()))
+        note(f"the cost model is fitted to this machine: {file}" if file is not None else "nothing is stored: PIPEGEN_MACHINE is off")
 
 
 def _print(text: str, sentence: str, out: str | None) -> None:
@@ -90,30 +94,18 @@ def _print(text: str, sentence: str, out: str | None) -> None:
     say(text if out is None else sentence)
 
 
-def _save(made: Profile) -> None:
-    from pipegen.observe.tune import fitted_factors, today
-    from pipegen.phases.machine_settings import keep_machine, machine
-
-    factors = fitted_factors(made)
-    with refused("store the measurements in", "the user's cache folder"):
-        file = keep_machine(machine().with_factors(factors, today()))
-    note(f"the cost model is fitted to this machine: {file}" if file is not None else "nothing is stored: PIPEGEN_MACHINE is off")
-
-
 def _trained(spec: str, split: str | None, script: str, given: list[str], form: tuple[str, str | None], sets: list[str]) -> int:
-    """Profiles a script; returns its exit code."""
     from pipegen.observe.training import profile_script
 
     if not os.path.isfile(script):
         raise CannotRun(f"there is no script {script}")
     loaded = load_spec(spec, sets)
     code, said = profile_script(script, given, spec_hash=loaded.hash, split=choose_split(loaded.plans, split), form=form[0])
-    if said is None:
-        if code == 0:
-            hint = "iterate the spec's split in Python, as Keras' `fit` does; a distribution strategy fetches batches itself"
-            raise CannotRun(f"{script} has taken too few batches from a pipeline of pipegen to measure", hint)
-        return code
-    _print(*said, form[1])
+    if said is not None:
+        _print(*said, form[1])
+    elif code == 0:
+        hint = "iterate the spec's split in Python, as Keras' `fit` does; a distribution strategy fetches batches itself"
+        raise CannotRun(f"{script} has taken too few batches from a pipeline of pipegen to measure", hint)
     return code
 
 

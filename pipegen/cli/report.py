@@ -14,7 +14,6 @@ from pipegen.terminal import note, say
 
 if TYPE_CHECKING:
     from pipegen.api.tasks import DataReport
-    from pipegen.phases.specs import Spec
 
 
 def report(
@@ -52,28 +51,19 @@ def report(
     check_parent(target)
     if os.path.isdir(target):
         raise CannotRun(f"cannot write {target}: it is a folder", "name a file, such as report.html")
-    seen = _look(loaded, write_exclude)
+    from pipegen.api.tasks import look
+    from pipegen.cli.checking import without_new_list
+    from pipegen.cli.checking import write_exclude as write_file
+
+    seen = look(replace(loaded, model=without_new_list(loaded.model, "splits", loaded.loaded.base, write_exclude)))
     with refused("write", target):
         seen.save(target)
     if write_exclude is not None:
-        from pipegen.cli.checking import write_exclude as write_file
         from pipegen.data.named_files import COPIES_HEADER
 
         write_file(write_exclude, COPIES_HEADER, "splits", seen.manifest.left_out, seen.leaks.to_exclude(), loaded.loaded.base)
     _print(seen, target, output_format)
     raise typer.Exit(code_of(seen.diagnostics, strict=strict))
-
-
-def _look(loaded: Spec, write_exclude: str | None) -> DataReport:
-    """Surveys the data. If the spec names the list that this command will write, the list may be missing."""
-    from pipegen.api.tasks import look
-
-    model, listed = loaded.model, loaded.model.splits.exclude
-    if write_exclude is not None and listed is not None:
-        named = os.path.abspath(loaded.loaded.base / listed)
-        if named == os.path.abspath(write_exclude) and not os.path.exists(named):
-            model = model.model_copy(update={"splits": model.splits.model_copy(update={"exclude": None})})
-    return look(replace(loaded, model=model))
 
 
 def _print(seen: DataReport, target: str, output_format: FindingsFormat) -> None:

@@ -18,7 +18,6 @@ from pipegen.terminal import json_text, masked_value, one_line, say
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipegen.ops.data_test import DataTest
     from pipegen.ops.transform import Transform
     from pipegen.phases.specs import Spec
     from pipegen.spec.models import PipelineSpec
@@ -41,10 +40,7 @@ def show(
       pipegen show flowers.pipegen.yaml --format json
     """
     loaded = load_spec(spec, sets, stage)
-    if output_format == "json":
-        say(json_text(resolved_json(loaded)))
-    else:
-        say(resolved_yaml(loaded).rstrip())
+    say(json_text(resolved_json(loaded)) if output_format == "json" else resolved_yaml(loaded).rstrip())
 
 
 _WIDEST = 72
@@ -87,7 +83,8 @@ def plain_spec(model: PipelineSpec) -> dict[str, Any]:
             dumped = [(step, step.model_dump(mode="json")) for step in value]
             values[key] = [{step.op: {name: given[name] for name in argument_names(type(step))}} for step, given in dumped]
         elif key == "tests":
-            values[key] = [{test.op: _of_test(test)} for test in value]
+            dumped = [(test, test.model_dump(mode="json", exclude_none=True)) for test in value]
+            values[key] = [{t.op: given[t.bare] if t.bare is not None and t.model_fields_set == {t.bare} else given} for t, given in dumped]
         elif key == "stages":
             values |= {key: [stage.model_dump(mode="json", exclude_defaults=True) for stage in value]} if value else {}
         elif key == "views":
@@ -132,12 +129,6 @@ def _put_reference(values: Any, written: Any, path: KeyPath) -> None:
 
 class _Reference(str):
     """A text with references to params, `$NAME`."""
-
-
-def _of_test(test: DataTest) -> Any:
-    """Arguments of a test, or its bare value if that is enough."""
-    values = test.model_dump(mode="json", exclude_none=True)
-    return values[test.bare] if test.bare is not None and test.model_fields_set == {test.bare} else values
 
 
 def _rejected_defaults(step: Transform) -> set[str]:
@@ -191,9 +182,9 @@ class _Origins:
 
 
 def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, lead: str = "") -> list[Line]:
-    """Writes a key with its value, on one line or more."""
     pad = " " * indent
-    start = f"{lead or pad}{_key(key)}:"
+    is_plain = key.isdigit() or not (needs_quotes(key) or any(c in key for c in ",[]{}#:"))  # numbers are read as text
+    start = f"{lead or pad}{key if is_plain else quoted(key)}:"
     if path in origins.unwritten:
         return [(f"{pad}# {key}: {_inline(value)}", "default, and without effect here")]
     if value is None or value == {}:
@@ -218,11 +209,6 @@ def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, 
                 lines += _entry(name, arguments, (*path, i, name), indent + 4, origins, lead=f"{pad}  - ")
         return lines
     return [(f"{start} {_inline(value)}", origins.origin(path))]
-
-
-def _key(key: str) -> str:
-    """Quotes a key if needed; numbers are read as text."""
-    return key if key.isdigit() else quoted(key) if needs_quotes(key) or any(c in key for c in ",[]{}#:") else key
 
 
 def _inline(value: Any) -> str:

@@ -13,7 +13,6 @@ from pipegen.errors import SpecError
 from pipegen.terminal import note, progress, say
 
 if TYPE_CHECKING:
-    from pipegen.data.testing import Chosen
     from pipegen.phases.specs import Spec
     from pipegen.views.data_test_report import DataTestReport
 
@@ -47,14 +46,18 @@ def test(
       pipegen test flowers.pipegen.yaml --sample all --strict
       pipegen test flowers.pipegen.yaml --format junit -o tests.xml
     """
-    size = _sample(sample)
+    size: int | Literal["all"] | None = "all" if sample == "all" else None
+    if sample is not None and size is None:
+        if not (sample.isascii() and sample.isdigit() and int(sample) >= 1):
+            raise typer.BadParameter(f"{sample!r} is neither `all` nor a number of examples", param_hint="'--sample'")
+        size = int(sample)
     allowed = allowed_code(allow_code)
     inspection = examine(spec, sets)
     loaded = inspection.spec
     try:
         if loaded is None:
             raise SpecError(inspection.diagnostics.sorted())
-        report = _report(loaded, _chosen(loaded, select), size, allowed)
+        report = _report(loaded, select, size, allowed)
     except SpecError as error:
         if output_format == "text":
             print_findings(error.diagnostics, inspection.loaded.texts, to=sys.stderr)
@@ -69,32 +72,20 @@ def test(
     raise typer.Exit(code_of(report.diagnostics, strict=strict))
 
 
-def _sample(text: str | None) -> int | Literal["all"] | None:
-    if text is None or text == "all":
-        return text  # type: ignore[return-value]
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise typer.BadParameter(f"{text!r} is neither `all` nor a number of examples", param_hint="'--sample'")
-    return int(text)
-
-
-def _chosen(loaded: Spec, select: list[str]) -> list[Chosen]:
+def _report(loaded: Spec, select: list[str], sample: int | Literal["all"] | None, allowed: tuple[str, ...]) -> DataTestReport:
+    from pipegen.api.tasks import run_tests
     from pipegen.data.testing import choose
+    from pipegen.phases.compilation import bind, collect_data
+    from pipegen.phases.data_tests import with_test_functions
+    from pipegen.phases.user_functions import with_functions
 
     if not loaded.model.tests:
         example = "tests: [{examples: {split: train, min: 1000}}, classes, {no_leak: exact}]"
         raise CannotRun("the spec has no `tests`", f"add some, such as `{example}`", "`pipegen help tests` lists them")
     try:
-        return choose(loaded.model, select)
+        chosen = choose(loaded.model, select)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="'--select'") from None
-
-
-def _report(loaded: Spec, chosen: list[Chosen], sample: int | Literal["all"] | None, allowed: tuple[str, ...]) -> DataTestReport:
-    from pipegen.api.tasks import run_tests
-    from pipegen.phases.compilation import bind, collect_data
-    from pipegen.phases.data_tests import with_test_functions
-    from pipegen.phases.user_functions import with_functions
-
     if loaded.model.source.needs_data():
         raise CannotRun("the arrays of this spec come from Python", "call `pipegen.test(SPEC, data=…)` in Python")
     with_code = with_functions(loaded, allowed) if any(test.test.reads == "examples" for test in chosen) else loaded
@@ -111,8 +102,7 @@ def _rendered(report: DataTestReport, output_format: Format) -> str:
 
 def _print(report: DataTestReport, output_format: Format) -> None:
     if output_format != "text":
-        text = _rendered(report, output_format)
-        if text:
+        if text := _rendered(report, output_format):
             say(text)
         return
     for line in report.lines():

@@ -57,6 +57,7 @@ def validate(
       pipegen validate flowers.pipegen.yaml --data=all --write-exclude damaged.txt
     """
     from pipegen.cli.common import spec_files
+    from pipegen.data.named_files import missing_data
 
     names = spec_files(files or [])
     request = _data_request(data, write_exclude, names, allow_code)
@@ -73,9 +74,10 @@ def validate(
 
             found, about_data = check_data(inspection, spec, request)
         elif request is not None:  # one run shows both other errors and missing data
-            found = [*found, *(replace(finding, severity=Severity.ERROR) for finding in _missing(inspection))]
+            missing = missing_data(inspection.loaded.raw, inspection.loaded.locate.label)
+            found = [*found, *(replace(finding, severity=Severity.ERROR) for finding in missing)]
         elif inspection.loaded.spec is not None:  # valid, but the next command will need the data
-            for finding in _missing(inspection):
+            for finding in missing_data(inspection.loaded.raw, inspection.loaded.locate.label):
                 note(f"note: {finding.span or finding.labels[0].path}: {finding.message}; {finding.help[0]}")
         texts.update(inspection.loaded.texts)
         findings.update(dict.fromkeys(found))
@@ -83,12 +85,6 @@ def validate(
             fine.append(f"{STDIN if name == '-' else name}: fine ({_describe(inspection)}{about_data})")
     print_report(list(findings), texts, fine, output_format)
     raise typer.Exit(code_of(list(findings), strict=strict))
-
-
-def _missing(inspection: Inspection) -> tuple[Diagnostic, ...]:
-    from pipegen.data.named_files import missing_data
-
-    return tuple(missing_data(inspection.loaded.raw, inspection.loaded.locate.label))
 
 
 def _data_request(data: str | None, write_exclude: str | None, names: list[str], allow_code: list[str]) -> DataRequest | None:
@@ -133,7 +129,12 @@ def fix_spec(file: str, sets: Iterable[str], *, unsafe: bool = False) -> int:
     done, left_out = 0, dict[str, None]()
     for _ in range(_ROUNDS):
         left_out.clear()  # another fix may have made it possible
-        changed = _apply(examine(file, sets).diagnostics.sorted(), left_out, unsafe=unsafe)
+        found = [d.fix for d in examine(file, sets).diagnostics.sorted() if d.fix is not None]
+        # Safe ones come first, in case a suggestion changes the same place.
+        fixes = sorted(found, key=lambda fix: fix.applicability is not Applicability.SAFE)
+        fixes = [fix for fix in fixes if unsafe or fix.applicability is Applicability.SAFE]
+        names = dict.fromkeys(edit.span.file for fix in fixes for edit in fix.edits)
+        changed = sum(_fix_file(name, fixes, left_out) for name in names if os.path.isfile(name))
         done += changed
         if not changed:
             break
@@ -142,18 +143,15 @@ def fix_spec(file: str, sets: Iterable[str], *, unsafe: bool = False) -> int:
     return done
 
 
-def _apply(findings: Sequence[Diagnostic], left_out: dict[str, None], *, unsafe: bool) -> int:
-    """Applies fixes, safe ones before suggestions if both change one place; notes those that would break the file."""
-    made = [d.fix for d in findings if d.fix is not None and (unsafe or d.fix.applicability is Applicability.SAFE)]
-    fixes = sorted(made, key=lambda fix: fix.applicability is not Applicability.SAFE)
-    names = dict.fromkeys(edit.span.file for fix in fixes for edit in fix.edits)
-    return sum(_fix_file(name, fixes, left_out) for name in names if os.path.isfile(name))
-
-
 def _fix_file(name: str, fixes: Sequence[Fix], left_out: dict[str, None]) -> int:
     from pipegen.diagnostics.fixes import apply_fixes
 
-    text, bom = _read(name)
+    try:
+        with open(name, encoding="utf-8", newline="") as stream:  # with its line ends
+            text = stream.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CannotRun(f"cannot read {name}: {error}") from error
+    text, bom = text.removeprefix(_BOM), _BOM if text.startswith(_BOM) else ""
     fitting: list[Fix] = []
     for fix in fixes:
         if apply_fixes(text, [*fitting, fix], name)[1] > len(fitting):
@@ -192,13 +190,3 @@ def _syntax(text: str) -> tuple[bool, list[tuple[int, int]]]:
     found = Diagnostics()
     tree = compose(text, "", found)
     return tree is not None, [(d.span.line, d.span.column) if d.span is not None else (0, 0) for d in found]
-
-
-def _read(name: str) -> tuple[str, str]:
-    """Reads a text with its line ends, and its byte order mark."""
-    try:
-        with open(name, encoding="utf-8", newline="") as stream:
-            text = stream.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CannotRun(f"cannot read {name}: {error}") from error
-    return text.removeprefix(_BOM), _BOM if text.startswith(_BOM) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -68,11 +68,8 @@ def _nothing(panel: Any, _found: Curves, _scale: float) -> None:
 
 
 def _used(panel: Any, found: Curves, scale: float) -> None:
-    panel.plot([t / scale for t in found.column("t")], found.column("cores"), color=_BLUE, label="cores that the run uses")
-    granted = found.summary.start.get("cores_granted")
-    if granted:
-        panel.axhline(granted, color=_ORANGE, linestyle=":", label="cores that it may use")
-    _finish(panel, "cores")
+    _plot(panel, found, scale, 1, {"cores": ("cores that the run uses", _BLUE)})
+    _finish(panel, "cores", limit=(found.summary.start.get("cores_granted"), "cores that it may use"))
 
 
 def _cores(panel: Any, found: Curves, scale: float) -> None:
@@ -86,25 +83,16 @@ def _cores(panel: Any, found: Curves, scale: float) -> None:
 
 
 def _memory(panel: Any, found: Curves, scale: float) -> None:
-    times = [t / scale for t in found.column("t")]
-    panel.plot(times, _in(found.column("rss"), 2**30), color=_BLUE, label="the run's processes")
-    if any(value == value for value in found.column("cgroup")):
-        panel.plot(times, _in(found.column("cgroup"), 2**30), color=_GREEN, label="its container")
-    limit = found.summary.start.get("memory_granted")
-    if limit:
-        panel.axhline(limit / 2**30, color=_ORANGE, linestyle=":", label="the container's limit")
-    _finish(panel, "memory, GiB")
+    curves = {"rss": ("the run's processes", _BLUE)}
+    curves |= {"cgroup": ("its container", _GREEN)} if any(value == value for value in found.column("cgroup")) else {}
+    _plot(panel, found, scale, 2**30, curves)
+    _finish(panel, "memory, GiB", limit=((found.summary.start.get("memory_granted") or 0) / 2**30, "the container's limit"))
 
 
 def _moved(panel: Any, found: Curves, scale: float) -> None:
-    times = [t / scale for t in found.column("t")]
-    for name, label, colour in (
-        ("read", "read from disk", _BLUE),
-        ("written", "written to disk", _ORANGE),
-        ("received", "received by network", _GREEN),
-        ("sent", "sent by network", _PINK),
-    ):
-        panel.plot(times, _in(found.column(name), 1e6), color=colour, label=label, linewidth=1.1)
+    disk = {"read": ("read from disk", _BLUE), "written": ("written to disk", _ORANGE)}
+    network = {"received": ("received by network", _GREEN), "sent": ("sent by network", _PINK)}
+    _plot(panel, found, scale, 1e6, disk | network, linewidth=1.1)
     _finish(panel, "MB/s")
 
 
@@ -129,15 +117,20 @@ def _waits(panel: Any, found: Curves, scale: float) -> None:
     _finish(panel, "waited, % of a step", 105)
 
 
-def _finish(panel: Any, label: str, top: float | None = None) -> None:
-    """Labels a panel, and puts the legend above the curves."""
+def _plot(panel: Any, found: Curves, scale: float, unit: float, curves: Mapping[str, tuple[str, str]], **style: Any) -> None:
+    """Draws figures of `SAMPLE` in a unit, each with its name in the legend and its colour."""
+    for name, (label, colour) in curves.items():
+        values = [value / unit for value in found.column(name)]
+        panel.plot([t / scale for t in found.column("t")], values, color=colour, label=label, **style)
+
+
+def _finish(panel: Any, label: str, top: float | None = None, limit: tuple[float | None, str] = (None, "")) -> None:
+    """Labels a panel, draws a limit if there is one, and puts the legend above the curves."""
+    if limit[0]:
+        panel.axhline(limit[0], color=_ORANGE, linestyle=":", label=limit[1])
     panel.set_ylim(0, top)
     panel.set_ylabel(label)
     panel.legend(loc="lower left", bbox_to_anchor=(0, 0.98), ncols=6, borderaxespad=0, handlelength=1.4, columnspacing=1.4)
-
-
-def _in(values: list[float], unit: float) -> list[float]:
-    return [value / unit for value in values]
 
 
 _STYLE = ".verdict { font-size: 1.1rem; } .drawn { background: #fff; width: 100%; min-width: 40rem; }"

@@ -182,7 +182,7 @@ def do_not_load(names: Sequence[str], environment: Mapping[str, str]) -> dict[st
     failed: dict[str, Failure] = {}
     rest = [*modules]
     while rest:
-        code, out, err = run_python(["-m", "pipegen.observe.asked", *rest], environment, _PATIENCE)
+        code, out, err = run_python(["-m", "pipegen.observe.asking", *rest], environment, _PATIENCE)
         doing = None
         for answer in answers_of(out):
             doing = answer.get("doing", doing)

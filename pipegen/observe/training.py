@@ -116,7 +116,6 @@ class Watch:
         return self._pipe is not None and waiting is self._waiting
 
     def _trace(self, waiting: Waiting, taken: Waiting, seconds: float) -> None:
-        """Ends the measurement without a trace, and starts the traced one."""
         import tensorflow as tf
 
         from pipegen.observe.measured import about
@@ -155,7 +154,6 @@ class Watch:
 
 
 def _main(arguments: list[str]) -> None:
-    """Runs the script like `python SCRIPT`."""
     from pipegen.waiting import WATCHERS
 
     report, form, spec_hash, split, script, *given = arguments

@@ -198,7 +198,43 @@ def require(*libraries: str) -> None:
         importlib.import_module("psutil")
 
 
-class Watch:
+class _Watcher:
+    """The sums of a run, its record, and a line that is told each `live` seconds (0 for none)."""
+
+    _record: Record
+
+    def __init__(self, live: float, tell: Callable[[str], None] | None, early: float = 0.0) -> None:
+        require("psutil")
+        self._live, self._tell, self._early = live, tell or (lambda _line: None), early
+        self._steps, self.summary = Steps(), Summary()
+        self._lock = threading.Lock()
+        self._told_at = 0.0
+        self._lately: list[Row] = []
+        """Waits since the latest line."""
+
+    def _sample(self, sampler: Sampler, waits: Callable[[], Iterable[Wait]]) -> float:
+        """Takes a sample, and returns the seconds until the next."""
+        row = sampler.sample()
+        steps = self._steps.rows(waits(), row["t"])
+        self._write([row, *steps])
+        self._lately += steps if self._live else []
+        if self._live and row["t"] - self._told_at >= self._live - self._early:
+            self._say(live_line(row, merged(self._lately), self.summary.start))
+            self._told_at, self._lately = row["t"], []
+        return sampler.pause()
+
+    def _write(self, rows: Iterable[Row]) -> None:
+        with self._lock:
+            for row in rows:
+                self.summary.add(row)
+            self._record.write(rows)
+
+    def _say(self, line: str) -> None:
+        with suppress(OSError):  # the terminal may be closed
+            self._tell(line)
+
+
+class Watch(_Watcher):
     """A watcher of a command that writes a record `out`, tells a line each `live` seconds (0 for none), and sums up the run.
 
     It takes a sample `every` so many seconds.
@@ -207,13 +243,8 @@ class Watch:
     def __init__(
         self, command: Sequence[str], out: Path | None, *, every: float = 1.0, live: float = 0.0, tell: Callable[[str], None] | None = None
     ) -> None:
-        require("psutil")
-        self._command, self._out, self._every, self._live = list(command), out, every, live
-        self._tell = tell or (lambda _line: None)
-        self._steps, self.summary = Steps(), Summary()
-        self._told_at = 0.0
-        self._lately: list[Row] = []
-        """Waits since the latest line."""
+        super().__init__(live, tell, early=0.5 * every)
+        self._command, self._out, self._every = list(command), out, every
 
     def run(self) -> Ended:
         """Runs the command to its end; raises `NotStarted` if that is impossible."""
@@ -238,18 +269,10 @@ class Watch:
         return self._record.failed is None
 
     def _work(self) -> float:
-        """Takes a sample, and returns the seconds until the next."""
         if self._sampler is None:
             return _HOUR
         try:
-            row = self._sampler.sample()
-            steps = self._steps.rows(self._pipe.read(), row["t"])
-            self._write([row, *steps])
-            self._lately += steps
-            if self._live and row["t"] - self._told_at >= self._live - 0.5 * self._every:
-                self._say(live_line(row, merged(self._lately), self.summary.start))
-                self._told_at, self._lately = row["t"], []
-            return self._sampler.pause()
+            return self._sample(self._sampler, self._pipe.read)
         except Exception as error:  # no error of the monitor may end the user's training
             self._sampler = None
             self._say(f"pipegen monitor: stopped watching; the run continues: {type(error).__name__}: {error}")
@@ -265,15 +288,6 @@ class Watch:
         if self._record.failed is not None:
             reason = self._record.failed.strerror or self._record.failed
             self._say(f"pipegen monitor: {self._out} is incomplete: {str(reason).lower()}")
-
-    def _write(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            self.summary.add(row)
-        self._record.write(rows)
-
-    def _say(self, line: str) -> None:
-        with suppress(OSError):  # the terminal may be closed
-            self._tell(line)
 
 
 def merged(rows: Iterable[Row]) -> list[Row]:
@@ -294,16 +308,14 @@ def temporary_record() -> Path:
     return Path(name)
 
 
-class Inside:
+class Inside(_Watcher):
     """A watcher of this process and its descendants, until it is stopped; for the arguments see `Watch`."""
 
     def __init__(self, out: Path | None, every: float, live: float = 0.0, tell: Callable[[str], None] | None = None) -> None:
-        require("psutil")
-        self.summary = Summary()
-        self._record, self._steps = Record(out), Steps()
-        self._live, self._tell = live, tell or (lambda _line: None)
+        super().__init__(live, tell)
+        self._record = Record(out)
         self._waits: list[Wait] = []
-        self._lock, self._over = threading.Lock(), threading.Event()
+        self._over = threading.Event()
         self._sampler = Sampler(every, clock=time.thread_time)
         self._sampler.start(os.getpid())
         self._cpu_s = 0.0
@@ -329,29 +341,16 @@ class Inside:
         seconds = self._sampler.seconds
         share = self._cpu_s / max(seconds, 1e-9)
         end = {"event": "end", "t": round(seconds, 3), "monitor_cpu_s": round(self._cpu_s, 3), "monitor_share": round(share, 5)}
-        self._write([*self._rows_of_waits(seconds), end])
+        self._write([*self._steps.rows(self._latest_waits(), seconds), end])
         self._record.close()
         atexit.unregister(self.stop)
 
     def _run(self) -> None:
-        begin, told, pause, lately = time.thread_time(), 0.0, self._sampler.pause(), list[Row]()
+        begin, pause = time.thread_time(), self._sampler.pause()
         while not self._over.wait(pause):
-            row = self._sampler.sample()
-            steps = self._rows_of_waits(row["t"])
-            self._write([row, *steps])
-            lately += steps if self._live else []
-            if self._live and row["t"] - told >= self._live:
-                self._tell(live_line(row, merged(lately), self.summary.start))
-                told, lately = row["t"], []
+            pause = self._sample(self._sampler, self._latest_waits)
             self._cpu_s = time.thread_time() - begin
-            pause = self._sampler.pause()
 
-    def _rows_of_waits(self, at: float) -> list[Row]:
+    def _latest_waits(self) -> list[Wait]:
         waits, self._waits = self._waits, []
-        return self._steps.rows(waits, at)
-
-    def _write(self, rows: Iterable[Row]) -> None:
-        with self._lock:
-            for row in rows:
-                self.summary.add(row)
-            self._record.write(rows)
+        return waits

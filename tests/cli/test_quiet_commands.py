@@ -57,7 +57,7 @@ def test_commands_start_tensorflow_in_one_place() -> None:
         for path in sorted((ROOT / "pipegen" / "cli").rglob("*.py"))
         if re.search(r"^ *(import|from) (tensorflow|keras)\b", path.read_text(encoding="utf-8"), re.MULTILINE)
     ]
-    assert importing == ["common.py", "serve_export.py", "service.py"], "the last two start it by `start_tensorflow` first"
+    assert importing == ["common.py", "export.py", "service.py"], "the last two start it by `start_tensorflow` first"
 
 
 def startup_lines(program: Program, folder: Path, command: str, level: str | None) -> list[str]:

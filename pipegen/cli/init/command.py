@@ -102,12 +102,9 @@ def _look(asked: str, spec_folder: str) -> Written:
     if found is not None:
         return found
     with progress("looking at files") as seen:
-        found = boxed.first_boxed(asked, spec_folder, seen)
+        found = boxed.first_boxed(asked, spec_folder, seen) or pairs.first_pairs(asked, spec_folder, seen)
         if found is not None:
             return found
-        paired = pairs.find_pairs(asked, seen)
-        if paired is not None:
-            return pairs.first_pairs(paired, spec_folder)
         images = folder_survey.survey(asked, seen)
         tables = [name for name in sorted(os.listdir(asked)) if name.lower().endswith(_TABLES)]
         found = table_specs.first_table_of(asked, tables, spec_folder) if not images.labelled else None  # a table may have the labels
@@ -152,7 +149,6 @@ def _is_group(folder: str) -> bool:
 
 
 def _all_end(path: str, endings: tuple[str, ...]) -> bool:
-    """Checks if a folder contains only files with these endings."""
     names = _visible(path)
     return bool(names) and all(name.lower().endswith(endings) for name in names)
 

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import field
-from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -54,19 +53,20 @@ def spread(count: int, most: int) -> list[int]:
 
 def sample_of(names: Sequence[str], path: Callable[[int], str]) -> Sample:
     """Reads the headers of a sample of files; `path` maps an index to a path."""
-    return _sample((names[i], partial(open, path(i), "rb")) for i in spread(len(names), _FILES))
+    return _sample((names[i], path(i)) for i in spread(len(names), _FILES))
 
 
 def sample_of_bytes(contents: Iterable[bytes]) -> Sample:
     """Reads the headers of encoded images."""
-    return _sample((f"number {number} of those examined", partial(BytesIO, content)) for number, content in enumerate(contents))
+    return _sample((f"number {number} of those examined", content) for number, content in enumerate(contents))
 
 
-def _sample(images: Iterable[tuple[str, Callable[[], IO[bytes]]]]) -> Sample:
+def _sample(images: Iterable[tuple[str, str | bytes]]) -> Sample:
+    """Reads the headers of named images: files, or their contents."""
     sample = Sample()
-    for name, opened in images:
+    for name, image in images:
         try:
-            with opened() as file:
+            with open(image, "rb") if isinstance(image, str) else BytesIO(image) as file:
                 _add(file, sample)
         except (OSError, ValueError):
             sample.unreadable.append(name)
@@ -142,11 +142,6 @@ class Survey:
         """The number of files of each class."""
         counts = Counter(self.listing.labels.tolist() if self.listing.labels is not None else ())
         return {name: counts[label] for label, name in enumerate(self.listing.class_names)}
-
-    @property
-    def train_count(self) -> int:
-        """The approximate number of files in the training split."""
-        return (self.listing.parts or ()).count("train") if self.layout == "splits" else round(0.8 * len(self.listing.keys))
 
     def summary(self) -> str:
         """Summarises the data."""

@@ -99,7 +99,7 @@ class _Two:
     levels: Levels
 
 
-def find_pairs(folder: str, progress: Callable[[int], None] | None = None) -> Pairs | None:
+def _find_pairs(folder: str, progress: Callable[[int], None] | None) -> Pairs | None:
     """Finds images and masks of the same names in two folders, directly or below the folders of splits.
 
     Class folders may number their files alike; if the pixels do not decide, the names of the folders must. `progress` is called now and
@@ -220,8 +220,11 @@ _MOST_SPLITS = 2
 """Maximal number of splits of a spec with one more step: it stays short."""
 
 
-def first_pairs(found: Pairs, spec_folder: str) -> Written:
-    """Writes the spec of pairs of images and masks."""
+def first_pairs(folder: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> Written | None:
+    """Writes the spec of pairs of images and masks; `None` if a folder has none."""
+    found = _find_pairs(folder, progress)
+    if found is None:
+        return None
     total, is_split = sum(found.counts.values()), len(found.parts) > 1
     splits = f", split by folder into {', '.join(found.parts)}" if is_split else ""
 

@@ -168,31 +168,28 @@ _SAMPLE = 50
 _LEAST = 2
 
 
-def class_folders(path: str) -> Archive | None:
-    """Opens an archive at the folder whose sub-folders are classes of images; `None` for any other content."""
+def first_archive(path: str, spec_folder: str) -> Written | None:
+    """Writes the spec of an archive with a folder whose sub-folders are classes of images; `None` for any other content."""
     try:
         whole = open_archive(path)
         names = [name.split("/") for name in _visible(whole)] if whole is not None else []
         folders = {"/".join(parts[:-1]) for parts in names}
         images = all(os.path.splitext(parts[-1])[1].lower().lstrip(".") in IMAGE_EXTENSIONS for parts in names)
         inner = os.path.commonpath(folders) if folders else ""
-        found = open_archive(f"{path}/{inner}") if images and len(folders) >= _LEAST else None
+        archive = open_archive(f"{path}/{inner}") if images and len(folders) >= _LEAST else None
     except OpError:
         return None  # read as an archive of records, it raises the error
-    return found if found is not None and all("/" in name for name in _visible(found)) else None
-
-
-def first_archive(archive: Archive, path: str, spec_folder: str) -> Written:
-    """Writes the spec of an archive of class folders."""
-    names = _visible(archive)
-    sample = sample_of_bytes(archive.read(archive.numbers[names[i]]) for i in spread(len(names), _SAMPLE))
-    classes = {name.split("/")[0] for name in names}
+    found = _visible(archive) if archive is not None else []
+    if archive is None or not all("/" in name for name in found):
+        return None
+    sample = sample_of_bytes(archive.read(archive.numbers[found[i]]) for i in spread(len(found), _SAMPLE))
+    classes = {name.split("/")[0] for name in found}
     place = relative(path, spec_folder).rstrip("/") + (f"/{archive.inner}" if archive.inner else "")
     return spec_of(
-        f"{len(names):,} images in {len(classes):,} classes, in an archive",
+        f"{len(found):,} images in {len(classes):,} classes, in an archive",
         [],
         [f"source: {flow({'image_folder': {'path': place}})}"],
-        batch_for(len(names), 32),
+        batch_for(len(found), 32),
         splits=STRATIFIED,
         sample=sample,
         steps=[MAY_FLIP, RESCALE],
@@ -219,10 +216,9 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
     path, op = asked.path, asked.op
     try:
         _, shards = find_shards(os.getcwd(), os.path.abspath(path), cast("type[RecordSource]", sources()[op]).suffixes)
-        only = shards[0].path if len(shards) == 1 and op in ("zip", "webdataset") else None
-        classes = class_folders(only) if only is not None else None
-        if only is not None and classes is not None:
-            return first_archive(classes, only, spec_folder)
+        archived = first_archive(shards[0].path, spec_folder) if len(shards) == 1 and op in ("zip", "webdataset") else None
+        if archived is not None:
+            return archived
         shard = next((shard for shard in shards if shard.size), shards[0])
         held, whole, own = _look(op, shard, asked.options)
         features, remarks = _chosen(op, shard, held, whole, own)
@@ -245,7 +241,8 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
     splits = _splits(shards)
     source = ["source:", *(["  by_split:"] if splits else block(op, {"path": beside(path, spec_folder), **own}, features))]
     for split, pattern in splits.items():
-        place = {"path": beside(asked.beside(pattern), spec_folder)}
+        folder = path if os.path.isdir(path) else os.path.dirname(path)
+        place = {"path": beside(os.path.join(folder, pattern), spec_folder)}
         source += [f"    {split}:", *block(op, place | own, features, indent=" " * 6)]
     return spec_of(
         f"{count:,} records in {len(shards):,} {'file' if len(shards) == 1 else 'files'}",
@@ -367,7 +364,6 @@ def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own
 
 
 def _counted(op: str, shard: Found, features: Features, key: str, own: Mapping[str, Any]) -> tuple[str, Values]:
-    """Counts the values of a key in a shard, read as labels."""
     try:
         listing = listed(op, {"path": shard.path, **own}, "", features | {"label": {"kind": "label", "key": key}})
         labels = listing.reader().labels(shards_of(listing).numbers)
@@ -395,10 +391,6 @@ class Shards:
     path: str
     first: str
     options: dict[str, Any] = field(default_factory=dict)
-
-    def beside(self, pattern: str) -> str:
-        """Makes a pattern of files in the same folder."""
-        return os.path.join(self.path if os.path.isdir(self.path) else os.path.dirname(self.path), pattern)
 
 
 def shards_in(path: str) -> Shards | None:

@@ -95,12 +95,13 @@ def first_spec(found: Survey, spec_folder: str) -> Written:
     splits = {"splits": f"method: folder, parts: {flow(found.parts)}", "classes": STRATIFIED}.get(found.layout, "")
     is_flat = found.layout == "flat"
     named = found.listing.parts or ()
+    train = named.count("train") if found.layout == "splits" else round(0.8 * len(found.listing.keys))
     by_folder = [f"Splits: {', '.join(f'{split} {named.count(split):,}' for split in found.parts)}"] if found.layout == "splits" else []
     return spec_of(
         found.summary(),
         [*classes_line(found.class_counts), *by_folder, *about_sample(found.sample), *map(plain, found.remarks)],
         [f"source: {{image_folder: {{path: {flow(relative(found.folder, spec_folder))}{labels}}}}}"],
-        32 if is_flat else batch_for(2 * found.train_count, 32),
+        32 if is_flat else batch_for(2 * train, 32),
         splits=splits,
         decode=pixels_of(found.sample),
         sample=found.sample,

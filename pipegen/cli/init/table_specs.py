@@ -78,7 +78,6 @@ def _numbers_in(file: str) -> tuple[TextTable, str | None, bool] | None:
 
 
 def _number_spec(table: TextTable, op: str, arguments: Mapping[str, Any]) -> Written:
-    """Writes the spec of a table of numbers."""
     columns = columns_of(table)
     usual = next((c for c in columns if c.labels and c.name.lower() in LABELS), None)
     label = usual or min((c for c in columns if c.labels and c.numbers is None), key=lambda c: c.values, default=None)
@@ -377,6 +376,8 @@ def _arrays(pair: Pair, path: str, places: Mapping[str, str] | None) -> dict[str
     """Makes the source of a pair: by the names of the arrays in the file `path`, or by the `places` of their own files."""
     height, width, channels = pair.type.shape
     named = {"image": pair.image, **({"label": pair.label} if pair.label else {})}
-    found = {kind: {"kind": kind, **({"key": name} if places is None else {"path": places[name]})} for kind, name in named.items()}
+    found: Features = {
+        kind: {"kind": kind, **({"key": name} if places is None else {"path": places[name]})} for kind, name in named.items()
+    }
     found["image"] |= {"size": height if height == width else [height, width], "channels": channels}
     return {"arrays": {**({"path": path} if places is None else {}), "features": found}}

@@ -76,8 +76,9 @@ def answers(library: str) -> list[Answer]:
     for line in _listed(library)[1:]:
         name, _, arguments = line.partition(":")
         meaning = shown(library, name)
-        row = _row(library, name) if meaning is None else None
-        found.append(Answer(name, tuple(arguments.split()), meaning, row, shown_arguments(library, name)))
+        words = (f"{library}.{name}", name) if meaning is None else ()
+        fitting = (row for word in words for row in (*fitting_rows(word, None, "step"), *rows(word, "spec")))
+        found.append(Answer(name, tuple(arguments.split()), meaning, next(fitting, None), shown_arguments(library, name)))
     return found
 
 
@@ -85,27 +86,18 @@ def _listed(library: str) -> list[str]:
     return (pkgutil.get_data("pipegen.cli.reference", f"libraries/{library}.txt") or b"").decode().splitlines()
 
 
-def _row(library: str, name: str) -> Row | None:
-    fitting = (row for word in (f"{library}.{name}", name) for row in (*fitting_rows(word, None, "step"), *rows(word, "spec")))
-    return next(fitting, None)
-
-
 def pages() -> dict[str, str]:
     """Generates the page of each library, by its name."""
     made = {}
     for library, name in _PAGES.items():
         found, said = answers(library), _SAID[library].format(version=_listed(library)[0])
-        head = _HEAD.format(title=_TITLES[library], said=said, counted=_counted(found))
+        flat = [a for a in found if a.flat]
+        there = sum(a.there for a in flat)
+        counted = f"Of {len(flat)} for two-dimensional images, {there} have a form; the remarks explain the other {len(flat) - there}."
+        counted = f"All {there} have a form." if there == len(flat) else counted
+        head = _HEAD.format(title=_TITLES[library], said=said, counted=counted)
         made[name] = head + "\n".join([*map(_line, found), "", _ORIGIN]) + "\n"
     return made
-
-
-def _counted(found: list[Answer]) -> str:
-    flat = [a for a in found if a.flat]
-    there = sum(a.there for a in flat)
-    if there == len(flat):
-        return f"All {there} have a form."
-    return f"Of {len(flat)} for two-dimensional images, {there} have a form; the remarks explain the other {len(flat) - there}."
 
 
 def _line(answer: Answer) -> str:

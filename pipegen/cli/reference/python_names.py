@@ -15,8 +15,6 @@ from functools import cache
 from importlib.resources import files
 from typing import TypeAlias
 
-from pipegen.frozen import dataclass
-
 NAMES = ("python", "compat")
 """The pages."""
 _DIRECTIVE = re.compile(r"^::: ([\w.]+)((?: \{[^}]*\})*)$", re.MULTILINE)
@@ -43,42 +41,26 @@ def template(name: str) -> str:
     return (files("pipegen.cli.reference") / "names" / f"{name}.md").read_text(encoding="utf-8")
 
 
-@dataclass(frozen=True)
-class _Options:
-    """The parts of a name to show; `members` is empty for all, and `None` for none."""
-
-    members: tuple[str, ...] | None = None
-    init: bool = False
-    inherited: bool = False
-    of: str = ""
-
-
-def _options(text: str) -> _Options:
-    given = {key: value.strip() for key, _, value in (word.partition(":") for word in re.findall(r"\{([^}]*)\}", text))}
-    wanted = given.get("members", "") if "members" in given or "of" in given else None
-    members = None if wanted is None else tuple(name.strip() for name in wanted.split(",") if name.strip())
+def _described(path: str, words: str) -> str:
+    """Documents a function or a class, as the words in braces say."""
+    given = {key: value.strip() for key, _, value in (word.partition(":") for word in re.findall(r"\{([^}]*)\}", words))}
     unknown = sorted(set(given) - {"members", "init", "inherited", "of"})
     if unknown:
         raise ValueError(f"unknown words in braces: {', '.join(unknown)}")
-    return _Options(members, "init" in given, "inherited" in given, given.get("of", ""))
-
-
-def _described(path: str, words: str) -> str:
-    """Documents a function or a class."""
-    options = _options(words)
     module, _, name = path.rpartition(".")
     node = _find(module, name)
     if not isinstance(node, ast.ClassDef):
         return "\n\n".join([f"### {name}", _signature(node, name), _markdown(node)])
-    init = next((n for n in node.body if options.init and isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
+    init = next((n for n in node.body if "init" in given and isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
     signature = [_signature(init, name, bound=True)] if init is not None else []
-    parts = [] if options.of else [f"### {name}", *signature, _markdown(node)]
-    if options.members is not None:
-        members = _members(module, node, inherited=options.inherited)
-        missing = set(options.members) - set(members)
+    parts = [] if given.get("of") else [f"### {name}", *signature, _markdown(node)]
+    if "members" in given or "of" in given:
+        members = _members(module, node, inherited="inherited" in given)
+        wanted = [word.strip() for word in given.get("members", "").split(",") if word.strip()]
+        missing = set(wanted) - set(members)
         if missing:
             raise ValueError(f"{path} has no documented members {sorted(missing)}")
-        parts += [_member(options.of or name, members[m]) for m in options.members or members]
+        parts += [_member(given.get("of") or name, members[m]) for m in wanted or members]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -148,7 +130,6 @@ def _signature(node: Callee, name: str, *, bound: bool = False) -> str:
 
 
 def _each(arguments: ast.arguments) -> list[str]:
-    """Splits arguments, formatted."""
     text, depth, found = ast.unparse(arguments), 0, [""]
     for sign in text:
         depth += (sign in "([{") - (sign in ")]}")

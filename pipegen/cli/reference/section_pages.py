@@ -203,17 +203,8 @@ def key_lines(key: Key) -> list[str]:
     return [*head, *(f"    {line}" for line in text)]
 
 
-def find_keys(wanted: str) -> list[tuple[str, Key]]:
-    """Finds keys of sections by name, such as `cache`, or path, such as `runtime.cache`; each with its page."""
-    return [(page, key) for page, full, key in _all_keys() if wanted in (full, key.path, key.path.rpartition(".")[2])]
-
-
-def key_names() -> list[str]:
-    """Lists the paths of all keys, section included, for suggestions."""
-    return list(dict.fromkeys(full for _, full, _ in _all_keys()))
-
-
-def _all_keys() -> Iterator[tuple[str, str, Key]]:
+def all_keys() -> Iterator[tuple[str, str, Key]]:
+    """Yields the page of each key, its path, section included, and the key."""
     for page in PAGES:
         for match in _MARKER.finditer(source_text(page)):
             for key in keys_named(match[2]) if match[2] else ():
