@@ -109,6 +109,11 @@ def call(function: Callable[..., Any], *given: Any) -> Any:
     return tf.nest.pack_sequence_as(concrete.structured_outputs, found)
 
 
+def read_file(path: tf.Tensor) -> tf.Tensor:
+    """Reads the bytes of a file: a string scalar."""
+    return tf.io.read_file(path)
+
+
 def is_stateful(concrete: Any) -> bool:
     """Checks for an operation with side effects in a traced function."""
     return any(operation.op_def.is_stateful for operation in {one.type: one for one in concrete.graph.get_operations()}.values())

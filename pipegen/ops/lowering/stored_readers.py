@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.index import RecordIndex
 
 
-def read_file(path: tf.Tensor) -> tf.Tensor:
-    """Reads the bytes of a file: a string scalar."""
-    return tf.io.read_file(path)
-
-
 def string_of(values: tf.Tensor) -> tf.Tensor:
     """Converts bytes, uint8 `(n,)`, to a string scalar. TensorFlow has no operation for it, but they are the end of a serialised tensor."""
     text, size = tf.io.serialize_tensor(values), tf.size(values)

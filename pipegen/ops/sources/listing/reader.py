@@ -133,6 +133,6 @@ class FileReader(Reader):
     """A reader of encoded features with a file each."""
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        from pipegen.ops.lowering.stored_readers import read_file
+        from pipegen.ops.lowering.graphs import read_file
 
         return read_file
