@@ -21,7 +21,7 @@ from pipegen.spec.spec_hash import spec_hash
 
 ROOT = Path(pipegen.__file__).parent
 MAKERS = {
-    "data/split_checks.py _renamed": ["SUGGESTION"],
+    "data/split_checks.py lint_names": ["SUGGESTION"],
     "diagnostics/fixes.py _removal": ["SAFE", "SAFE"],
     "spec/choices.py _hanging": ["SAFE"],
     "spec/choices.py _unknown": ["SUGGESTION"],
