@@ -144,9 +144,7 @@ def diff(
       pipegen diff HEAD:pipegen.lock pipegen.lock
     """
     from pipegen.comparing.compared_sides import RevisionError, UnreadableSideError
-    from pipegen.comparing.comparison import compare
-    from pipegen.comparing.comparison import render_github
-    from pipegen.comparing.comparison import render_text
+    from pipegen.comparing.comparison import compare, render_github, render_text
     from pipegen.spec.shared_bases import BaseProblem
 
     if a == b == "-":

@@ -43,10 +43,10 @@ from pipegen.ops.sources.listing.base import shards_of
 from pipegen.ops.sources.mds import index_mds, read_columns
 from pipegen.ops.sources.records.archives import open_archive
 from pipegen.ops.sources.records.messages import read_example
-from pipegen.ops.sources.records.paths import find_shards
-from pipegen.ops.sources.records.tar_headers import tar_members
 from pipegen.ops.sources.records.tfrecords import MAGIC, index_inflated, index_tfrecord, masked_crc32c
-from pipegen.ops.sources.records.zip_directory import zip_members
+from pipegen.ops.sources.shards.paths import find_shards
+from pipegen.ops.sources.shards.tar_headers import tar_members
+from pipegen.ops.sources.shards.zip_directory import zip_members
 from pipegen.ops.sources.stores.field_types import JSON
 from pipegen.ops.sources.tables.csv import TextTable
 from pipegen.spec.compose import flow
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     from pipegen.cli.init.spec import Written
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.records.archives import Archive
-    from pipegen.ops.sources.records.members import Members
-    from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.records.source import RecordSource
+    from pipegen.ops.sources.shards.members import Members
+    from pipegen.ops.sources.shards.paths import Found
     from pipegen.ops.sources.stores.base import Store
 
 

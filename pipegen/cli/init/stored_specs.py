@@ -27,7 +27,7 @@ _VALIDATION = ("validation", "val", "valid", "dev", "test")
 
 def first_parquet(file: str, spec_folder: str) -> Written:
     """Writes the spec of a Parquet file, or of a folder of them; raises `CannotRun` if it cannot be read, or has no images."""
-    from pipegen.ops.sources.records.paths import find_shards
+    from pipegen.ops.sources.shards.paths import find_shards
     from pipegen.ops.sources.tables.parquet_files import SUFFIXES, read_parquet
 
     with readable():
@@ -70,7 +70,7 @@ def first_parquet(file: str, spec_folder: str) -> Written:
 
 def first_zarr(folder: str, spec_folder: str) -> Written:
     """Writes the spec of a Zarr group, or of a folder of groups; see `first_parquet`."""
-    from pipegen.ops.sources.records.paths import find_shards
+    from pipegen.ops.sources.shards.paths import find_shards
     from pipegen.ops.sources.stores.field_types import StoreError
     from pipegen.ops.sources.stores.zarr_arrays import ZarrArrays
     from pipegen.ops.sources.zarr import Zarr

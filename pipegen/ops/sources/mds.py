@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
-    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.shards.paths import Found
 
 _PICTURES = frozenset({"jpeg", "png", "bytes", "jpeg_array"})
 _NUMBERS = {"int": "int64"} | {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.index import RecordIndex, ShardRecords
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.messages import Buffer
-    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.shards.paths import Found
     from pipegen.ops.sources.stores.field_types import FieldType
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pipegen.ops.sources.records.grouped import GroupedSource
-from pipegen.ops.sources.records.tar_headers import tar_members
+from pipegen.ops.sources.shards.tar_headers import tar_members
 
 
 class WebDataset(GroupedSource):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.ops.sources.records.grouped import GroupedSource
-from pipegen.ops.sources.records.members import unpacked_member
-from pipegen.ops.sources.records.zip_directory import zip_members
+from pipegen.ops.sources.shards.members import unpacked_member
+from pipegen.ops.sources.shards.zip_directory import zip_members
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.shards.paths import Found
 
 
 class Zip(GroupedSource):

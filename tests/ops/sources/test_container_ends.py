@@ -21,14 +21,14 @@ from record_files import WRITERS, examples
 
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.records.findings import KINDS
-from pipegen.ops.sources.records.tar_headers import tar_members
+from pipegen.ops.sources.shards.findings import KINDS
+from pipegen.ops.sources.shards.tar_headers import tar_members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pipegen.ops.sources.records.members import Members
+    from pipegen.ops.sources.shards.members import Members
 
 FORMS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 

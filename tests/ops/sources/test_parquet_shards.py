@@ -15,7 +15,7 @@ from pipegen.errors import OpError, OpErrors
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.huggingface import Huggingface
 from pipegen.ops.sources.parquet import Parquet
-from pipegen.ops.sources.records.paths import find_shards
+from pipegen.ops.sources.shards.paths import find_shards
 from pipegen.spec.models import PipelineSpec
 
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)

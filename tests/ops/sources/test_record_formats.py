@@ -18,9 +18,9 @@ from pipegen.errors import OpError, SpecError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.records.grouped import MemberNames
-from pipegen.ops.sources.records.members import unpacked_member
-from pipegen.ops.sources.records.tar_headers import tar_members
-from pipegen.ops.sources.records.zip_directory import zip_members
+from pipegen.ops.sources.shards.members import unpacked_member
+from pipegen.ops.sources.shards.tar_headers import tar_members
+from pipegen.ops.sources.shards.zip_directory import zip_members
 from pipegen.phases.compilation import collect_data, load
 
 if TYPE_CHECKING:

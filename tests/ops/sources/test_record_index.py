@@ -12,8 +12,8 @@ from record_files import examples, framed, write_tfrecord
 from pipegen.errors import DataError, OpError
 from pipegen.ops.sources.records import index as indexing
 from pipegen.ops.sources.records.index import ShardRecords, build_index
-from pipegen.ops.sources.records.paths import expand, find_shards
 from pipegen.ops.sources.records.tfrecords import index_tfrecord
+from pipegen.ops.sources.shards.paths import expand, find_shards
 from pipegen.ops.sources.tfrecord import TFRecord
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
-from pipegen.ops.sources.records.findings import KINDS, finding_notes, tallied, unpacked_name
 from pipegen.ops.sources.records.index import RecordIndex
-from pipegen.ops.sources.records.members import unpacked_member
-from pipegen.ops.sources.records.paths import Found
 from pipegen.ops.sources.records.reader import MappedReader
-from pipegen.ops.sources.records.tar_headers import tar_members
-from pipegen.ops.sources.records.zip_directory import zip_members
+from pipegen.ops.sources.shards.findings import KINDS, finding_notes, tallied, unpacked_name
+from pipegen.ops.sources.shards.members import unpacked_member
+from pipegen.ops.sources.shards.paths import Found
+from pipegen.ops.sources.shards.tar_headers import tar_members
+from pipegen.ops.sources.shards.zip_directory import zip_members
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.reader import Hold, Read, Reader, Together
     from pipegen.ops.sources.listing.strings import Ints, Strings
-    from pipegen.ops.sources.records.members import Members
+    from pipegen.ops.sources.shards.members import Members
 
 LISTS = {".zip": zip_members, ".tar": tar_members}
 """Functions that list the members of an archive, by file ending."""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import Indexed, RecordIndex, ShardRecords
     from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.shards.paths import Found
     from pipegen.ops.sources.stores.base import Store
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import Indexed, RecordIndex
-    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.shards.paths import Found
     from pipegen.ops.sources.tables.features import InTable
     from pipegen.ops.sources.tables.join import Partners
 

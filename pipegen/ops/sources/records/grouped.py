@@ -15,9 +15,9 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.folders.scan import JUNK, is_junk
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.features import RecordFeature
-from pipegen.ops.sources.records.findings import tallied
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.parts import ABSENT, PartSource
+from pipegen.ops.sources.shards.findings import tallied
 from pipegen.ops.sources.stores.field_types import FieldType, taken_apart
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.strings import Ints, Strings
     from pipegen.ops.sources.records.index import Indexed, RecordIndex
-    from pipegen.ops.sources.records.members import Members
-    from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.records.source import RecordSource
+    from pipegen.ops.sources.shards.members import Members
+    from pipegen.ops.sources.shards.paths import Found
 
 
 NAME = "__key__"

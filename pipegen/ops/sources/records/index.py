@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.features.predicate import Rows as Columns
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.findings import Findings
-    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.shards.findings import Findings
+    from pipegen.ops.sources.shards.paths import Found
 
 FORMAT = 1
 _EVERY = 5.0

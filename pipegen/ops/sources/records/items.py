@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.index import Indexed
-    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.shards.paths import Found
 
 
 _THREADS = 16

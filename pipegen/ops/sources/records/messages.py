@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.shards.paths import Found
 
 _DTYPES = {"bytes": BYTES, "float": "float32", "int": "int64", None: ""}
 _OBJECT = "image/object/"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.shards.paths import Found
 
 ABSENT = -1
 """The length of a missing part."""
@@ -41,7 +41,7 @@ class PartReader(MappedReader):
 
     def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
         if check_of(feature) in self.parts:
-            from pipegen.ops.sources.records.members import unpacked_member
+            from pipegen.ops.sources.shards.members import unpacked_member
 
             content = unpacked_member(content, int(self.index.offsets[number, self.parts.index(check_of(feature))]))
         return self.types[feature].member(content)

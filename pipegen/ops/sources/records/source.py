@@ -25,12 +25,12 @@ from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.records.cells import JoinedCells, RecordCells, records_kept
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature
-from pipegen.ops.sources.records.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.records.index import Indexed, RecordIndex, ShardRecords, build_index
 from pipegen.ops.sources.records.items import items_of_records
 from pipegen.ops.sources.records.labels import LabelColumn
-from pipegen.ops.sources.records.paths import Found, expand, find_shards
 from pipegen.ops.sources.records.reader import RecordReader
+from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
+from pipegen.ops.sources.shards.paths import Found, expand, find_shards
 from pipegen.ops.sources.tables.held import read_held
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, Missi
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.records.findings import Findings
+    from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
 _FILE = b"ARROW1"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
-    from pipegen.ops.sources.records.findings import Findings
+    from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.stores.field_types import FieldType
 
     Array: TypeAlias = np.ndarray[Any, Any]

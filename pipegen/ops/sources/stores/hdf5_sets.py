@@ -23,7 +23,7 @@ from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.records.findings import Findings
+    from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
 _ELEMENT = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])

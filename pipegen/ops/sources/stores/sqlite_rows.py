@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from pipegen.ops.sources.records.findings import Findings
+    from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
 _MOST = 500

@@ -17,7 +17,7 @@ from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, Store
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipegen.ops.sources.records.findings import Findings
+    from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
 SMALL = 2**26

@@ -97,8 +97,8 @@ def _check_archive(file: str) -> None:
     """Raises `PG421` unless a file is one complete ZIP archive: libraries read the last of several."""
     if not zipfile.is_zipfile(file):
         return  # another format, or damage that the library reports
-    from pipegen.ops.sources.records.findings import finding_notes, tallied
-    from pipegen.ops.sources.records.zip_directory import zip_members
+    from pipegen.ops.sources.shards.findings import finding_notes, tallied
+    from pipegen.ops.sources.shards.zip_directory import zip_members
 
     members, damage = zip_members(file, os.path.getsize(file))
     wrong = next((note for note in finding_notes([(file, tallied(members.seen))]) if note.severity == "error"), None)

@@ -46,7 +46,7 @@ class InTable(AnyKind):
     def _expanded(cls, columns: tuple[int | str, ...] | None) -> tuple[int | str, ...] | None:
         if not any(isinstance(column, str) and _RANGE.search(column) for column in columns or ()):
             return columns
-        from pipegen.ops.sources.records.paths import expand
+        from pipegen.ops.sources.shards.paths import expand
 
         each = ([*expand(column)] if isinstance(column, str) and _RANGE.search(column) else [column] for column in columns or ())
         return tuple(column for some in each for column in some)

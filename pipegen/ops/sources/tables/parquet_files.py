@@ -14,7 +14,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install, np
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import count
-from pipegen.ops.sources.records.paths import find_shards
+from pipegen.ops.sources.shards.paths import find_shards
 from pipegen.ops.sources.tables.nested import check_room, checked, read_arrow
 from pipegen.ops.sources.tables.row_groups import leaves_of
 from pipegen.ops.sources.tables.table import Table, TableReading

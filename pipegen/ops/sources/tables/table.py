@@ -13,7 +13,7 @@ from pipegen.ops.model import Model
 from pipegen.ops.sources.features.label_values import is_missing, label_texts, text_of
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
-from pipegen.ops.sources.records.findings import UNPACK, compression
+from pipegen.ops.sources.shards.findings import UNPACK, compression
 from pipegen.ops.sources.stores.field_types import MissingFieldError, column_and_path, value_at
 from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.records.findings import compression
-from pipegen.ops.sources.records.members import Ahead, Link, Members, linked, path_text
+from pipegen.ops.sources.shards.findings import compression
+from pipegen.ops.sources.shards.members import Ahead, Link, Members, linked, path_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from pipegen.frozen import dataclass
 from pipegen.ops.sources.folders.scan import is_hidden, walk
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import close_names, count, is_are, nearest_folder, quoted
-from pipegen.ops.sources.records.findings import finding_notes, unpacked_name, unpacking_help
+from pipegen.ops.sources.shards.findings import finding_notes, unpacked_name, unpacking_help
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
