@@ -6,14 +6,11 @@ Inference uses these alone: it reads no data and imports no array library.
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from pipegen.frozen import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 Dim = int | None
 """A dimension in elements; `None` is unknown until the data is read."""

@@ -14,8 +14,8 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError, SpecError
 from pipegen.frozen import dataclass
 from pipegen.kept import COLUMNS, INDEXES, LOOKS, SPLITS, STATISTICS
-from pipegen.plan.nodes import Cache
-from pipegen.spec.models import DiskCache
+from pipegen.plan.nodes import Cache, Plan
+from pipegen.spec.models import DiskCache, PipelineSpec
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.plan.nodes import Plan
     from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
 
 
 @dataclass(frozen=True, slots=True)

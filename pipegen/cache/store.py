@@ -41,14 +41,13 @@ from pipegen.ops.arguments.learned import Statistics
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.strings import encode
 from pipegen.ops.stage import Stage, StepRef
-from pipegen.plan.nodes import Cache, Element
+from pipegen.plan.nodes import Cache, Element, Plan
 from pipegen.spec.spec_hash import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pipegen.data.manifest import Manifest
-    from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
 
 

@@ -9,12 +9,9 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from types import FrameType
 
 from pipegen.cli import failures
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 _PATIENCE = 3.0
 """Seconds that a command has to end by itself after Ctrl-C."""

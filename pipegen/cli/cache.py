@@ -6,22 +6,17 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from pipegen.cache.folder import Held
+from pipegen.cache.folder import Held, Kept, Verdict
 from pipegen.cli.common import SUFFIX, OptionalValues, Sets, help_text, load_spec, spec_files, with_allowances
 from pipegen.cli.failures import FOUND, CannotRun, refused
 from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned, is_terminal, json_text, progress, say
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pipegen.cache.folder import Kept, Verdict
-
 
 Where = Annotated[
     list[str] | None,

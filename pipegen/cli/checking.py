@@ -14,7 +14,7 @@ from pipegen.data.content import compared_checksums, damaged_files
 from pipegen.data.named_files import EXCLUDE_HEADER, argument
 from pipegen.data.split_checks import WITHOUT_DATA
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics, Severity
+from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
 from pipegen.diagnostics.fixes import suppressed
 from pipegen.files import write_whole
 from pipegen.frozen import dataclass
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from pipegen.backend.datasets.probe import Damaged
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic, Label
     from pipegen.phases.specs import BoundSpec, Inspection, Spec
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec

@@ -9,12 +9,11 @@ import typer
 
 from pipegen.cli.common import AllowCode, Quality, Sets, SpecFile, allowed_code, load_spec, start_tensorflow
 from pipegen.cli.failures import CannotRun
-from pipegen.preparing.options import OF_RECORDS, Encoding, Format, not_here
+from pipegen.preparing.options import OF_RECORDS, Encoding, Format, Prepared, not_here
 from pipegen.terminal import aligned, progress, say
 
 if TYPE_CHECKING:
     from pipegen.phases.specs import Learned
-    from pipegen.preparing.options import Prepared
 
 
 def fit(

@@ -6,16 +6,14 @@ import os
 import re
 import socket
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from pipegen.cli.common import OptionalValues, help_text, start_tensorflow
 from pipegen.cli.failures import CannotRun
 from pipegen.terminal import say
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _ADDRESS = re.compile(r"^(?:grpc://)?([^/:\s]+):([0-9]{1,5})$")
 

@@ -12,7 +12,7 @@ from pipegen.cli.common import Sets, SpecFile, StageNumber, load_spec
 from pipegen.cli.reference.ops import argument_names
 from pipegen.spec.compose import double_quoted, flow_scalar, needs_quotes, quoted
 from pipegen.spec.params import NAME
-from pipegen.spec.source_map import ABSENT, format_path, lookup
+from pipegen.spec.source_map import ABSENT, KeyPath, format_path, lookup
 from pipegen.terminal import json_text, masked_value, one_line, say
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pipegen.ops.transform import Transform
     from pipegen.phases.specs import Spec
     from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.source_map import KeyPath
 
 
 def show(

@@ -10,7 +10,7 @@ import typer
 
 from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, write_text
 from pipegen.cli.failures import CannotRun, FindingsFormat, code_of, print_report
-from pipegen.diagnostics.diagnostic import Applicability, Severity
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Fix, Severity, Span
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.terminal import note
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pipegen.cli.checking import DataRequest
-    from pipegen.diagnostics.diagnostic import Diagnostic, Fix, Span
     from pipegen.phases.specs import Inspection
 
 

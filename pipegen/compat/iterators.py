@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.base_iterator import CompiledIterator
 from pipegen.compat.checks import UnsupportedArgument, warn
-from pipegen.compat.flow_specs import UNLABELLED, channels_of, handing, reading_steps, rows_of, rows_spec, seed_of
+from pipegen.compat.flow_specs import UNLABELLED, Described, channels_of, handing, reading_steps, rows_of, rows_spec, seed_of
 from pipegen.compat.frames import read_frame
 from pipegen.compat.generator_arguments import name_of
 from pipegen.errors import SpecError
@@ -16,7 +16,6 @@ from pipegen.lazy import np, tf
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipegen.compat.flow_specs import Described
     from pipegen.compat.images import Array
 
 

@@ -32,16 +32,16 @@ from pipegen.data.split_checks import check_splits
 from pipegen.data.splits import assign
 from pipegen.data.verdict import check_assignment, far_from_asked
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics, Severity, write
+from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity, write
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, kept_folder
 from pipegen.memory import ram_budget
 from pipegen.ops.kinds.packed import counts_classes
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.listing.base import LeftOut, Note
+from pipegen.ops.sources.listing.base import LeftOut, Listing, Note
 from pipegen.ops.sources.parts.adapted import filled, merge_classes
-from pipegen.spec.models import MissingFraction
+from pipegen.spec.models import Errors, MissingFraction, PipelineSpec
 from pipegen.spec.source_map import format_path
 from pipegen.spec.units import format_bytes
 from pipegen.spec.variants import PartSource, joined, part_path, relocated_part
@@ -49,12 +49,9 @@ from pipegen.spec.variants import PartSource, joined, part_path, relocated_part
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.missing import Missing
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.locate import Locate
-    from pipegen.spec.models import Errors, PipelineSpec
 
 
 _LIST = "or name those to leave out: `pipegen validate SPEC --data --write-exclude missing.txt`, then `errors: {exclude: missing.txt}`"

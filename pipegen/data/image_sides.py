@@ -28,11 +28,11 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.exif import BACK
 from pipegen.ops.sampling_sections import Columns, nearest
 from pipegen.ops.sources.annotations.sizes import orientation_in, orientation_of, sides_of
-from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.base import Listing, Note
 from pipegen.ops.sources.listing.wording import count
-from pipegen.spec.models import ShardIndex
+from pipegen.spec.models import PipelineSpec, ShardIndex
 from pipegen.spec.variants import bucketed
-from pipegen.types import times
+from pipegen.types import ElementType, FeatureType, times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,11 +40,8 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType, FeatureType
 
 
 Array = np.ndarray[Any, Any]

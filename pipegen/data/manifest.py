@@ -18,7 +18,7 @@ from pipegen.data.shards import InShards, Names, Selected, assign_shards, bitmap
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.kept import SPLITS, kept_folder
-from pipegen.ops.sources.listing.base import listed_labels, shards_of
+from pipegen.ops.sources.listing.base import Listing, listed_labels, shards_of
 from pipegen.ops.sources.listing.strings import as_places, shareable
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.strings import Ints, Strings
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType

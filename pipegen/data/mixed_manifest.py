@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from pipegen.data.manifest import Manifest
-from pipegen.data.rounding import epoch_examples, mixture, part_seed
-from pipegen.data.sampling import Easiest, Repeats, epochs_of, paced
+from pipegen.data.rounding import Mixture, epoch_examples, mixture, part_seed
+from pipegen.data.sampling import Easiest, Epochs, Paced, Repeats, epochs_of, paced
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.base import Files, Listing
 from pipegen.ops.sources.listing.shards import Shards
@@ -20,8 +20,6 @@ from pipegen.ops.sources.listing.strings import Strings
 from pipegen.spec.variants import joined
 
 if TYPE_CHECKING:
-    from pipegen.data.rounding import Mixture
-    from pipegen.data.sampling import Epochs, Paced
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.mix import Mix
     from pipegen.spec.models import PipelineSpec

@@ -14,26 +14,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Label, Severity
+from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.errors import OpError
 from pipegen.files import is_foreign, read_regular
 from pipegen.kept import ForeignFolderError, claim
 from pipegen.ops.sources.listing.wording import close_names, count, nearest_folder, quoted
 from pipegen.spec.addresses import addresses_in
-from pipegen.spec.models import DiskCache
+from pipegen.spec.models import DiskCache, PipelineSpec
 from pipegen.spec.rebase import ADDRESS, SNAPSHOT, places
-from pipegen.spec.source_map import format_path
+from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.trust import REPORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sampling_sections import Splits
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.source_map import KeyPath
 
 
 def claim_places(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:

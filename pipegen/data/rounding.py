@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import gcd, lcm
-from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 SLACK = Fraction(1, 10**6)
 """Tolerance for a sum of fractions that should be 1."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain, compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,16 +20,9 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import InternalError, OpError
 from pipegen.frozen import dataclass
 from pipegen.kept import SPLITS, keep_or_warn, open_kept
-from pipegen.ops.sampling_sections import PathGroup
-from pipegen.ops.sources.listing.base import Parts, listed_labels, shards_of
+from pipegen.ops.sampling_sections import PathGroup, Splits
+from pipegen.ops.sources.listing.base import Listing, Parts, listed_labels, shards_of
 from pipegen.ops.sources.listing.strings import Strings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pipegen.ops.sampling_sections import Splits
-    from pipegen.ops.sources.listing.base import Listing
-
 
 Array = np.ndarray[Any, Any]
 

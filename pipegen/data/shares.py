@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import write
+from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.memory import ram_budget
 from pipegen.ops.sources.listing.wording import count as counted
 from pipegen.spec.units import format_bytes
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pipegen.data.named_files import path_only
 from pipegen.data.rounding import SLACK, exact
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Severity, write
+from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Diagnostics, Edit, Fix, Severity, write
 from pipegen.diagnostics.foreign import rows
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.sampling_sections import ByColumn, PathGroup, Splits
@@ -19,7 +19,6 @@ from pipegen.spec.variants import branches, joined, part_path, relocated_part
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from pipegen.diagnostics.diagnostic import Advice, Diagnostic
     from pipegen.ops.transform import When
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec

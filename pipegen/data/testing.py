@@ -10,11 +10,11 @@ import numpy as np
 from pipegen.data.shards import mix64
 from pipegen.data.verdict import ClassCounts, class_counts
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.diagnostic import Diagnostic, Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.data_test import ExampleTest, Failure
+from pipegen.ops.data_test import Copies, DataTest, ExampleTest, Failure, Known, Outcome
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.spec.steps import ids_of
 from pipegen.terminal import one_line
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.data_test import Copies, DataTest, Known, Outcome
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath

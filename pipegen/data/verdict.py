@@ -12,25 +12,22 @@ from pipegen.data.shares import judge_fetching, judge_windows, last_batch
 from pipegen.data.split_checks import listed, per_cent
 from pipegen.data.splits import count_groups
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Severity, write
+from pipegen.diagnostics.diagnostic import Diagnostic, Severity, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.spec.models import Epoch, ShardIndex
-from pipegen.spec.source_map import format_path
+from pipegen.spec.models import Epoch, PipelineSpec, ShardIndex
+from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.variants import bucketed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.source_map import KeyPath
 
 
 _MOST_COMPARED = 1000

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from pipegen.cache.store import tensorflow_version
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import is_address
+from pipegen.diagnostics.diagnostic import Diagnostic, is_address
 from pipegen.files import write_whole
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.release import __version__
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.transform import Transform
     from pipegen.phases.specs import Learned, Spec
     from pipegen.spec.models import PipelineSpec

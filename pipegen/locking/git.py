@@ -5,20 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.suggest import closest, hints
 from pipegen.spec.lock_file import Pin, digest, kept_text, text_path
-from pipegen.spec.shared_bases import BaseProblem
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.spec.shared_bases import GitFile
-
+from pipegen.spec.shared_bases import BaseProblem, GitFile
 
 _PATIENCE = 120.0
 """The time limit of a git command in seconds."""

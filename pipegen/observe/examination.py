@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pipegen.frozen import dataclass
 from pipegen.observe.asking import ask
 from pipegen.observe.machine import Machine
-from pipegen.observe.storage import files_of
-
-if TYPE_CHECKING:
-    from pipegen.observe.storage import Needs
-
+from pipegen.observe.storage import Needs, files_of
 
 Verdict = Literal["ok", "note", "warning", "error"]
 VERDICTS: tuple[Verdict, ...] = ("ok", "note", "warning", "error")

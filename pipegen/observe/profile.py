@@ -11,12 +11,12 @@ from pipegen.frozen import dataclass
 from pipegen.memory import available_cores, ram_budget
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.sources.listing.wording import count
-from pipegen.page import bar, element, page, table
+from pipegen.page import Page, bar, element, page, table
 from pipegen.phases.compilation import optimise
 from pipegen.physical.facts import BATCH, CACHE, INDEX, READ, called, scopes
-from pipegen.physical.nodes import Examples, Fill, Filter, Map, SliceOwnRows, forms_of
-from pipegen.plan.cost import ASSUMED_FILE, Circumstances, example_bytes, plan_cost
-from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Read
+from pipegen.physical.nodes import Examples, Fill, Filter, Map, Physical, SliceOwnRows, forms_of
+from pipegen.plan.cost import ASSUMED_FILE, Circumstances, NodeCost, example_bytes, plan_cost
+from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Node, Plan, Read
 from pipegen.plan.plan_text import stage_text
 from pipegen.spec.models import DiskCache
 from pipegen.spec.units import format_bytes
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline
     from pipegen.observe.measured import Recording
     from pipegen.ops.stage import Stage
-    from pipegen.page import Page
-    from pipegen.physical.nodes import Physical
-    from pipegen.plan.cost import Circumstances, NodeCost
-    from pipegen.plan.nodes import Node, Plan
 
 
 _OWN = {Index: (INDEX, "order and random numbers"), Read: (READ, "reading"), Cache: (CACHE, "the cache"), Batch: (BATCH, "batches")}

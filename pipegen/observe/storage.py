@@ -21,12 +21,11 @@ from pipegen.frozen import dataclass
 from pipegen.phases.compilation import collect_data
 from pipegen.phases.machine_settings import circumstances
 from pipegen.plan.cost import plan_cost
-from pipegen.plan.nodes import Cache
+from pipegen.plan.nodes import Cache, Plan
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
     from pipegen.phases.specs import Spec
-    from pipegen.plan.nodes import Plan
 
 
 _LISTED = 50_000

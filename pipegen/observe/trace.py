@@ -15,19 +15,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.frozen import dataclass
 from pipegen.memory import read_text
 from pipegen.physical.facts import BATCH, scope_in
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
 
 _IDLE = (3, 4)
 """Indices of the idle times in a line of `/proc/stat`: idle, or waiting for storage."""

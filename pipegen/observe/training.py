@@ -19,14 +19,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipegen.observe.measured import SECONDS, WARM
+from pipegen.observe.measured import SECONDS, WARM, Recording
 from pipegen.terminal import note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipegen.api.pipeline import Pipeline
-    from pipegen.observe.measured import Recording
     from pipegen.observe.trace import Tracing
     from pipegen.waiting import Waiting
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, PrivateAttr, create_model, field_validator, model_validator
 
@@ -16,10 +16,6 @@ from pipegen.ops.model import Model
 from pipegen.ops.sources.features.label_values import text_of
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.transform import SplitName, Transform
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 FeatureName = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]

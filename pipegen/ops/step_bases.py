@@ -18,14 +18,10 @@ from pipegen.ops.arguments.geometry import Fill, Interpolation, Reach, filled, i
 from pipegen.ops.arguments.magnitudes import Magnitude, Probability, Span, factor_range, has_type, span_range, symmetric_range
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.linear import uniform, zeros_for
-from pipegen.ops.lowering.windows import cut
+from pipegen.ops.lowering.windows import Box, Sides, cut
 from pipegen.ops.traits import Family, Traits
 from pipegen.ops.transform import Transform
-from pipegen.types import BYTE_RANGE, times
-
-if TYPE_CHECKING:
-    from pipegen.ops.lowering.windows import Box, Sides
-    from pipegen.types import FeatureType
+from pipegen.types import BYTE_RANGE, FeatureType, times
 
 
 def require_image(step: Transform, x: FeatureType) -> None:

@@ -13,7 +13,7 @@ from pipegen.ops.arguments.magnitudes import Odd, Probability, Schedule, as_pair
 from pipegen.ops.kinds.registry import kind_of, named_kinds
 from pipegen.ops.model import Model
 from pipegen.ops.traits import Example, Family, Traits
-from pipegen.types import times
+from pipegen.types import FeatureType, times
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.lowering.windows import Box, Sides
-    from pipegen.types import FeatureType
 
 SplitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 _ID = r"[A-Za-z_][A-Za-z0-9_.-]*(#[1-9][0-9]*)?"

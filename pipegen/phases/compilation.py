@@ -12,23 +12,23 @@ from pipegen.arguments import got, is_path, values_by_name
 from pipegen.data.named_files import finding_of
 from pipegen.data.shares import window_bytes
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics, Severity, write
+from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity, write
 from pipegen.diagnostics.fixes import suppressed
 from pipegen.errors import OpError, SpecError
 from pipegen.memory import ram_budget
 from pipegen.ops.families.references import references_of
 from pipegen.phases.machine_settings import machine
-from pipegen.phases.specs import BoundSpec, CompiledSpec, Inspection, Spec
+from pipegen.phases.specs import BoundSpec, CompiledSpec, FittedSpec, Inspection, Spec
 from pipegen.phases.user_functions import service_findings
 from pipegen.plan.check import Checked, check, check_draft, check_stages, possible_types
 from pipegen.plan.evaluation_plans import with_given
 from pipegen.plan.lanes import first_view
-from pipegen.plan.nodes import Cache, Shuffle
+from pipegen.plan.nodes import Cache, Plan, Shuffle
 from pipegen.plan.recipe import step_path
 from pipegen.spec.allowed import CHECKED, NOTHING, Allowed
 from pipegen.spec.extends import through_chain
+from pipegen.spec.load import Loaded, of_stage
 from pipegen.spec.load import load as load_spec
-from pipegen.spec.load import of_stage
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
@@ -36,11 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.passes import Compiled
-    from pipegen.phases.specs import FittedSpec
-    from pipegen.plan.nodes import Plan
-    from pipegen.spec.load import Loaded
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.shared_bases import GitFile

@@ -12,14 +12,13 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.wording import count as counted
-from pipegen.spec.models import ShardIndex
+from pipegen.spec.models import PipelineSpec, Runtime, ShardIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pipegen.physical.extent import Extent, Position
     from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec, Runtime
 
 
 ALONE = ("`runtime: {shard: none}` gives this process whole batches", "`runtime: {shard: {index: I, count: N}}` sets its share")

@@ -23,7 +23,7 @@ from pipegen.ops.stage import step_kwargs
 from pipegen.passes.plan_pass import Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.evaluation_plans import evaluation_plan
-from pipegen.plan.nodes import Cache
+from pipegen.plan.nodes import Cache, Node, Plan
 from pipegen.plan.outputs import names
 from pipegen.spec.load import load
 from pipegen.spec.variants import part_path
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.transform import Transform
     from pipegen.phases.specs import Spec
-    from pipegen.plan.nodes import Node, Plan
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.data.shares import HELD, window_bytes
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import write
+from pipegen.diagnostics.diagnostic import Advice, Diagnostic, write
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
 from pipegen.memory import granted_memory, ram_budget, threads
@@ -24,7 +24,6 @@ from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Advice, Diagnostic
     from pipegen.passes import Compiled
     from pipegen.phases.specs import Spec
     from pipegen.spec.models import PipelineSpec

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
-from pipegen.phases.machine_settings import machine
-from pipegen.spec.models import ALWAYS
+from pipegen.phases.machine_settings import Tuned, machine
+from pipegen.spec.models import ALWAYS, PipelineSpec
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.terminal import one_line
 
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from pipegen.ops.arguments.learned import Statistics
     from pipegen.ops.transform import Transform
     from pipegen.passes import Compiled
-    from pipegen.phases.machine_settings import Tuned
     from pipegen.plan.nodes import Plan
     from pipegen.spec.load import Loaded
-    from pipegen.spec.models import PipelineSpec
 
 
 @dataclass(frozen=True)

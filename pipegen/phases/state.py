@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import StateError
 from pipegen.files import remove_parts, whole_file
 from pipegen.frozen import dataclass
-from pipegen.physical.extent import Position
+from pipegen.physical.extent import Extent, Position
 from pipegen.spec.spec_hash import meaning, spec_hash
 from pipegen.spec.variants import bucketed
 from pipegen.terminal import log
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipegen.physical.extent import Extent
     from pipegen.spec.models import PipelineSpec
 
 

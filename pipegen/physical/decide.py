@@ -12,13 +12,12 @@ from pipegen.physical.device import crossing, device_kernels, divided, obstacle
 from pipegen.physical.extent import Extent
 from pipegen.physical.physical_rules import verify
 from pipegen.plan.cost import HANDED_OVER
-from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
+from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Shard, Shuffle
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pipegen.plan.nodes import Node
     from pipegen.spec.models import PipelineSpec
 
 FETCHED_AHEAD = 4

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from pipegen.frozen import dataclass
 from pipegen.ops.families.combining import GROUP
 from pipegen.plan.cost import Circumstances, plan_cost
-from pipegen.plan.nodes import Kernel, Plan
+from pipegen.plan.nodes import Kernel, Node, Plan
 from pipegen.plan.outputs import received
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pipegen.ops.stage import Stage
-    from pipegen.plan.nodes import Node
     from pipegen.types import ElementType
 
 US_PER_BYTE = 1e-4

@@ -12,13 +12,12 @@ from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Element, Kernel, Read
+from pipegen.plan.nodes import Element, Kernel, Plan, Read
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pipegen.ops.stage import Stage
-    from pipegen.plan.nodes import Plan
 
 
 RARELY = "rare kinds of files"

@@ -16,26 +16,23 @@ from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.item_stages import Enter, Measure
 from pipegen.ops.kinds.registry import kind_of, kinds
-from pipegen.ops.stage import StepRef, step_kwargs
+from pipegen.ops.stage import Stage, StepRef, step_kwargs
 from pipegen.phases.compilation import load
 from pipegen.plan import stages as s
 from pipegen.plan.evaluation_plans import learning_steps
-from pipegen.plan.nodes import Element, Read
+from pipegen.plan.nodes import Element, Plan, Read
 from pipegen.spec.allowed import CHECKED
 from pipegen.spec.runtime_fix import Dumper, to_yaml
 from pipegen.spec.steps import ids_of
-from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, times
+from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, FeatureType, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pipegen.ops.sources.prepared_store.layout import Pixels
-    from pipegen.ops.stage import Stage
     from pipegen.phases.specs import Spec
-    from pipegen.plan.nodes import Plan
     from pipegen.preparing.options import Options
     from pipegen.spec.models import PipelineSpec
-    from pipegen.types import FeatureType
 
 _ALWAYS = -1
 """The place of a default decoder, which is not in the spec."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 from pipegen.frozen import dataclass
 from pipegen.terminal import masked
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Format = Literal["raw", "jpeg", "tfrecord", "webdataset", "array_record"]
 FORMATS: tuple[Format, ...] = ("raw", "jpeg", "tfrecord", "webdataset", "array_record")

@@ -23,6 +23,7 @@ from pipegen.ops.sources.prepared_store.layout import (
     PAGE,
     RECORDS,
     SHARDS,
+    Shard,
     StoreAbout,
     column_file,
     damaged_files,
@@ -41,7 +42,6 @@ from pipegen.spec.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pipegen.ops.sources.prepared_store.layout import Shard
     from pipegen.phases.specs import FittedSpec
     from pipegen.preparing.beam import Beam
 

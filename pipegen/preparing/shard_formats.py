@@ -15,19 +15,16 @@ import tensorflow as tf
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import HEAD, format_of
 from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, RECORDS
+from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, RECORDS, Pixels
 from pipegen.ops.sources.prepared_store.rows import ENCODED
 from pipegen.ops.sources.stores.field_types import MissingLibrary
-from pipegen.types import FLOATING
+from pipegen.types import FLOATING, ElementType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
     from typing import TypeAlias
-
-    from pipegen.ops.sources.prepared_store.layout import Pixels
-    from pipegen.types import ElementType
 
     Add: TypeAlias = Callable[["Record"], dict[str, tuple[int, int]]]
     """Writes a record, and returns the offsets and lengths of its encoded files: `@place.NAME`."""

@@ -32,29 +32,23 @@ from pipegen.ops.lowering.python_calls import reason
 from pipegen.ops.lowering.resizing import side_size
 from pipegen.ops.registry import transforms
 from pipegen.ops.sources.prepared_store.layout import PAGE, SHARDS, Pixels, Shard, checksum, shard_files
-from pipegen.ops.stage import StepRef
+from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import ElementTransform
 from pipegen.phases.compilation import bind, collect_data, of_first_view
-from pipegen.phases.specs import FittedSpec
+from pipegen.phases.specs import FittedSpec, Spec
 from pipegen.phases.user_functions import allowed_modules, with_functions
-from pipegen.plan.nodes import Element, Read
+from pipegen.plan.nodes import Element, Plan, Read
 from pipegen.plan.stages import Apply
 from pipegen.preparing.cut import Cut, NoCutError, changed_files, check_shrinking, find_cut
-from pipegen.preparing.options import OF_RECORDS, QUALITY
-from pipegen.preparing.shard_formats import SHARD_FORMATS, Described, Record
+from pipegen.preparing.options import OF_RECORDS, QUALITY, Options
+from pipegen.preparing.shard_formats import SHARD_FORMATS, Described, Record, ShardFormat
 from pipegen.terminal import log
-from pipegen.types import ElementType, valid_name
+from pipegen.types import ElementType, FeatureType, valid_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pipegen.backend.features import Features
-    from pipegen.ops.stage import Stage
-    from pipegen.phases.specs import Spec
-    from pipegen.plan.nodes import Plan
-    from pipegen.preparing.options import Options
-    from pipegen.preparing.shard_formats import ShardFormat
-    from pipegen.types import FeatureType
 
     Compute = Callable[[tf.Tensor], Features]
     """From the number of a record in its split to its stored values."""

@@ -10,10 +10,10 @@ import numpy as np
 
 from pipegen.data.verdict import class_counts, place_of, shown_label
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.quality.leaks import Leaks, content_numbers, equal_contents, find_leaks
+from pipegen.quality.leaks import Leaks, Pair, content_numbers, equal_contents, find_leaks
 from pipegen.quality.looks import SEEN, UNREADABLE, flat
 from pipegen.spec.variants import joined, relocate_part
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic, Label
-    from pipegen.quality.leaks import Pair
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec, Runtime
     from pipegen.spec.source_map import KeyPath

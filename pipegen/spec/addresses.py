@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel
@@ -14,13 +14,9 @@ from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.base import Source
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import PipelineSpec
+from pipegen.spec.models import PipelineSpec, Runtime
 from pipegen.spec.rebase import SOURCE_PATHS
 from pipegen.terminal import masked_address
-
-if TYPE_CHECKING:
-    from pipegen.spec.models import Runtime
-
 
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.+)", re.DOTALL)
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "hf"})

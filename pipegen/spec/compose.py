@@ -13,9 +13,9 @@ import yaml
 from yaml import events as ev
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics, Label, Span, is_binary
+from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Span, is_binary
 from pipegen.errors import InternalError
-from pipegen.spec.source_map import LONGEST_KEY, Tree
+from pipegen.spec.source_map import LONGEST_KEY, KeyPath, Tree
 from pipegen.terminal import ODD
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from yaml._yaml import Mark as CMark
     from yaml.error import Mark
-
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.spec.source_map import KeyPath
 
 
 Scalar = str | int | float | bool | None

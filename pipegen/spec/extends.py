@@ -7,10 +7,11 @@ bases. Every value keeps its place, in whichever file that is.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Diagnostics, Edit, Fix, Label, may_be_shown, says_so
@@ -22,9 +23,6 @@ from pipegen.spec.edits import edited
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.shared_bases import BaseProblem, GitFile, PackageFile, parse
 from pipegen.spec.source_map import KeyPath, Tree, format_path
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _CHOICES = "source shuffle epoch splits.method splits.group errors.decode errors.missing runtime.cache runtime.shard runtime.prefetch"
 CHOICES: frozenset[KeyPath] = frozenset(tuple(path.split(".")) for path in _CHOICES.split())

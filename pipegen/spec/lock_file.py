@@ -6,17 +6,13 @@ import hashlib
 import os
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipegen.files import is_irregular, read_regular
 from pipegen.frozen import dataclass
-from pipegen.spec.shared_bases import BaseProblem
-
-if TYPE_CHECKING:
-    from pipegen.spec.shared_bases import GitFile
-
+from pipegen.spec.shared_bases import BaseProblem, GitFile
 
 LOCK = "pipegen.lock"
 TEXTS = f"{LOCK}.d"

@@ -6,14 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Span
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix, Label, Span
 from pipegen.frozen import dataclass
 from pipegen.spec.source_map import LONGEST_KEY
 
 if TYPE_CHECKING:
     from yaml.error import Mark, MarkedYAMLError
 
-    from pipegen.diagnostics.diagnostic import Diagnostic
 
 _GLUED = re.compile(r"(\s*(?:- +)?[A-Za-z_][\w.-]*):(?=[^\s:/\\])")  # a key whose colon is not followed by a space
 

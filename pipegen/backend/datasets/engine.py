@@ -17,13 +17,13 @@ from pipegen.backend.datasets.requested import RequestedBatches
 from pipegen.backend.process.devices import resolve_device
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.damage import Quarantine, Treatment
-from pipegen.backend.reading.graph_caches import DiskCache, MemoryCache
+from pipegen.backend.reading.graph_caches import DiskCache, MemoryCache, RowCache
 from pipegen.backend.reading.mixed_records import records_of_plan
 from pipegen.backend.running.damaged_record import find_problem, place_of_decode
 from pipegen.backend.running.execute import Executor
 from pipegen.backend.service.feed import Fed, Feed
 from pipegen.cache.folder import cache_folder, unusable
-from pipegen.cache.store import cache_key, describe_cache, open_store
+from pipegen.cache.store import Store, cache_key, describe_cache, open_store
 from pipegen.data.image_sides import epoch_counts, in_buckets
 from pipegen.data.sampling import epochs_of
 from pipegen.data.shares import last_batch
@@ -36,7 +36,7 @@ from pipegen.ops.lowering.python_calls import reason
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_combining
-from pipegen.plan.nodes import Cache, Prefetch
+from pipegen.plan.nodes import Cache, Plan, Prefetch
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.waiting import WATCHERS, for_monitor
 
@@ -45,12 +45,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from pipegen.backend.reading.graph_caches import RowCache
     from pipegen.backend.reading.split_records import Records
-    from pipegen.cache.store import Store
     from pipegen.phases.specs import BoundSpec
     from pipegen.physical.extent import Position
-    from pipegen.plan.nodes import Plan
 
 
 class Shared:

@@ -21,14 +21,13 @@ from pipegen.errors import StateError
 from pipegen.ops.families.combining import GROUP
 from pipegen.page import box, notebook_table
 from pipegen.physical.extent import FIRST, Position
-from pipegen.physical.nodes import FIXED, TRAINING
+from pipegen.physical.nodes import FIXED, TRAINING, Form
 from pipegen.private.autograph import untraced
 from pipegen.private.tensorflow import CustomDataset
 
 if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
     from pipegen.backend.service.feed import Feed
-    from pipegen.physical.nodes import Form
 
 
 FAILURES = (tf.errors.OpError, UnicodeDecodeError)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
-from pipegen.backend.index.order import From
+from pipegen.backend.index.order import From, Order
 from pipegen.backend.process.devices import variable
 from pipegen.backend.process.traced_functions import plain, plain_map
 from pipegen.errors import StateError
 from pipegen.physical.extent import Position
 from pipegen.spec.models import ALWAYS, Stretch
-
-if TYPE_CHECKING:
-    from pipegen.backend.index.order import Order
 
 
 class Progress:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.draws import own_draws, step_of
-from pipegen.backend.index.order import START
+from pipegen.backend.index.order import START, From, Order
 from pipegen.ops.families.combining import GROUP, Combine, CombiningTransform, combine_labels
 from pipegen.ops.families.item_stages import Paste, PasteItems, PastingTransform
 from pipegen.ops.lowering.linear import as_float32
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params
-    from pipegen.backend.index.order import From, Order
 
 
 def widened(order: Order, step: tf.Tensor, rows: int, since: From = START, epoch: tf.Tensor | int = 0) -> tuple[tf.Tensor, tf.Tensor]:

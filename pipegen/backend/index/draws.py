@@ -10,16 +10,14 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.process.traced_functions import compiled, vectors
-from pipegen.ops.lowering.random import threefry2x32
-from pipegen.ops.transform import Policy
+from pipegen.ops.lowering.random import Word, threefry2x32
+from pipegen.ops.transform import Policy, Transform
 from pipegen.spec.steps import step_hash
 
 if TYPE_CHECKING:
     from pipegen.backend.reading.mixed_records import MixedTensors
     from pipegen.backend.reading.split_records import RecordTensors
-    from pipegen.ops.lowering.random import Word
     from pipegen.ops.stage import StepRef
-    from pipegen.ops.transform import Transform
     from pipegen.plan.nodes import Index
 
 

@@ -13,12 +13,11 @@ import tensorflow as tf
 from pipegen.backend.index.draws import own_draws, step_of
 from pipegen.backend.kernels.batch_parts import finished
 from pipegen.backend.kernels.geometry_kernels import product
-from pipegen.ops.families.crops import place_name, size_name, store_name
+from pipegen.ops.families.crops import CanvasCrop, place_name, size_name, store_name
 from pipegen.ops.lowering.linear import as_float32, nearest_float32
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params
-    from pipegen.ops.families.crops import CanvasCrop
 
 
 BYTES = 8

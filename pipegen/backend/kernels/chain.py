@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.features import Params
+from pipegen.backend.features import Features, Params
 from pipegen.backend.kernels.batch_parts import block_size, finished, in_blocks
 from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand
 from pipegen.backend.kernels.lower import run as run_stage
@@ -23,7 +23,6 @@ from pipegen.ops.lowering.graphs import call, made_for
 from pipegen.terminal import is_terminal, log, note
 
 if TYPE_CHECKING:
-    from pipegen.backend.features import Features
     from pipegen.plan.nodes import Kernel
     from pipegen.types import ElementType
 

@@ -5,18 +5,12 @@ So uint8 results are equal to the bit with and without XLA, at every batch size 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import tensorflow as tf
 
-from pipegen.ops.arguments.geometry import stays_within
+from pipegen.ops.arguments.geometry import ConstantFill, Reach, stays_within
 from pipegen.ops.lowering.linear import as_float32, nearest_float32
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.ops.arguments.geometry import ConstantFill, Reach
-
 
 ONE = 1 << 16
 """1.0 in 16.16 fixed point."""

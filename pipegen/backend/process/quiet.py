@@ -11,13 +11,10 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
 
 from pipegen.lazy import uncollected
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _ERRORS_ONLY = "2"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.process.traced_functions import plain_map
-from pipegen.backend.reading.split_records import files_of
+from pipegen.backend.reading.split_records import Records, files_of
 from pipegen.errors import DataError
 from pipegen.files import add_line
 from pipegen.ops.lowering.graphs import graph_around, meanwhile
@@ -20,7 +20,6 @@ from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features
-    from pipegen.backend.reading.split_records import Records
     from pipegen.ops.stage import Path
     from pipegen.spec.models import Skip
 

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.process.devices import untouched, variable, write_row
-from pipegen.cache.store import file_stamp
+from pipegen.cache.store import Store, file_stamp
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.python_calls import numpy_function
 from pipegen.terminal import log
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from pipegen.backend.features import Features
-    from pipegen.cache.store import Store
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.types import ElementType
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -23,9 +24,6 @@ from pipegen.kept import COLUMNS, keep, open_kept
 from pipegen.ops.lowering.graphs import elsewhere, meanwhile
 from pipegen.ops.sources.listing.strings import Collector, Strings, shareable
 from pipegen.terminal import log
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 """UTF-8 of a surrogate, which stands for an invalid byte of a file name."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import tensorflow as tf
 
 from pipegen.backend.index.draws import permuted
 from pipegen.backend.reading.manifest_columns import Column
-from pipegen.data.sampling import GOLDEN, UNIT, Easiest, Paced
-
-if TYPE_CHECKING:
-    from pipegen.data.sampling import Epochs, Repeats
+from pipegen.data.sampling import GOLDEN, UNIT, Easiest, Epochs, Paced, Repeats
 
 _WITHIN = -2
 _EASIEST = -3

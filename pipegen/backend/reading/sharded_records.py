@@ -11,13 +11,12 @@ import tensorflow as tf
 from pipegen.backend.process.devices import Once, on_this_host
 from pipegen.backend.process.traced_functions import compiled, vectors
 from pipegen.backend.reading.manifest_columns import Column, as_tensor, runs_elsewhere
-from pipegen.data.shards import BLOCK, MIX_FACTORS, MIX_SHIFTS
+from pipegen.data.shards import BLOCK, MIX_FACTORS, MIX_SHIFTS, Bitmap, Selected
 from pipegen.ops.lowering.stored_readers import file_of, mapped_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipegen.data.shards import Bitmap, Selected
     from pipegen.ops.sources.prepared_store.rows import StoredShards
 
 

@@ -31,7 +31,7 @@ from pipegen.physical.decide import decide, extent_of, widened
 from pipegen.physical.device import divided
 from pipegen.physical.extent import Extent
 from pipegen.physical.facts import scopes
-from pipegen.physical.nodes import Setting
+from pipegen.physical.nodes import Form, Physical, Prepare, Setting
 from pipegen.plan.nodes import Cache, Element, Index, Kernel, Plan, Read
 from pipegen.plan.stages import Branch
 from pipegen.types import ElementType
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from pipegen.data.image_sides import InBuckets
     from pipegen.data.sampling import Epochs
     from pipegen.ops.stage import Stage
-    from pipegen.physical.nodes import Form, Physical, Prepare
     from pipegen.spec.models import PipelineSpec
 
 

@@ -18,6 +18,7 @@ from pipegen.cli.init.spec import (
     FLIP,
     PARTS,
     RESCALE,
+    Written,
     about_sample,
     batch_for,
     beside,
@@ -41,7 +42,6 @@ from pipegen.spec.models import Errors
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pipegen.cli.init.spec import Written
     from pipegen.ops.sources.listing.base import Listing
 
 _HEAD = 1 << 16

@@ -5,20 +5,28 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.cli.init.folder_survey import Sample, enter, level, sample_of, split_folders, spread
-from pipegen.cli.init.spec import DROPS, PARTS, RESCALE, about_sample, batch_for, by_split, output_of, pixels_of, plain, relative, spec_of
+from pipegen.cli.init.spec import (
+    DROPS,
+    PARTS,
+    RESCALE,
+    Written,
+    about_sample,
+    batch_for,
+    by_split,
+    output_of,
+    pixels_of,
+    plain,
+    relative,
+    spec_of,
+)
 from pipegen.frozen import dataclass
 from pipegen.ops.lowering.decoding import PNG
 from pipegen.ops.sources.folders.scan import Scan
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pipegen.cli.init.spec import Written
-
 
 _IMAGES = frozenset({"image", "images", "img", "imgs", "photo", "photos", "picture", "pictures", "input", "inputs", "x"})
 _MASKS = frozenset({

@@ -21,6 +21,7 @@ from pipegen.cli.init.spec import (
     MAY_FLIP,
     RESCALE,
     STRATIFIED,
+    Written,
     about_sample,
     batch_for,
     beside,
@@ -39,12 +40,12 @@ from pipegen.ops.registry import sources
 from pipegen.ops.sources.features.label_values import text_of
 from pipegen.ops.sources.folders.scan import is_hidden
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS, sniff
-from pipegen.ops.sources.listing.base import shards_of
+from pipegen.ops.sources.listing.base import Listing, shards_of
 from pipegen.ops.sources.mds import index_mds, read_columns
-from pipegen.ops.sources.records.archives import open_archive
+from pipegen.ops.sources.records.archives import Archive, open_archive
 from pipegen.ops.sources.records.messages import read_example
 from pipegen.ops.sources.records.tfrecords import MAGIC, index_inflated, index_tfrecord, masked_crc32c
-from pipegen.ops.sources.shards.paths import find_shards
+from pipegen.ops.sources.shards.paths import Found, find_shards
 from pipegen.ops.sources.shards.tar_headers import tar_members
 from pipegen.ops.sources.shards.zip_directory import zip_members
 from pipegen.ops.sources.stores.field_types import JSON
@@ -54,12 +55,8 @@ from pipegen.spec.compose import flow
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipegen.cli.init.spec import Written
-    from pipegen.ops.sources.listing.base import Listing
-    from pipegen.ops.sources.records.archives import Archive
     from pipegen.ops.sources.records.source import RecordSource
     from pipegen.ops.sources.shards.members import Members
-    from pipegen.ops.sources.shards.paths import Found
     from pipegen.ops.sources.stores.base import Store
 
 

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import Sample, readable, sample_of_bytes, sample_of_records, spread
 from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, is_image_path, label_among, last_of
 from pipegen.cli.init.guessed_items import FORMATS, boxed, features_of, fields_of, listed, with_classes
-from pipegen.cli.init.spec import MAY_FLIP, RESCALE, about_sample, batch_for, beside, block, output_of, parts_of, pixels_of, spec_of
+from pipegen.cli.init.spec import (
+    MAY_FLIP,
+    RESCALE,
+    Written,
+    about_sample,
+    batch_for,
+    beside,
+    block,
+    output_of,
+    parts_of,
+    pixels_of,
+    spec_of,
+)
 from pipegen.lazy import np
 from pipegen.ops.sources.features.label_values import text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from pipegen.cli.init.spec import Written
 
 _SAMPLE = 50
 _COUNTED = 2000

@@ -14,7 +14,7 @@ from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
 from pipegen.cli.init.guessed_columns import LABELS, SPLITS, columns_of, is_image_path, pixels_among, unused
 from pipegen.cli.init.guessed_items import boxed, fields_of, keys_read, listed, points_among, with_classes
-from pipegen.cli.init.pairs import is_called_mask, masks_of
+from pipegen.cli.init.pairs import Levels, is_called_mask, masks_of
 from pipegen.cli.init.record_specs import database_tables
 from pipegen.cli.init.spec import (
     FLIP,
@@ -23,6 +23,7 @@ from pipegen.cli.init.spec import (
     RESCALE,
     ROTATION,
     STRATIFIED,
+    Written,
     batch_for,
     beside,
     block,
@@ -39,17 +40,14 @@ from pipegen.ops.sources.array_rows.rows import read_image
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.classes import read_labels
 from pipegen.ops.sources.features.label_values import LIST
-from pipegen.ops.sources.tables.csv import WHITESPACE, as_text, read_table
+from pipegen.ops.sources.tables.csv import WHITESPACE, TextTable, as_text, read_table
 from pipegen.ops.sources.tables.excel import ExcelTable
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pipegen.cli.init.pairs import Levels
-    from pipegen.cli.init.spec import Written
     from pipegen.ops.sources.listing.base import Listing
-    from pipegen.ops.sources.tables.csv import TextTable
     from pipegen.types import FeatureType
 
 

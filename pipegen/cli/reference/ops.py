@@ -8,14 +8,13 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.families.custom import CustomTransform
-from pipegen.ops.model import field_docs
+from pipegen.ops.model import Model, field_docs
 from pipegen.ops.registry import sources, transforms
 from pipegen.ops.transform import Transform
 from pipegen.spec.expect import describe_argument, field_type, shape
 from pipegen.terminal import aligned, bold
 
 if TYPE_CHECKING:
-    from pipegen.ops.model import Model
     from pipegen.ops.sources.listing.base import Source
 
 

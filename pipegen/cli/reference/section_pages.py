@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.cli.reference.ops import default_of, summary
 from pipegen.frozen import dataclass
@@ -24,10 +25,6 @@ from pipegen.ops.transform import Transform
 from pipegen.spec.expect import describe_argument, field_type, shape
 from pipegen.spec.models import Batch, Errors, Output, Param, PipelineSpec, Runtime
 from pipegen.terminal import aligned
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _MODELS: tuple[type[Model], ...] = (
     *(PipelineSpec, Splits, Folds, Batch, Output, Errors, Runtime),

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
-from pipegen.ops.data_test import DataTest, Failure, Listed, Outcome, listed_splits, many, named
+from pipegen.ops.data_test import Copies, DataTest, Failure, Known, Listed, Outcome, Reads, listed_splits, many, named
 from pipegen.patterns import compile_pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pipegen.ops.data_test import Copies, Known, Reads
-
 
 Name = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 

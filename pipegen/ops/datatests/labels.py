@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
-from pipegen.ops.data_test import DataTest, Failure, Listed, Outcome, listed_splits, many, unknown_features
+from pipegen.ops.data_test import Counted, DataTest, Failure, Known, Listed, Outcome, listed_splits, many, unknown_features
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pipegen.ops.data_test import Counted, Known
 
 
 class Examples(DataTest):

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
-from pipegen.ops.arguments.geometry import ConstantFill, Fill, Size, filled, height_width
+from pipegen.ops.arguments.geometry import ConstantFill, Fill, Reach, Size, filled, height_width
 from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.lowering.windows import cut, place
 from pipegen.ops.stage import Stage, StepRef, use, uses
-from pipegen.ops.step_bases import CropTransform, require_image
+from pipegen.ops.step_bases import CropTransform, GeometricTransform, require_image
 from pipegen.ops.traits import Family, Traits
-from pipegen.types import valid_name
-
-if TYPE_CHECKING:
-    from pipegen.ops.arguments.geometry import Reach
-    from pipegen.ops.step_bases import GeometricTransform
-    from pipegen.types import FeatureType
+from pipegen.types import FeatureType, valid_name
 
 
 class SizedCrop(CropTransform):

@@ -9,14 +9,13 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.lowering.library import plugin_format
 from pipegen.ops.stage import Stage, StepRef, use, weight_ns
-from pipegen.ops.step_bases import ElementTransform
+from pipegen.ops.step_bases import CropTransform, ElementTransform
 from pipegen.ops.traits import Family, Traits
 from pipegen.types import FeatureType, Interval, times
 
 if TYPE_CHECKING:
     from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.lowering.decoding import Found, Survey, WindowOf
-    from pipegen.ops.step_bases import CropTransform
 
 
 _DECODE_NS = 14.5

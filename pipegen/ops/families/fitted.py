@@ -11,7 +11,7 @@ from pipegen.lazy import np
 from pipegen.ops.arguments.learned import Fitted, Statistics
 from pipegen.ops.step_bases import ElementTransform, require_image
 from pipegen.ops.transform import Transform
-from pipegen.types import FLOATING
+from pipegen.types import FLOATING, FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pipegen.ops.traits import Traits
-    from pipegen.types import FeatureType
 
 
 class FittedTransform(Transform):

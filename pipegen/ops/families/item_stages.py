@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Hashable
+from typing import ClassVar
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.families.combining import COUNTS, GROUP, CombiningTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.stage import Stage, StepRef, use, uses
-from pipegen.types import times, valid_name
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from pipegen.types import FeatureType
+from pipegen.types import FeatureType, times, valid_name
 
 
 class ItemStage(Stage):

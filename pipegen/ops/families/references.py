@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.transform import Transform
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif"})
 MOST = 1000

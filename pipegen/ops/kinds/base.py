@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
-from pipegen.ops.traits import Family
+from pipegen.ops.traits import Family, Traits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.traits import Traits
     from pipegen.types import FeatureType
 
     Size = tuple[int | tf.Tensor, int | tf.Tensor]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.kinds import packed
 from pipegen.ops.kinds.packed import Packed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.lazy import np, tf
 from pipegen.ops.lowering.graphs import apart, once
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ORIENTATION_TAG = 0x0112
 MOST_ENTRIES = 128

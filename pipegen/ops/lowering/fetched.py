@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.lazy import np, tf
-from pipegen.mounts import content_of, mounted
+from pipegen.mounts import Mount, content_of, mounted
 from pipegen.ops.lowering.python_calls import numpy_function
 from pipegen.ops.lowering.stored_readers import MappedRecords
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pipegen.mounts import Mount
 
 
 class FetchedRecords(MappedRecords):

@@ -9,17 +9,15 @@ from __future__ import annotations
 import io
 import re
 import struct
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import np, tf
 from pipegen.ops.lowering.exif import TURNS
 from pipegen.ops.lowering.graphs import target
 from pipegen.ops.lowering.python_calls import numpy_function
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _BRANDS = {b"avif": "AVIF", b"avis": "AVIF"} | dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"mif1", b"msf1"), "HEIC")
 """The brands of ISO base media files that hold images (ISO/IEC 14496-12 and 23008-12)."""

@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.filters import gaussian_radius
+from pipegen.ops.lowering.filters import Whole, gaussian_radius
 from pipegen.ops.lowering.graphs import call
 from pipegen.ops.lowering.linear import product
-
-if TYPE_CHECKING:
-    from pipegen.ops.lowering.filters import Whole
-
 
 Word: TypeAlias = "tf.Tensor"
 """A uint32 tensor."""

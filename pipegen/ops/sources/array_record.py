@@ -8,7 +8,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
 from pipegen.ops.sources.records.messages import MessageReader, MessageSource
-from pipegen.ops.sources.stores.field_types import StoreError
+from pipegen.ops.sources.stores.field_types import FieldType, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.shards.paths import Found
-    from pipegen.ops.sources.stores.field_types import FieldType
 
 
 class ArrayRecord(MessageSource, StoreSource):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from pathlib import Path
+from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -15,10 +16,6 @@ from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.feature import aligned_images
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.types import ElementType
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 class Arrays(Source):

@@ -10,16 +10,14 @@ from pydantic import SerializeAsAny, field_validator, model_serializer, model_va
 
 from pipegen.errors import OpError, OpErrors
 from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.ops.sources.listing.base import Note, Source
+from pipegen.ops.sources.listing.base import Listing, Note, Source
 from pipegen.ops.sources.parts.merge import merge
-from pipegen.ops.transform import SplitName
+from pipegen.ops.transform import SplitName, Transform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipegen.ops.sources.listing.base import Listing
-    from pipegen.ops.transform import Transform
     from pipegen.types import ElementType, FeatureType
 
 

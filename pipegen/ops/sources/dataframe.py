@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.tables.source import TableSource
 from pipegen.ops.sources.tables.table import Table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
 
 class DataFrame(TableSource):

@@ -18,7 +18,7 @@ from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import FileFeature, unread_formats
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
-from pipegen.ops.sources.folders.scan import Scan
+from pipegen.ops.sources.folders.scan import Scan, Tree
 from pipegen.ops.sources.listing.base import Files as FilesOf
 from pipegen.ops.sources.listing.base import Listing, Note
 from pipegen.ops.sources.listing.missing import Missing
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from pipegen.ops.sources.folders.scan import Tree
     from pipegen.ops.sources.listing.strings import Ints
 
     Kind = str

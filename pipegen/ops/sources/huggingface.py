@@ -13,8 +13,8 @@ from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.arrow import Arrow
-from pipegen.ops.sources.dataset_folders.hub import class_names, described, files_of, find_saved, key_for
-from pipegen.ops.sources.listing.base import Note, Parts, shards_of
+from pipegen.ops.sources.dataset_folders.hub import Saved, class_names, described, files_of, find_saved, key_for
+from pipegen.ops.sources.listing.base import Listing, Note, Parts, shards_of
 from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.parquet import Parquet
 from pipegen.ops.sources.records.features import RecordFeature
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from pipegen.ops.sources.dataset_folders.hub import Saved
-    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.tables.table import Table
 
 _Split = Annotated[str, Field(min_length=1)]

@@ -20,14 +20,13 @@ from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite,
 from pipegen.ops.sources.annotations.pairs import files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource
 from pipegen.ops.sources.annotations.source import POINT_LABELS, Found, PointNames, gathered, known_sides, without_masks, without_own_image
-from pipegen.ops.sources.listing.base import LeftOut, Note
+from pipegen.ops.sources.listing.base import LeftOut, Note, Parts
 from pipegen.ops.sources.listing.wording import count, find_root, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.sources.listing.base import Parts
     from pipegen.ops.transform import Transform
     from pipegen.types import ElementType
 

@@ -11,20 +11,18 @@ from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.described import check_pickled
-from pipegen.ops.sources.records.index import ShardRecords
+from pipegen.ops.sources.records.index import RecordIndex, ShardRecords
 from pipegen.ops.sources.records.parts import PartSource
 from pipegen.ops.sources.records.reader import stretches
 from pipegen.ops.sources.shards.findings import tallied
-from pipegen.ops.sources.stores.field_types import MissingLibrary, StoreError
+from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Sequence
 
     from pipegen.ops.sources.records.features import RecordFeature
-    from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.shards.paths import Found
-    from pipegen.ops.sources.stores.field_types import FieldType
 
 ANY = "*"
 

@@ -17,7 +17,7 @@ from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import is_are, quoted
 from pipegen.ops.sources.records.described import missing_key
-from pipegen.ops.sources.records.index import LONGEST, ShardRecords
+from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.parts import PartReader, PartSource
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, column_and_path, optional_at
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.shards.paths import Found
 
 _PICTURES = frozenset({"jpeg", "png", "bytes", "jpeg_array"})

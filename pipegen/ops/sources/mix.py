@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, field_validator, model_validator
 
@@ -16,10 +18,6 @@ from pipegen.ops.sampling_sections import Curriculum, Sampling, Splits
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 SOURCE_SCHEMA = "x-pipegen-source"
 """Marker in a generated schema where any source may stand."""

@@ -18,7 +18,7 @@ from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.any_kind import Beside, KeepsBoxes, NamesPoints
 from pipegen.ops.sources.listing.base import Listing, Parts, Source
-from pipegen.ops.transform import SplitName
+from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pipegen.ops.arguments.item_rules import BoxRules
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.prepared_store.layout import StoreAbout
-    from pipegen.ops.transform import Transform
 
     Kind = str
 else:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from collections.abc import Hashable
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from pipegen.ops.sources.records.by_library import StoreSource
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
 
 
 class Sqlite(StoreSource):

@@ -15,8 +15,8 @@ from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
-from pipegen.ops.sources.dataset_folders.tfds import class_names, described_as, find_prepared, parse_split
-from pipegen.ops.sources.listing.base import Parts, shards_of
+from pipegen.ops.sources.dataset_folders.tfds import Prepared, class_names, described_as, find_prepared, parse_split
+from pipegen.ops.sources.listing.base import Listing, Parts, shards_of
 from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.records.described import DescribedRecords
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipegen.ops.sources.dataset_folders.tfds import Prepared
-    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.records.source import RecordSource
 
     Piece = tuple[str, str, int, int]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.sources.records.messages import MessageSource
+from pipegen.ops.sources.records.messages import Buffer, MessageSource
 from pipegen.ops.sources.records.reader import MappedReader, stretches
 from pipegen.ops.sources.records.tfrecords import InflatedReader, index_inflated, index_tfrecord, inflate, inflated_size
-from pipegen.ops.sources.stores.field_types import JSON_FIELDS
+from pipegen.ops.sources.stores.field_types import JSON_FIELDS, FieldType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex, ShardRecords
     from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.records.messages import Buffer
     from pipegen.ops.sources.shards.paths import Found
-    from pipegen.ops.sources.stores.field_types import FieldType
 
 
 class TFRecord(MessageSource):

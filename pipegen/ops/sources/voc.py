@@ -15,10 +15,18 @@ from pipegen.ops.families.decoder import MaskDecoder
 from pipegen.ops.kinds.numbering import number_name
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text, read_xml
 from pipegen.ops.sources.annotations.pairs import annotated, below, listed_images, without_ending
-from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, without_listed, without_masks, without_own_image
+from pipegen.ops.sources.annotations.source import (
+    BoxedSource,
+    Found,
+    gathered,
+    known_sides,
+    without_listed,
+    without_masks,
+    without_own_image,
+)
 from pipegen.ops.sources.listing.base import Note, Parts
 from pipegen.ops.sources.listing.wording import close_names, count, find_root, quoted
-from pipegen.ops.transform import SplitName
+from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
@@ -27,9 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from xml.etree.ElementTree import Element
 
-    from pipegen.ops.sources.annotations.source import Found
     from pipegen.ops.sources.listing.missing import Missing
-    from pipegen.ops.transform import Transform
 
 _Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
 _SETS, _SEGMENTED = "ImageSets/Main", "ImageSets/Segmentation"

@@ -19,7 +19,7 @@ from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
 from pipegen.ops.sources.annotations.pairs import below, files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
 from pipegen.ops.sources.annotations.sizes import sides_of
-from pipegen.ops.sources.annotations.source import PointNames, gathered, known_sides, without_listed, without_own_image
+from pipegen.ops.sources.annotations.source import Found, PointNames, gathered, known_sides, without_listed, without_own_image
 from pipegen.ops.sources.annotations.yolo_names import Described, Pose, described
 from pipegen.ops.sources.listing.base import Parts
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipegen.ops.sources.annotations.source import Found
     from pipegen.ops.sources.listing.missing import Missing
 
     Paths = builtins.list[str]

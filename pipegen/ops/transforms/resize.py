@@ -16,7 +16,7 @@ from pipegen.ops.arguments.magnitudes import Span, checked, span_range, within
 from pipegen.ops.families.crops import SizedCrop
 from pipegen.ops.lowering import resizing
 from pipegen.ops.lowering.linear import logarithms, uniform
-from pipegen.ops.lowering.windows import Box, Sides, cut, pick, place
+from pipegen.ops.lowering.windows import Box, Sides, Whole, cut, pick, place
 from pipegen.ops.model import Model
 from pipegen.ops.step_bases import ElementTransform, UniformTransform, require_image
 from pipegen.ops.traits import ANY_IMAGE, Example, Family, Traits, same_type
@@ -25,7 +25,6 @@ from pipegen.types import LARGEST_SIDE, FeatureType, Interval
 
 if TYPE_CHECKING:
     from pipegen.ops.lowering.resizing import Filter
-    from pipegen.ops.lowering.windows import Whole
 
 
 def _antialiased(step: Any) -> Any:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from pipegen.errors import OpError
 from pipegen.files import read_regular
 from pipegen.ops.sources.listing.wording import count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 MOST_BYTES = 1 << 32
 """Size limit of a file with annotations of many images; that of COCO's training images has half a gigabyte."""

@@ -11,19 +11,17 @@ from pipegen.ops.families.decoder import OutlineDecoder
 from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
 from pipegen.ops.kinds.packed import Packed
 from pipegen.ops.sources.annotations.outlines import NONE
-from pipegen.ops.sources.annotations.source import BoxedSource
+from pipegen.ops.sources.annotations.source import BoxedSource, Found
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count
-from pipegen.types import FeatureType
+from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Mapping
 
-    from pipegen.ops.sources.annotations.source import Found
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.transform import Transform
-    from pipegen.types import ElementType
 
 _CROWD = 255
 """The value of pixels of a crowd in a mask of classes."""

@@ -15,7 +15,7 @@ from pipegen.ops.kinds.numbering import MOST_INSTANCES, counted_up, with_numbers
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.features.feature import aligned_images
-from pipegen.ops.sources.features.numbers import as_numbers, without_fractions
+from pipegen.ops.sources.features.numbers import NumberType, as_numbers, without_fractions
 from pipegen.ops.sources.listing.base import Listing, Note, main_label
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.listing.strings import Strings
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 
     from pipegen.ops.kinds.base import Place
     from pipegen.ops.sources.features.arrays import ArrayFeature
-    from pipegen.ops.sources.features.numbers import NumberType
     from pipegen.ops.sources.listing.reader import Hold, Read
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.types import ElementType, FeatureType
 
 _KNOWN_RANGES = (Interval(0.0, 1.0), Interval(-1.0, 1.0), BYTE_RANGE)
 _HASHED_WHOLE = 2**28

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.wording import close_names, find_root, quoted
 from pipegen.ops.sources.stores.field_types import MissingLibrary
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DICT, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
 ONLY = "train"

@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.wording import close_names, nearest_folder, quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 INFO, FEATURES = "dataset_info.json", "features.json"
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)\Z")

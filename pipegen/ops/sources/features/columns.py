@@ -8,16 +8,14 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.kinds.ragged import Ragged, changed
-from pipegen.ops.sources.features.classes import check_written_lists, read_labels
+from pipegen.ops.sources.features.classes import Classes, check_written_lists, read_labels
 from pipegen.ops.sources.features.label_values import LIST, Values
-from pipegen.ops.sources.features.numbers import check_cells, whole_number
+from pipegen.ops.sources.features.numbers import NumberType, check_cells, whole_number
 from pipegen.ops.sources.listing.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.sources.features.classes import Classes
-    from pipegen.ops.sources.features.numbers import NumberType
     from pipegen.ops.sources.listing.base import Note
 _LARGEST = 3.4028234663852886e38
 """The largest float32."""

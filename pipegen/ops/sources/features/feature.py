@@ -15,13 +15,12 @@ from pipegen.ops.kinds.registry import kind_named, kind_of, named_kinds
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.listing.wording import joined
-from pipegen.types import ElementType
+from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipegen.ops.transform import Transform
-    from pipegen.types import FeatureType
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]
 """A class index of a mask."""

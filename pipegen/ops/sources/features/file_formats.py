@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -11,9 +12,6 @@ from pipegen.ops.families.decoder import ArrayDecoder, missing_library
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.feature import EncodedFeature
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _Count = Annotated[int, Field(ge=1)]
 _Place = Annotated[int, Field(ge=0)]

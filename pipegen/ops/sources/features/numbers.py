@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
-from pipegen.diagnostics.diagnostic import write
+from pipegen.diagnostics.diagnostic import Advice, write
 from pipegen.errors import OpError
 from pipegen.lazy import np
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pipegen.diagnostics.diagnostic import Advice
 
 NumberType = Literal["float32", "int64"]
 EXACT = 2**24

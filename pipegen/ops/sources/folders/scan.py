@@ -14,14 +14,13 @@ from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.lowering.library import is_readable
 from pipegen.ops.sources.folders.sniff import BY_PLUGIN, HEAD_BYTES, IMAGE_EXTENSIONS, OTHER_EXTENSIONS, UNSUPPORTED_EXTENSIONS, sniff
-from pipegen.ops.sources.listing.reader import FileReader
+from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Collector, as_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pipegen.ops.sources.folders.glob import Glob
-    from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints, Strings
 
 JUNK = frozenset({

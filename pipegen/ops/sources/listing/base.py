@@ -9,8 +9,8 @@ from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.model import Model
-from pipegen.ops.sources.listing.missing import taken
-from pipegen.ops.sources.listing.reader import FileReader
+from pipegen.ops.sources.listing.missing import Missing, taken
+from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes, shareable
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
-    from pipegen.ops.sources.listing.missing import Missing
-    from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.shards import Shards
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.transform import Transform

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import difflib
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pipegen.errors import OpError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _SHOWN = 5
 _REMOTE = "remote addresses are not supported here; copy or mount the data and give its folder"

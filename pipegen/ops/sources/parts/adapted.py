@@ -11,14 +11,13 @@ from pipegen.lazy import np
 from pipegen.ops.kinds.ragged import changed
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
-from pipegen.types import ElementType
+from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.types import FeatureType
 
 
 PART = "part"

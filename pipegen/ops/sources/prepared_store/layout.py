@@ -13,16 +13,14 @@ import json
 import os
 import zlib
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pipegen.errors import OpError
 from pipegen.files import write_whole
 from pipegen.frozen import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 FORMAT = 1
 ABOUT = "store.json"

@@ -12,7 +12,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.sources.listing.reader import Reader
-from pipegen.ops.sources.prepared_store.layout import PAGE, PREPARE_AGAIN, RECORDS, damaged_files, read_column, shard_files
+from pipegen.ops.sources.prepared_store.layout import PAGE, PREPARE_AGAIN, RECORDS, StoreAbout, damaged_files, read_column, shard_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.reader import Hold, Read, Together
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.prepared_store.layout import StoreAbout
     from pipegen.ops.sources.stores.base import Store
 
 

@@ -12,12 +12,13 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import Opened
+from pipegen.ops.sources.folders.scan import Found as Image
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.records.index import RecordIndex
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.shards.findings import KINDS, finding_notes, tallied, unpacked_name
-from pipegen.ops.sources.shards.members import unpacked_member
+from pipegen.ops.sources.shards.members import Members, unpacked_member
 from pipegen.ops.sources.shards.paths import Found
 from pipegen.ops.sources.shards.tar_headers import tar_members
 from pipegen.ops.sources.shards.zip_directory import zip_members
@@ -25,11 +26,9 @@ from pipegen.ops.sources.shards.zip_directory import zip_members
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.folders.scan import Found as Image
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.reader import Hold, Read, Reader, Together
     from pipegen.ops.sources.listing.strings import Ints, Strings
-    from pipegen.ops.sources.shards.members import Members
 
 LISTS = {".zip": zip_members, ".tar": tar_members}
 """Functions that list the members of an archive, by file ending."""

@@ -13,11 +13,11 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.listing.base import shards_of
-from pipegen.ops.sources.listing.blocks import ArrayBlock, BytesBlock, Window
+from pipegen.ops.sources.listing.base import Listing, shards_of
+from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, Window
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.described import PIXELS, check_field, check_pickled, missing_key
-from pipegen.ops.sources.records.index import counted
+from pipegen.ops.sources.records.index import Indexed, RecordIndex, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.stores.field_types import (
@@ -34,11 +34,8 @@ from pipegen.types import ElementType, FeatureType
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.base import Listing
-    from pipegen.ops.sources.listing.blocks import Block
     from pipegen.ops.sources.listing.reader import Hold, Reader, Together
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.index import Indexed, RecordIndex, ShardRecords
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.shards.paths import Found
     from pipegen.ops.sources.stores.base import Store

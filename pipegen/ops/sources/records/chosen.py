@@ -10,12 +10,11 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.sources.features.label_values import meaning_of
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
-from pipegen.ops.sources.listing.base import Note, shards_of
+from pipegen.ops.sources.listing.base import Listing, Note, shards_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.labels import LabelColumn

@@ -14,7 +14,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.predicate import Where, parse_predicate
 from pipegen.ops.sources.records.features import RecordFeature
-from pipegen.ops.sources.stores.field_types import BYTES, NUMERAL
+from pipegen.ops.sources.stores.field_types import BYTES, NUMERAL, FieldType
 from pipegen.ops.sources.tables.join import Join
 from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.model import FeatureName
-    from pipegen.ops.sources.stores.field_types import FieldType
 
 
 class DescribedRecords(FeatureSource):

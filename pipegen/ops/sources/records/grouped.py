@@ -15,7 +15,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.folders.scan import JUNK, is_junk
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.features import RecordFeature
-from pipegen.ops.sources.records.index import LONGEST, ShardRecords
+from pipegen.ops.sources.records.index import LONGEST, Indexed, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.parts import ABSENT, PartSource
 from pipegen.ops.sources.shards.findings import tallied
 from pipegen.ops.sources.stores.field_types import FieldType, taken_apart
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipegen.ops.sources.listing.strings import Ints, Strings
-    from pipegen.ops.sources.records.index import Indexed, RecordIndex
     from pipegen.ops.sources.records.source import RecordSource
     from pipegen.ops.sources.shards.members import Members
     from pipegen.ops.sources.shards.paths import Found

@@ -10,7 +10,7 @@ from pipegen.errors import DataError
 from pipegen.mounts import Opened, mounted
 from pipegen.ops.sources.listing.base import main_label
 from pipegen.ops.sources.listing.reader import Reader
-from pipegen.ops.sources.shards.paths import written
+from pipegen.ops.sources.shards.paths import Found, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.shards.paths import Found
 
 
 class RecordReader(Reader):

@@ -14,15 +14,13 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.blocks import BytesBlock, Window
-from pipegen.ops.sources.records.index import LONGEST, ShardRecords
-from pipegen.ops.sources.records.messages import MessageReader
+from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
+from pipegen.ops.sources.records.messages import MessageReader, MessageSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.index import RecordIndex
-    from pipegen.ops.sources.records.messages import MessageSource
     from pipegen.ops.sources.stores.field_types import FieldType
 
 MAGIC = b"\x1f\x8b"

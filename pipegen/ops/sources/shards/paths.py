@@ -6,11 +6,11 @@ import os
 import re
 import stat
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from itertools import product
-from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -18,9 +18,6 @@ from pipegen.ops.sources.folders.scan import is_hidden, walk
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import close_names, count, is_are, nearest_folder, quoted
 from pipegen.ops.sources.shards.findings import finding_notes, unpacked_name, unpacking_help
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)\Z")

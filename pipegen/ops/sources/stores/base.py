@@ -11,14 +11,13 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from pipegen.ops.sources.stores.field_types import MissingLibrary, StoreError, Unsuitable
+from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError, Unsuitable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from pipegen.ops.sources.shards.findings import Findings
-    from pipegen.ops.sources.stores.field_types import FieldType
 
     Array: TypeAlias = np.ndarray[Any, Any]
 

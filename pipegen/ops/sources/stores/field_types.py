@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install, np
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 BYTES, TEXT, NUMERAL = "bytes", "text", "numeral"
 """Dtypes of byte strings, such as encoded images, of texts, and of numbers that are written as text."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import os
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -16,10 +18,6 @@ from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.tables.table import Table, TableReading, find_table, not_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
 WHITESPACE = "whitespace"
 _TABS = (".tsv", ".tab")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import zipfile
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -14,10 +15,6 @@ from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.sources.tables.table import Table, TableReading, find_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
 _SEEN = 20

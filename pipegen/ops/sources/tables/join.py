@@ -17,7 +17,7 @@ from pipegen.ops.sources.tables.features import Column
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
 from pipegen.ops.sources.tables.parquet_files import ParquetTable
 from pipegen.ops.sources.tables.sql import SqlTable
-from pipegen.ops.sources.tables.table import Table
+from pipegen.ops.sources.tables.table import Table, TableReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
     from pipegen.ops.sources.listing.strings import Strings
-    from pipegen.ops.sources.tables.table import TableReading
 
 _NONE, _SEVERAL = -1, -2
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.tables.table import Table, TableReading, find_table, not_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 class JsonLinesTable(TableReading):

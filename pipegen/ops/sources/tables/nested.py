@@ -6,22 +6,17 @@ import ast
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.memory import available_memory
 from pipegen.ops.sources.features.columns import read_numbers
 from pipegen.ops.sources.features.label_values import is_missing
-from pipegen.ops.sources.features.numbers import as_numbers, without_fractions
+from pipegen.ops.sources.features.numbers import NumberType, as_numbers, without_fractions
 from pipegen.ops.sources.listing.wording import count
 from pipegen.types import DTYPE_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from pipegen.ops.sources.features.columns import read_numbers
-from pipegen.ops.sources.features.numbers import NumberType
 
 _BETWEEN = re.compile(r"[\s,]+")
 

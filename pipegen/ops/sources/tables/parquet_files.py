@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.features.numbers import NumberType
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
-    from pipegen.ops.sources.tables.table import Table
 
 _MAGIC = b"PAR1"
 _AT_ONCE = 1 << 20

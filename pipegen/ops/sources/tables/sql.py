@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PlainSerializer, field_validator
 
@@ -18,10 +20,6 @@ from pipegen.ops.sources.tables.sql_run import LateError, Running
 from pipegen.ops.sources.tables.sql_snapshot import Snapshot, keep_snapshot, read_snapshot, snapshot_name
 from pipegen.ops.sources.tables.table import Table, TableReading
 from pipegen.terminal import Secretive, masked_address, without_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 _FOLDER = ".pipegen"
 _DRIVER = "install the driver of the database, such as psycopg or pymysql"

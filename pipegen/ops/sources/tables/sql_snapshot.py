@@ -9,15 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.files import inert, whole_file
 from pipegen.frozen import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _FORMAT = 1
 
