@@ -58,7 +58,7 @@ def preview(
         if not output.lower().endswith(".png"):
             raise CannotRun(f"the contact sheet is a PNG, but {output} does not end in .png", "use `-o FILE.png`")
         check_parent(output)
-    from pipegen.passes.dropping import without_unused
+    from pipegen.passes.drop_unused import without_unused
 
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets, stage)
@@ -102,7 +102,7 @@ def export(
       pipegen export flowers.pipegen.yaml augmented/ --examples 10 --draws 5
       pipegen export flowers.pipegen.yaml epoch7/ --whole-epoch --epoch 7 --format jpeg --quality 90
     """
-    from pipegen.passes.dropping import without_unused
+    from pipegen.passes.drop_unused import without_unused
 
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets, stage)

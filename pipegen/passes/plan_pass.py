@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from functools import wraps
 from typing import Literal, TypeVar
 
 from pipegen.errors import InternalError
@@ -50,39 +49,14 @@ class PassContext:
     canvases: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-Rewrite = Callable[[Plan, PassContext, Note], Plan]
-
-
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A rewrite. Its name is a verb phrase, that of its function; the reason is the benefit, in one line."""
+    """A rewrite. Its name is a verb phrase, that of its file; the reason is the benefit, in one line."""
 
     name: str
     rewrite_class: RewriteClass
     reason: str
-    run: Rewrite
-
-
-def rewrite(rewrite_class: RewriteClass, reason: str, *, in_parts: bool = False) -> Callable[[Rewrite], Pass]:
-    """Makes a pass of a function, whose docstring shows what becomes of what.
-
-    With `in_parts`, it also rewrites the stages that each part of a mix has alone.
-    """
-    return lambda run: Pass(run.__name__, rewrite_class, reason, _in_parts(run) if in_parts else run)
-
-
-def _in_parts(rewrite: Rewrite) -> Rewrite:
-    @wraps(rewrite)
-    def run(plan: Plan, context: PassContext, note: Note) -> Plan:
-        done = rewrite(plan, context, note)
-
-        def rewritten(part: tuple[Read | Element, ...]) -> tuple[Read | Element, ...]:
-            nodes = rewrite(Plan(plan.split, (done.index, *part)), context, note).nodes
-            return tuple(node for node in nodes if isinstance(node, (Read, Element)))
-
-        return done.with_nodes([replace(n, parts=tuple(map(rewritten, n.parts))) if isinstance(n, Read) else n for n in done.nodes])
-
-    return run
+    run: Callable[[Plan, PassContext, Note], Plan]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +148,24 @@ def retyped(items: list[Placed], entry: ElementType) -> list[Placed]:
         placed.append(Placed(item.stage, entry, after))
         entry = after
     return placed
+
+
+def in_parts(rewrite: Callable[[Plan, PassContext, Note], Plan]) -> Callable[[Plan, PassContext, Note], Plan]:
+    """Extends a rewrite of element stages to the stages that each part of a mix has alone."""
+
+    def run(plan: Plan, context: PassContext, note: Note) -> Plan:
+        done = rewrite(plan, context, note)
+
+        def rewritten(part: tuple[Read | Element, ...]) -> tuple[Read | Element, ...]:
+            nodes = rewrite(Plan(plan.split, (done.index, *part)), context, note).nodes
+            return tuple(node for node in nodes if isinstance(node, (Read, Element)))
+
+        def in_read(node: Node) -> Node:
+            return replace(node, parts=tuple(map(rewritten, node.parts))) if isinstance(node, Read) else node
+
+        return done.with_nodes(list(map(in_read, done.nodes)))
+
+    return run
 
 
 def pack(plan: Plan, items: list[Node | Placed]) -> Plan:

@@ -29,7 +29,7 @@ from pipegen.ops.families.neighbourhood import Neighbourhood
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.transform import Transform
-from pipegen.passes.dropping import without_unused
+from pipegen.passes.drop_unused import without_unused
 from pipegen.passes.plan_pass import Placed, pack, unpack
 from pipegen.phases.compilation import optimise
 from pipegen.phases.specs import BoundSpec, FittedSpec, Spec

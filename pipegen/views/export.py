@@ -26,7 +26,7 @@ from pipegen.memory import threads
 from pipegen.ops.families.combining import GROUP
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.lowering.pictures import mapped_range
-from pipegen.passes.dropping import without_unused
+from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import optimise
 from pipegen.physical.extent import Position
 from pipegen.physical.nodes import EXPORTED

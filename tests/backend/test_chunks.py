@@ -60,13 +60,13 @@ def test_a_pipeline_gives_what_it_gives_one_by_one(photo_folder: Path, transform
     """Photographs (one is a PNG) in batches of 8 and 7 (chunks of as many), of 16 (two chunks, of images that are large enough to go by
     reference) and of 11 (which no chunk divides)."""
     from pipegen.backend.running import chunks
-    from pipegen.passes import scheduling
+    from pipegen.passes import chunk_elements
 
     alone = batches(pipeline(photo_folder, transforms=transforms, batch=batch).train)
     sizes: list[int] = []
     monkeypatch.setattr(chunks, "cut", lambda f, chunk, cut=chunks.cut, **full: sizes.append(chunk) or cut(f, chunk, **full))
-    monkeypatch.setattr(scheduling, "LONG_EPOCH", 1)
-    monkeypatch.setattr(scheduling, "CHUNK", 8)
+    monkeypatch.setattr(chunk_elements, "LONG_EPOCH", 1)
+    monkeypatch.setattr(chunk_elements, "CHUNK", 8)
     together = batches(pipeline(photo_folder, transforms=transforms, batch=batch).train)
     assert set(sizes) == {7: {7}, 8: {8}, 11: set(), 16: {8}}[batch["size"]]
     assert len(together) == len(alone)

@@ -156,9 +156,9 @@ def test_a_graph_holds_what_is_printed_where_it_is_printed(
 ) -> None:
     from pipegen.backend.kernels import chain
     from pipegen.backend.kernels.reuse import Places
-    from pipegen.passes import scheduling
+    from pipegen.passes import chunk_elements
 
-    monkeypatch.setattr(scheduling, "LONG_EPOCH", 1)
+    monkeypatch.setattr(chunk_elements, "LONG_EPOCH", 1)
     given, forms = PLANS[name]
     runtime = {"jit": "auto", "threads": 2, **given.get("runtime", {})}
     if runtime.get("cache") == DISK:

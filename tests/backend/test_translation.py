@@ -49,9 +49,9 @@ def chain(ds: Any, begin: Any) -> list[Any]:
 def test_a_dataset_has_the_operations_and_scopes_of_its_plan(
     photo_folder: Path, cache: str, form: p.Form, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pipegen.passes import scheduling
+    from pipegen.passes import chunk_elements
 
-    monkeypatch.setattr(scheduling, "LONG_EPOCH", 1)
+    monkeypatch.setattr(chunk_elements, "LONG_EPOCH", 1)
     pipe = pipeline(photo_folder, transforms=STEPS, runtime={"cache": cache, "threads": 2}, batch={"size": 8, "remainder": "keep"})
     executor = pipe._engine.executor("train")
     plan = executor.physical(form)

@@ -1,0 +1,79 @@
+"""Batch, sharpness for 1 example in 14 → branch(sharpness), Batch.
+
+A costly stage that only some examples need, such as a filter or a table of the histogram, runs on those alone: in the element
+stage, under a branch, in a small kernel of its own. In a batch every example would pay for it, since a kernel computes both
+sides of a choice. A cheap conditional table before such a stage moves with it, to keep the order. All of them have to come
+first after the batch, since no batch stage can be before an element stage. A mirror before them swaps places with them if
+that is exact.
+
+If a batch of records is read as one (Batch, Read), branches need single reads, which pays for large images alone: the plan
+with the lower expected cost is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import takewhile
+
+from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, pack, unpack
+from pipegen.plan import stages as s
+from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
+from pipegen.plan.nodes import Batch, Cache, Node, Plan, Read
+
+RARE = 0.7
+"""The share of examples up to which a branch is cheaper than running the stage on all."""
+
+
+def branch_rare(plan: Plan, context: PassContext, note: Note) -> Plan:
+    """Moves the rare and costly stages that are first after the batch before it, each under a branch."""
+    items = unpack(plan)
+    at = next(i for i, item in enumerate(items) if isinstance(item, Batch))
+    reads = isinstance(items[at + 1], Read)
+    first = at + 1 + reads
+    behind = [item for item in takewhile(lambda item: isinstance(item, Placed), items[first:]) if isinstance(item, Placed)]
+    mirrors, rare = _rare(behind)
+    if not rare or any(isinstance(item, Cache) for item in items):
+        return plan
+    moved = [_branch(item, compiled=context.runtime.jit != "never") for item in rare]
+    stacked = _reading_each(items[at : at + 2]) if reads else [items[at]]
+    branched = pack(plan, [*items[:at], *stacked[:-1], *moved, stacked[-1], *behind[:mirrors], *items[first + mirrors + len(rare) :]])
+    given = Circumstances(context.file_bytes or ASSUMED_FILE)  # without the machine's factors, on which no number may depend
+    if reads and plan_cost(branched, given).us >= plan_cost(plan, given).us:
+        note("no branch: reading record by record would cost more than it saves")
+        return plan
+    for item in rare:
+        ids = " and ".join(dict.fromkeys(f"`{ref.id}`" for ref in item.stage.uses()))
+        note(f"{ids} runs on the {min(1.0, sum(ref.share for ref in item.stage.uses())):.0%} of the examples that need it")
+    return branched
+
+
+def _rare(behind: list[Placed]) -> tuple[int, list[Placed]]:
+    """The number of mirrors that are first after the batch, and the stages after them to branch, up to the last costly one."""
+    mirrors = sum(1 for _ in takewhile(lambda item: item.stage.mirrors_only(), behind))
+    run = list(takewhile(lambda item: _conditional(item, mirrored=mirrors > 0), behind[mirrors:]))
+    dear = [i for i, item in enumerate(run) if item.stage.leads() and sum(ref.share for ref in item.stage.uses()) <= RARE]
+    return mirrors, run[: dear[-1] + 1] if dear else []
+
+
+def _reading_each(stacking: list[Node | Placed]) -> list[Node]:
+    """Batch, Read → Read, Batch."""
+    batch, read = stacking
+    assert isinstance(batch, Batch)  # noqa: S101 - checked by the caller
+    assert isinstance(read, Read)  # noqa: S101
+    return [Read(read.out.with_batch(None)), replace(batch, out=read.out.with_batch(batch.out.batch))]
+
+
+def _branch(item: Placed, *, compiled: bool) -> Placed:
+    stage = item.stage
+    branch = s.Branch(stage.feature, stage, item.before[stage.feature], compiled and stage.compilable)
+    return Placed(branch, item.before.with_batch(None), item.after.with_batch(None))
+
+
+def _conditional(item: Placed, *, mirrored: bool) -> bool:
+    """Tests if a stage leaves some examples exactly as they are, and can swap with a mirror if `mirrored`."""
+    x, stage = item.before[item.stage.feature], item.stage
+    same = stage.branches and x == item.after[stage.feature] and all(ref.conditional for ref in stage.uses())
+    return same and (not mirrored or stage.commutes_with_mirrors(x))
+
+
+BRANCH_RARE = Pass("branch_rare", "E1", "examples do not pay for stages that few need", branch_rare)

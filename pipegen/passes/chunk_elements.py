@@ -1,0 +1,38 @@
+"""Element → Element, sixteen examples a call.
+
+The preparation of a decode (format, size of the image, window) is arithmetic on a few numbers, but TensorFlow takes a
+microsecond or more for each operation, however small. A call on several examples does that arithmetic once, on vectors; only
+decode and resize run for each. A chunk never spans two batches. Examples that are filtered, shuffled or cached one by one
+stay apart. So do those of a short epoch: the graph grows with the chunk, and TensorFlow scans it for each iterator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import takewhile
+
+from pipegen.passes.plan_pass import Note, Pass, PassContext
+from pipegen.plan.nodes import Batch, Element, Plan, Read
+
+CHUNK = 16
+"""Examples in a call. Twice as many would gain 1 to 2 % of an ImageNet recipe, and cost 0.3 s at the start."""
+LONG_EPOCH = 4096
+"""Examples of an epoch that outweighs the larger graph, which costs some 0.7 s at the start and saves 0.1 to 0.3 ms an example."""
+
+
+def chunk_elements(plan: Plan, context: PassContext, note: Note) -> Plan:
+    """Makes element stages work on several examples a call, if there is nothing else before the batch."""
+    before = list(takewhile(lambda node: not isinstance(node, Batch), plan.nodes[1:]))
+    if not any(isinstance(n, Element) for n in before) or not all(isinstance(n, (Read, Element)) for n in before):
+        return plan
+    if any(isinstance(n, Read) and n.parts for n in before):
+        note("steps of a single part run one example at a time")
+        return plan
+    if context.epoch_examples is not None and context.epoch_examples < LONG_EPOCH:
+        note(f"an epoch of {context.epoch_examples} examples is too short to outweigh a larger graph")
+        return plan
+    note(f"up to {CHUNK} examples a call")
+    return plan.with_nodes([replace(n, chunk=CHUNK) if isinstance(n, Element) else n for n in plan.nodes])
+
+
+CHUNK_ELEMENTS = Pass("chunk_elements", "E0", "small operations run once for several examples", chunk_elements)
