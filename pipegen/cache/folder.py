@@ -28,34 +28,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A kept file or cache.
+    """A kept file or cache."""
 
-    Attributes:
-        kind: `splits`, `index`, `columns`, `looks`, `statistics`, or for a `Held` cache `cache`.
-        key: Its name.
-        path: Its file, or the cache's own folder.
-        bytes: Its size on the disk.
-        used: The time of its last write, in seconds since the epoch.
-    """
-
-    kind: str
-    key: str
-    path: Path
-    bytes: int
-    used: float
+    kind: str  # `splits`, `index`, `columns`, `looks`, `statistics`, or for a `Held` cache `cache`
+    key: str  # its name
+    path: Path  # its file, or the cache's own folder
+    bytes: int  # its size on the disk
+    used: float  # the time of its last write, in seconds since the epoch
 
 
 @dataclass(frozen=True, slots=True)
 class Held(Kept):
-    """A cache in its folder.
+    """A cache in its folder."""
 
-    Attributes:
-        about: Its description.
-        filled: Records with an entry; `None` if a file is missing.
-    """
-
-    about: About
-    filled: int | None
+    about: About  # its description
+    filled: int | None  # records with an entry; `None` if a file is missing
 
 
 @dataclass(frozen=True, slots=True)

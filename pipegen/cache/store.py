@@ -65,40 +65,24 @@ _LONGEST_ABOUT = 2**22
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The format of a feature in a cache.
+    """The format of a feature in a cache."""
 
-    Attributes:
-        name: The feature.
-        dtype: Its dtype.
-        shape: Its shape, in elements.
-        row: Bytes of a row.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    row: int
+    name: str  # the feature
+    dtype: str  # its dtype
+    shape: tuple[int, ...]  # its shape, in elements
+    row: int  # bytes of a row
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The description of a cache.
+    """The description of a cache."""
 
-    Attributes:
-        key: Its name: a hash of all that decides its bytes.
-        spec: The name of the spec that made it.
-        steps: The steps before it, in words.
-        records: Number of rows.
-        columns: The features of a row, in order.
-        created: The time that it was made, ISO 8601 in UTC.
-    """
-
-    key: str
-    spec: str
-    steps: str
-    records: int
-    columns: tuple[Column, ...]
-    created: str = ""
+    key: str  # its name: a hash of all that decides its bytes
+    spec: str  # the name of the spec that made it
+    steps: str  # the steps before it, in words
+    records: int  # number of rows
+    columns: tuple[Column, ...]  # the features of a row, in order
+    created: str = ""  # the time that it was made, ISO 8601 in UTC
 
     @property
     def row(self) -> int:

@@ -82,30 +82,19 @@ class Timed:
 
 @dataclass(frozen=True)
 class Figures:
-    """The results of a benchmark.
-
-    Attributes:
-        batch: The number of examples in a batch of this host.
-        steps: The number of timed batches, with so many `images` in so many `seconds`.
-        first_batch_s: Seconds from the request to the first batch, compilation included.
-        peak_bytes: Peak memory of the process, minus its memory before the first batch; `None` if unknown.
-        service: Batches made by workers of the tf.data service and by this process; `None` without workers.
-        cache: Where the split is cached, `memory` or `disk`; `None` without a cache.
-        is_warm: Whether the batches come from the cache.
-        first_epoch: Batches made while the cache was filled; `None` if there were none, or too few to time.
-    """
+    """The results of a benchmark."""
 
     split: str
-    batch: int
-    steps: int
+    batch: int  # the number of examples in a batch of this host
+    steps: int  # the number of timed batches, with so many `images` in so many `seconds`
     images: int
     seconds: float
-    first_batch_s: float
-    peak_bytes: int | None
-    service: dict[str, float] | None = None
-    cache: str | None = None
-    is_warm: bool = False
-    first_epoch: Timed | None = None
+    first_batch_s: float  # seconds from the request to the first batch, compilation included
+    peak_bytes: int | None  # peak memory of the process, minus its memory before the first batch; `None` if unknown
+    service: dict[str, float] | None = None  # batches made by workers of the tf.data service and by this process; `None` without workers
+    cache: str | None = None  # where the split is cached, `memory` or `disk`; `None` without a cache
+    is_warm: bool = False  # whether the batches come from the cache
+    first_epoch: Timed | None = None  # batches made while the cache was filled; `None` if there were none, or too few to time
 
     @property
     def batch_ms(self) -> float:

@@ -33,21 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Manifest:
-    """A listing and its splits.
+    """A listing and its splits."""
 
-    Attributes:
-        listing: The records in source order, without those that `errors.exclude` names.
-        members: For each split, in the spec's order, the indices of its records, rising: whole numbers `(n,)`.
-        source_name: The source's op; it enters the example ids.
-        excluded: The keys that `errors.exclude` left out.
-        by_place: Make ids from positions in the listing, rather than from keys.
-    """
-
-    listing: Listing
-    members: Mapping[str, Ints]
-    source_name: str
-    excluded: tuple[str, ...] = ()
-    by_place: bool = False
+    listing: Listing  # the records in source order, without those that `errors.exclude` names
+    members: Mapping[str, Ints]  # for each split, in the spec's order, the indices of its records, rising: whole numbers `(n,)`
+    source_name: str  # the source's op; it enters the example ids
+    excluded: tuple[str, ...] = ()  # the keys that `errors.exclude` left out
+    by_place: bool = False  # make ids from positions in the listing, rather than from keys
     left_out: tuple[str, ...] = ()
     """Keys that `splits.exclude` left out: they are in the listing, but in no split."""
     spared: int = 0

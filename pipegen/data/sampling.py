@@ -67,19 +67,12 @@ class Repeats:
 
     The groups lie one behind the other on a line, with the `bounds` in units of 2⁻¹⁶ visits. Slot s of an epoch is the group at s
     visits, plus a phase that changes from epoch to epoch, so that a group of t visits has ⌊t⌋ or ⌈t⌉ slots. These slots walk the
-    group's records in a fixed order and continue in the next epoch, so that each of n records is seen ⌊t/n⌋ or ⌈t/n⌉ times.
+    group's records in a fixed order and continue in the next epoch, so that each of n records is seen ⌊t/n⌋ or ⌈t/n⌉ times."""
 
-    Attributes:
-        bounds: The beginning of each group, and the end of the last, in units: int64 `(groups + 1,)`, rising from 0 to whole visits.
-        sizes: The records of each group: int64 `(groups,)`; `None` if each is one record, in source order.
-        members: The records of all groups, group by group; `None` if they are stored so.
-        seed: The spec's seed.
-    """
-
-    bounds: Array
-    sizes: Array | None
-    members: Array | None
-    seed: int
+    bounds: Array  # the beginning of each group, and the end of the last, in units: int64 `(groups + 1,)`, rising from 0 to whole visits
+    sizes: Array | None  # the records of each group: int64 `(groups,)`; `None` if each is one record, in source order
+    members: Array | None  # the records of all groups, group by group; `None` if they are stored so
+    seed: int  # the spec's seed
 
     @property
     def size(self) -> int:
@@ -129,23 +122,14 @@ class Paced:
     """Passes of a part of a mix through its easiest records.
 
     A stretch is a run of epochs that draw from the same number of records, pass after pass. Of m examples in a stretch of k records,
-    each record is ⌊m/k⌋ or ⌈m/k⌉. A pass that the end of a stretch cuts short does not continue.
+    each record is ⌊m/k⌋ or ⌈m/k⌉. A pass that the end of a stretch cuts short does not continue."""
 
-    Attributes:
-        size: Number of records of the part, which count as one pass through it.
-        members: All records, the easiest first.
-        begins: Examples of the part before each stretch, from 0 on: int64 `(stretches,)`.
-        counts: Records that each stretch draws from: int64, like `begins`.
-        passes: Number of the first pass of each stretch: int64, like `begins`.
-        seed: The part's seed.
-    """
-
-    size: int
-    members: Array
-    begins: Array
-    counts: Array
-    passes: Array
-    seed: int
+    size: int  # number of records of the part, which count as one pass through it
+    members: Array  # all records, the easiest first
+    begins: Array  # examples of the part before each stretch, from 0 on: int64 `(stretches,)`
+    counts: Array  # records that each stretch draws from: int64, like `begins`
+    passes: Array  # number of the first pass of each stretch: int64, like `begins`
+    seed: int  # the part's seed
 
 
 Epochs = Repeats | Easiest

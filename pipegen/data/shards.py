@@ -158,19 +158,12 @@ def _mapped(folder: Path, name: str, names: Sequence[str], size: int) -> dict[st
 
 @dataclass(frozen=True, eq=False)
 class Selected:
-    """The records of a split, in stored order; a member is a record's number among them.
+    """The records of a split, in stored order; a member is a record's number among them."""
 
-    Attributes:
-        rows: Records in every shard of the source: int64 `(shards,)`.
-        shards: The shards with records of the split, rising: int64 `(m,)`.
-        bitmap: The split's records among all; `None` if it has whole shards.
-        offsets: The first row of each shard, unless that is 0 for all: int64 `(shards,)`.
-    """
-
-    rows: Array
-    shards: Array
-    bitmap: Bitmap | None = None
-    offsets: Array | None = None
+    rows: Array  # records in every shard of the source: int64 `(shards,)`
+    shards: Array  # the shards with records of the split, rising: int64 `(m,)`
+    bitmap: Bitmap | None = None  # the split's records among all; `None` if it has whole shards
+    offsets: Array | None = None  # the first row of each shard, unless that is 0 for all: int64 `(shards,)`
 
     def __len__(self) -> int:
         return int(self.starts[-1])

@@ -35,27 +35,16 @@ Status = Literal["passed", "failed", "warned", "skipped"]
 
 @dataclass(frozen=True, slots=True)
 class DataTestResult:
-    """The result of one test.
+    """The result of one test."""
 
-    Attributes:
-        id: The test's name in reports.
-        test: The kind of test, such as `balance`.
-        path: The test's key path in the spec, such as `tests[2].balance`.
-        place: The test's `file:line:column` if the spec is a file, else `path`.
-        status: `passed`, `failed`, `warned` (failed with severity `warning`), or `skipped` (something that it needs is missing).
-        seen: What the test saw, in a few words; for a skipped one, why it was skipped.
-        seconds: The time that the test took; tests that look at the same examples share their time.
-        findings: The failures.
-    """
-
-    id: str
-    test: str
-    path: str
-    place: str
-    status: Status
-    seen: str
-    seconds: float
-    findings: tuple[Diagnostic, ...] = ()
+    id: str  # the test's name in reports
+    test: str  # the kind of test, such as `balance`
+    path: str  # the test's key path in the spec, such as `tests[2].balance`
+    place: str  # the test's `file:line:column` if the spec is a file, else `path`
+    status: Status  # `passed`, `failed`, `warned` (failed with severity `warning`), or `skipped` (something that it needs is missing)
+    seen: str  # what the test saw, in a few words; for a skipped one, why it was skipped
+    seconds: float  # the time that the test took; tests that look at the same examples share their time
+    findings: tuple[Diagnostic, ...] = ()  # the failures
 
 
 @dataclass(frozen=True, slots=True)

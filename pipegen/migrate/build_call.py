@@ -23,25 +23,18 @@ from pipegen.migrate.write_spec import params_of, sides
 
 @dataclass
 class BuildCall:
-    """Writes the call for one spec.
-
-    Attributes:
-        home: The statement that the call comes before.
-        left_out: Iterators that the spec does not read.
-        moved: Replacements of constructor arguments at the call of their function, by node id.
-        problem: Reason why there is no call.
-        arrays_missing: True if the reason is that arrays differ there.
-    """
+    """Writes the call for one spec."""
 
     written: Written
     evaluator: FileEvaluator
     edits: Edits
     findings: Findings
-    home: ast.stmt
-    left_out: list[Flow]
+    home: ast.stmt  # the statement that the call comes before
+    left_out: list[Flow]  # iterators that the spec does not read
     moved: dict[int, ast.expr] = field(default_factory=dict)
-    problem: str = field(init=False, default="")
-    arrays_missing: bool = field(init=False, default=False)
+    """Replacements of constructor arguments at the call of their function, by node id."""
+    problem: str = field(init=False, default="")  # reason why there is no call
+    arrays_missing: bool = field(init=False, default=False)  # true if the reason is that arrays differ there
 
     def text(self) -> str | None:
         """The call; `None`, with `problem` set, if the form or place of the arrays is uncertain."""

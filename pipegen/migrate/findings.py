@@ -21,19 +21,12 @@ Kind = Literal["broken", "mistake", "meaning", "missing", "unresolved", "by hand
 
 @dataclass(frozen=True)
 class Rule:
-    """One kind of finding.
+    """One kind of finding."""
 
-    Attributes:
-        code: `PG6` and two digits.
-        name: The problem in a word or three, joined by hyphens.
-        kind: Its section of the report.
-        title: The problem in one sentence without a full stop.
-    """
-
-    code: str
-    name: str
-    kind: Kind
-    title: str
+    code: str  # `PG6` and two digits
+    name: str  # the problem in a word or three, joined by hyphens
+    kind: Kind  # its section of the report
+    title: str  # the problem in one sentence without a full stop
 
 
 _TABLE = (
@@ -80,18 +73,12 @@ RULES: dict[str, Rule] = {rule.code: rule for rule in _TABLE}
 
 @dataclass(frozen=True)
 class Finding:
-    """One remark.
-
-    Attributes:
-        line: Line of the code, from 1; 0 for the whole file.
-        message: One self-contained sentence.
-        help: What to do about it, or what was done.
-    """
+    """One remark."""
 
     code: str
-    line: int
-    message: str
-    help: str = ""
+    line: int  # line of the code, from 1; 0 for the whole file
+    message: str  # one self-contained sentence
+    help: str = ""  # what to do about it, or what was done
 
     @property
     def kind(self) -> Kind:
@@ -153,24 +140,16 @@ _FENCE = re.compile(r"^```(python|notebook) *\n(.*?)^``` *$", re.MULTILINE | re.
 
 @dataclass(frozen=True, slots=True)
 class MigrationPage:
-    """Explanation of one code.
-
-    Attributes:
-        name: Its name, as in the title line.
-        before: Code that yields it.
-        after: Code that does not.
-        notebook: True if both are notebooks.
-        text: The whole page as Markdown.
-    """
+    """Explanation of one code."""
 
     code: str
-    name: str
+    name: str  # its name, as in the title line
     what: str
     why: str
-    before: str
-    after: str
-    notebook: bool
-    text: str
+    before: str  # code that yields it
+    after: str  # code that does not
+    notebook: bool  # true if both are notebooks
+    text: str  # the whole page as Markdown
 
 
 def migration_page(code: str) -> MigrationPage:

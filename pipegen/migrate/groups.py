@@ -19,21 +19,13 @@ _ROLES = {"training": "train", "validation": "validation"}
 
 @dataclass(eq=False)
 class Group:
-    """The iterators of one pipeline.
+    """The iterators of one pipeline."""
 
-    Attributes:
-        parts: Iterators by split, in the order train, validation, test, predict.
-        fits: Calls of `fit` that take them, by node id.
-        masks: Iterators of the parts' masks by split, if they have masks.
-        zips: The `zip` of each part's two iterators, by split.
-        drawn: True if code takes batches from the training iterator itself, and no `fit` takes it.
-    """
-
-    parts: dict[str, Flow] = field(default_factory=dict)
-    fits: set[int] = field(default_factory=set)
-    masks: dict[str, Flow] = field(default_factory=dict)
-    zips: dict[str, Zipped] = field(default_factory=dict)
-    drawn: bool = False
+    parts: dict[str, Flow] = field(default_factory=dict)  # iterators by split, in the order train, validation, test, predict
+    fits: set[int] = field(default_factory=set)  # calls of `fit` that take them, by node id
+    masks: dict[str, Flow] = field(default_factory=dict)  # iterators of the parts' masks by split, if they have masks
+    zips: dict[str, Zipped] = field(default_factory=dict)  # the `zip` of each part's two iterators, by split
+    drawn: bool = False  # true if code takes batches from the training iterator itself, and no `fit` takes it
 
     @property
     def first(self) -> Flow:
@@ -57,16 +49,12 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Written:
-    """A written spec.
-
-    Attributes:
-        knobs: Those of them that are arguments of the constructor.
-    """
+    """A written spec."""
 
     group: Group
     file: str
     params: tuple[str, ...]
-    knobs: tuple[Knob, ...] = ()
+    knobs: tuple[Knob, ...] = ()  # those of them that are arguments of the constructor
 
 
 def group_flows(found: Collected) -> list[Group]:
@@ -212,23 +200,14 @@ def _by_name(name: object) -> str:
 
 @dataclass(frozen=True)
 class Display:
-    """One comprehension, or one call in a loop.
+    """One comprehension, or one call in a loop."""
 
-    Attributes:
-        node: The comprehension, or the loop.
-        element: The call in it that makes each iterator.
-        flows: The iterators, in order.
-        keys: Their keys in a dict; for a loop, the values of its variable.
-        name: The variable of a loop.
-        is_tuple: True for a call that returns a tuple.
-    """
-
-    node: Comprehension | ast.For | ast.Call
-    element: ast.expr
-    flows: tuple[Flow, ...]
-    keys: tuple[str | int, ...] | None
-    name: str = ""
-    is_tuple: bool = False
+    node: Comprehension | ast.For | ast.Call  # the comprehension, or the loop
+    element: ast.expr  # the call in it that makes each iterator
+    flows: tuple[Flow, ...]  # the iterators, in order
+    keys: tuple[str | int, ...] | None  # their keys in a dict; for a loop, the values of its variable
+    name: str = ""  # the variable of a loop
+    is_tuple: bool = False  # true for a call that returns a tuple
 
 
 def displays_of(found: Collected, group: Group, left_out: list[Flow]) -> list[Display]:

@@ -43,21 +43,14 @@ _NUMBERS = ("directory", "target_size", "batch_size", "seed")
 
 @dataclass
 class Hoisted:
-    """A group whose iterators are replaced by the calls that return them.
-
-    Attributes:
-        moved: Each exchanged iterator, with its replacement.
-        displays: Calls that return only iterators of the group, several each.
-        nodes: Replacements of constructor arguments at the function's call, by node id.
-        pairs: Each `zip` of two iterators, with the call that replaces it.
-    """
+    """A group whose iterators are replaced by the calls that return them."""
 
     group: Group
-    moved: list[tuple[Flow, Flow]] = field(default_factory=list)
+    moved: list[tuple[Flow, Flow]] = field(default_factory=list)  # each exchanged iterator, with its replacement
     makers: list[Function] = field(default_factory=list)
-    displays: list[Display] = field(default_factory=list)
-    nodes: dict[int, ast.expr] = field(default_factory=dict)
-    pairs: list[tuple[Zipped, Zipped]] = field(default_factory=list)
+    displays: list[Display] = field(default_factory=list)  # calls that return only iterators of the group, several each
+    nodes: dict[int, ast.expr] = field(default_factory=dict)  # replacements of constructor arguments at the function's call, by node id
+    pairs: list[tuple[Zipped, Zipped]] = field(default_factory=list)  # each `zip` of two iterators, with the call that replaces it
     _before: tuple[list[Flow], list[Zipped], list[Use]] = field(init=False)
 
     def apply(self, found: Collected) -> None:

@@ -18,19 +18,12 @@ UseKind = Literal["model", "member", "method", "len", "next", "item", "loop", "z
 
 @dataclass(eq=False)
 class Use:
-    """One use of an iterator, or of two joined by `zip`.
+    """One use of an iterator, or of two joined by `zip`."""
 
-    Attributes:
-        kind: `model`: an argument of `fit` or similar; `member`, `method`: of the iterator; `other`: anything else.
-        name: The argument, the member or the function.
-        node: The expression of the iterator.
-        outer: The expression or statement that uses it: the call, the attribute, the loop.
-    """
-
-    kind: UseKind
-    name: str
-    node: ast.expr
-    outer: ast.AST
+    kind: UseKind  # `model`: an argument of `fit` or similar; `member`, `method`: of the iterator; `other`: anything else
+    name: str  # the argument, the member or the function
+    node: ast.expr  # the expression of the iterator
+    outer: ast.AST  # the expression or statement that uses it: the call, the attribute, the loop
     frame: Frame
     of: Flow | Zipped
 

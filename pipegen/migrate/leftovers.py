@@ -43,19 +43,15 @@ _MOST_ROUNDS = 6
 
 @dataclass
 class Leftovers:
-    """Finds and reports them.
-
-    Attributes:
-        done: The iterators that were exchanged.
-        names: Variables, attributes and functions that may hold or return one of them; equal names of other scopes count as the same.
-    """
+    """Finds and reports them."""
 
     edits: Edits
     found: Collected
     findings: Findings
-    done: list[Flow]
+    done: list[Flow]  # the iterators that were exchanged
     pipe: str
     names: set[str] = field(default_factory=set)
+    """Variables, attributes and functions that may hold or return one of them; equal names of other scopes count as the same."""
     _made: set[int] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -28,19 +28,13 @@ _OF_ARRAYS = ("random_transform", "apply_transform", "get_random_transform", "st
 
 @dataclass
 class Migration:
-    """Result of the migration of one file.
-
-    Attributes:
-        specs: Texts of the specs, by file name.
-        changed: The code after the migration; for a notebook, of its joined cells.
-        concerned: True if the file uses `ImageDataGenerator` at all.
-    """
+    """Result of the migration of one file."""
 
     code: Code
-    specs: dict[str, str] = field(default_factory=dict)
-    changed: str = ""
+    specs: dict[str, str] = field(default_factory=dict)  # texts of the specs, by file name
+    changed: str = ""  # the code after the migration; for a notebook, of its joined cells
     findings: Findings = field(default_factory=Findings)
-    concerned: bool = False
+    concerned: bool = False  # true if the file uses `ImageDataGenerator` at all
 
     @property
     def broken(self) -> bool:

@@ -44,17 +44,12 @@ class Count:
 
 @dataclass(frozen=True)
 class Rounds:
-    """How often a number of steps goes through the data.
+    """How often a number of steps goes through the data."""
 
-    Attributes:
-        number: How often; `None` if only `count` is known, since the batch size is not.
-        counts_examples: True if the code counts examples where Keras counts batches.
-    """
-
-    number: float | None
+    number: float | None  # how often; `None` if only `count` is known, since the batch size is not
     count: Count
     batch: int | None
-    counts_examples: bool
+    counts_examples: bool  # true if the code counts examples where Keras counts batches
 
     @property
     def is_one(self) -> bool:

@@ -37,24 +37,15 @@ class Cell:
 
 @dataclass
 class Code:
-    """Python code of one file.
+    """Python code of one file."""
 
-    Attributes:
-        file: Its path as the user gave it.
-        text: The code, with line feeds as line ends; for a notebook, all code cells, joined.
-        tree: The parsed code, or `None` if it could not be parsed.
-        cells: The code cells of a notebook; empty for a script.
-        raw: The text of the file, with its own line ends and its byte order mark.
-        encoding: The encoding of the file.
-    """
-
-    file: str
-    text: str = ""
-    tree: ast.Module | None = None
-    cells: list[Cell] = field(default_factory=list)
+    file: str  # its path as the user gave it
+    text: str = ""  # the code, with line feeds as line ends; for a notebook, all code cells, joined
+    tree: ast.Module | None = None  # the parsed code, or `None` if it could not be parsed
+    cells: list[Cell] = field(default_factory=list)  # the code cells of a notebook; empty for a script
     notebook: dict[str, Any] | None = None
-    raw: str = ""
-    encoding: str = "utf-8"
+    raw: str = ""  # the text of the file, with its own line ends and its byte order mark
+    encoding: str = "utf-8"  # the encoding of the file
     findings: Findings = field(default_factory=Findings)
 
     def hidden(self) -> str:

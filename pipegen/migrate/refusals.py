@@ -23,15 +23,11 @@ BY_NUMBER = "by number"
 
 @dataclass
 class Refusals:
-    """Checks one group.
-
-    Attributes:
-        whole: Nodes that make several iterators, all of this group, and are replaced whole.
-    """
+    """Checks one group."""
 
     group: Group
     found: Collected
-    whole: frozenset[int] = frozenset()
+    whole: frozenset[int] = frozenset()  # nodes that make several iterators, all of this group, and are replaced whole
 
     def reason(self) -> str:
         """Reason why the group's code is not edited; empty if it is."""

@@ -44,20 +44,13 @@ def exchange_imports(edits: Edits, findings: Findings, hidden: str = "", *, pipe
 
 @dataclass
 class _Imports:
-    """Removes unneeded imports of one file.
-
-    Attributes:
-        hidden: Names that lines which are not Python may use.
-        pipegen: True if `pipegen` is imported.
-        compat: True if `ImageDataGenerator` is imported from `pipegen.compat`.
-        read: Names that code reads after the edits.
-    """
+    """Removes unneeded imports of one file."""
 
     edits: Edits
-    hidden: frozenset[str]
-    pipegen: bool
-    compat: bool
-    read: set[str] = field(init=False)
+    hidden: frozenset[str]  # names that lines which are not Python may use
+    pipegen: bool  # true if `pipegen` is imported
+    compat: bool  # true if `ImageDataGenerator` is imported from `pipegen.compat`
+    read: set[str] = field(init=False)  # names that code reads after the edits
     _before: set[str] = field(init=False)
     _after: ast.Module = field(init=False)
 

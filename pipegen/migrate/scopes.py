@@ -45,33 +45,25 @@ _MOST_CALLS = 3
 
 @dataclass(frozen=True)
 class Binding:
-    """One place where a name gets a value.
-
-    Attributes:
-        after: The position from which it holds.
-        kind: `value`: the expression in `value`, `path` into it; `import`: `dotted`; `def` and `class`: `node`; `param`; `changed`: the
-            object itself is changed in place; `other`: something that is not followed, such as a loop's target.
-        straight: True if the statement runs whenever its scope does, once and in order.
-        line: Its line, if `after` does not have it.
-        conditions: Conditions of the branches around the statement, each with its required truth, if they alone decide whether it runs once
-            and in order; else `None`.
-        key: For `changed` by `name[key] = value`: the key.
-        value: For `changed` by a method call as a statement: the call.
-        loop: For the same in a loop: the loop, if the statement runs in each round, and the loop whenever its scope does.
-    """
+    """One place where a name gets a value."""
 
     name: str
-    after: Position
+    after: Position  # the position from which it holds
     kind: Kind
-    straight: bool
-    value: ast.expr | None = None
+    """`value`: the expression in `value`, `path` into it; `import`: `dotted`; `def` and `class`: `node`; `param`; `changed`: the object
+    itself is changed in place; `other`: something that is not followed, such as a loop's target."""
+    straight: bool  # true if the statement runs whenever its scope does, once and in order
+    value: ast.expr | None = None  # for `changed` by a method call as a statement: the call
     path: tuple[int, ...] = ()
     dotted: str = ""
     node: ast.AST | None = None
-    line: int = 0
+    line: int = 0  # its line, if `after` does not have it
     conditions: tuple[tuple[ast.expr, bool], ...] | None = None
-    key: ast.expr | None = None
+    """Conditions of the branches around the statement, each with its required truth, if they alone decide whether it runs once and in
+    order; else `None`."""
+    key: ast.expr | None = None  # for `changed` by `name[key] = value`: the key
     loop: ast.For | None = None
+    """For the same in a loop: the loop, if the statement runs in each round, and the loop whenever its scope does."""
 
     @property
     def column(self) -> str | None:
@@ -353,13 +345,8 @@ def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozense
 
 @dataclass(frozen=True)
 class Assignment:
-    """One assignment to an attribute of `self`.
-
-    Attributes:
-        value: The assigned expression; `None` if there is no single one, and for a change in place.
-        straight: True if it is assigned whenever the method runs.
-    """
+    """One assignment to an attribute of `self`."""
 
     method: Function
-    value: ast.expr | None
-    straight: bool = False
+    value: ast.expr | None  # the assigned expression; `None` if there is no single one, and for a change in place
+    straight: bool = False  # true if it is assigned whenever the method runs

@@ -25,18 +25,12 @@ _READING = (
 
 @dataclass(frozen=True)
 class Knob:
-    """One param.
-
-    Attributes:
-        argument: The constructor argument that it comes from.
-        form: Python expression for its value, with `{}` for the argument.
-        item: Index into the argument, if that is a pair.
-    """
+    """One param."""
 
     param: str
-    argument: str
-    form: str = "{}"
-    item: int | None = None
+    argument: str  # the constructor argument that it comes from
+    form: str = "{}"  # Python expression for its value, with `{}` for the argument
+    item: int | None = None  # index into the argument, if that is a pair
 
 
 @dataclass
@@ -95,21 +89,14 @@ class Step:
 
 @dataclass
 class Amounts:
-    """Reads the arguments of one generator.
-
-    Attributes:
-        size: Height and width of the images, if known.
-        files: True if the images come from files, so that their values are 0 to 255.
-        fitted: True if `fit` is called on the generator.
-        channels: Number of channels of the images.
-    """
+    """Reads the arguments of one generator."""
 
     generator: Generator
-    size: tuple[int, int] | None
-    files: bool
+    size: tuple[int, int] | None  # height and width of the images, if known
+    files: bool  # true if the images come from files, so that their values are 0 to 255
     findings: Findings
-    fitted: bool
-    channels: int
+    fitted: bool  # true if `fit` is called on the generator
+    channels: int  # number of channels of the images
     knobs: Knobs
     found: list[Step] = field(default_factory=list)
 

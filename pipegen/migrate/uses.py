@@ -36,12 +36,7 @@ _PROPERTIES = ("train", "validation", "test")
 
 @dataclass
 class UseEdits:
-    """Edits the uses of one iterator.
-
-    Attributes:
-        bare: True if the iterator becomes `predict_on`, since it has no labels and others do.
-        own: Replacement of the call that makes the iterator.
-    """
+    """Edits the uses of one iterator."""
 
     edits: Edits
     found: Collected
@@ -49,8 +44,8 @@ class UseEdits:
     pipe: str
     split: str
     draws: Draws
-    bare: bool = False
-    own: str = ""
+    bare: bool = False  # true if the iterator becomes `predict_on`, since it has no labels and others do
+    own: str = ""  # replacement of the call that makes the iterator
 
     def edit(self, use: Use) -> None:
         """Edits one use."""

@@ -37,13 +37,9 @@ class Const(Value):
 
 @dataclass(frozen=True, eq=False)
 class Setting(Const):
-    """A value that something outside the code may override.
+    """A value that something outside the code may override."""
 
-    Attributes:
-        origins: What may override it, such as `--batch`, in words for a sentence.
-    """
-
-    origins: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()  # what may override it, such as `--batch`, in words for a sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +49,10 @@ class Parser(Value):
 
 @dataclass(frozen=True, eq=False)
 class Options(Value):
-    """Result of a command-line parser.
+    """Result of a command-line parser."""
 
-    Attributes:
-        as_map: True for a dict, by `vars`.
-        fixed: True if it parsed an empty command line, so that every option has its default.
-    """
-
-    as_map: bool = False
-    fixed: bool = False
+    as_map: bool = False  # true for a dict, by `vars`
+    fixed: bool = False  # true if it parsed an empty command line, so that every option has its default
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,27 +79,19 @@ class Dotted(Value):
 
 @dataclass(frozen=True, eq=False)
 class Local(Value):
-    """A function, lambda or class of the file, and the frame of its definition.
-
-    Attributes:
-        bound: For a method: the object that it is called on, which may be unknown.
-    """
+    """A function, lambda or class of the file, and the frame of its definition."""
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
     frame: Frame
-    bound: Value | None = None
+    bound: Value | None = None  # for a method: the object that it is called on, which may be unknown
 
 
 @dataclass(frozen=True, eq=False)
 class Instance(Value):
-    """An object of a plain class of the file.
-
-    Attributes:
-        made: The frame of its constructor's call; `None` without a constructor.
-    """
+    """An object of a plain class of the file."""
 
     of: Local
-    made: Frame | None = None
+    made: Frame | None = None  # the frame of its constructor's call; `None` without a constructor
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,27 +111,17 @@ class RecordType(Value):
 
 @dataclass(frozen=True, eq=False)
 class Table(Value):
-    """A DataFrame that was read from a file.
-
-    Attributes:
-        separator: The text between cells, if given.
-        header: True if the first row has the column names.
-        names: Column names in the code, for a table without a header.
-        changed: Columns that the code computes, and the line.
-        part: `train` or `test` of `split`, for a share of it.
-        origins: What outside the code may choose another file, or another way to read it.
-        named: The expression of the path, and its frame.
-    """
+    """A DataFrame that was read from a file."""
 
     path: str
-    separator: str | None = None
-    header: bool = True
-    names: tuple[str, ...] | None = None
-    changed: dict[str, int] = field(default_factory=dict)
-    part: str = ""
+    separator: str | None = None  # the text between cells, if given
+    header: bool = True  # true if the first row has the column names
+    names: tuple[str, ...] | None = None  # column names in the code, for a table without a header
+    changed: dict[str, int] = field(default_factory=dict)  # columns that the code computes, and the line
+    part: str = ""  # `train` or `test` of `split`, for a share of it
     split: Share | None = None
-    origins: tuple[str, ...] = ()
-    named: tuple[ast.expr, Frame] | None = None
+    origins: tuple[str, ...] = ()  # what outside the code may choose another file, or another way to read it
+    named: tuple[ast.expr, Frame] | None = None  # the expression of the path, and its frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,20 +176,14 @@ class Frame:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a call, bound to a name of the signature.
-
-    Attributes:
-        node: The expression; for an unpacked argument, the dict.
-        unpacked: True if it comes from an unpacked dict.
-        moved_from: Its original line, if the node is a replacement.
-    """
+    """An argument of a call, bound to a name of the signature."""
 
     name: str
     value: Value
-    node: ast.expr
+    node: ast.expr  # the expression; for an unpacked argument, the dict
     positional: bool = False
-    unpacked: bool = False
-    moved_from: int = 0
+    unpacked: bool = False  # true if it comes from an unpacked dict
+    moved_from: int = 0  # its original line, if the node is a replacement
 
     @property
     def line(self) -> int:
@@ -226,17 +193,13 @@ class Argument:
 
 @dataclass(frozen=True, eq=False)
 class Made(Value):
-    """An object made by a call of Keras, with the arguments by name.
-
-    Attributes:
-        wrong: Keywords that the signature does not have, with their lines.
-    """
+    """An object made by a call of Keras, with the arguments by name."""
 
     line: int
     args: dict[str, Argument]
     node: ast.Call
     frame: Frame
-    wrong: tuple[tuple[str, int], ...]
+    wrong: tuple[tuple[str, int], ...]  # keywords that the signature does not have, with their lines
 
     def known(self, name: str, default: Any = None) -> Any:
         """Python value of an argument; `default` if it is not given, `Unknown` if it is not known."""
@@ -258,13 +221,9 @@ class Made(Value):
 
 @dataclass(frozen=True, eq=False)
 class Generator(Made):
-    """A construction of `ImageDataGenerator`.
+    """A construction of `ImageDataGenerator`."""
 
-    Attributes:
-        classes: For a subclass: the classes of the file from it up to `ImageDataGenerator`.
-    """
-
-    classes: tuple[ast.ClassDef, ...] = ()
+    classes: tuple[ast.ClassDef, ...] = ()  # for a subclass: the classes of the file from it up to `ImageDataGenerator`
 
 
 @dataclass(frozen=True, eq=False)

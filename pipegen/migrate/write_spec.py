@@ -27,17 +27,12 @@ _ENCODINGS = {"categorical": "one_hot", "binary": "binary"}
 
 @dataclass
 class Writer:
-    """Writes one spec.
-
-    Attributes:
-        file: Name of the script, for comments.
-        fitted: Ids of the generators on which `fit` is called.
-    """
+    """Writes one spec."""
 
     group: Group
-    file: str
+    file: str  # name of the script, for comments
     findings: Findings
-    fitted: frozenset[int] = frozenset()
+    fitted: frozenset[int] = frozenset()  # ids of the generators on which `fit` is called
     params: dict[str, str] = field(default_factory=dict)
     knobs: Knobs = field(init=False)
 

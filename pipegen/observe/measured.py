@@ -30,29 +30,21 @@ _LEAST = 8
 
 @dataclass
 class Recording:
-    """The measurements of one split, as plain values.
-
-    Attributes:
-        threads: Threads of the pipeline's pool.
-        file_bytes: The mean size of a stored record, 0 if unknown.
-        batches: Batches measured without a trace, with so many `examples` in so many `seconds`, for which Python `waited` in part.
-        traced_batches: Batches handed over while the trace ran.
-        model_ms: The time of the model's training step in ms; `None` if only the pipeline ran.
-    """
+    """The measurements of one split, as plain values."""
 
     split: str
     spec_hash: str
-    threads: int
+    threads: int  # threads of the pipeline's pool
     examples_in_split: int
-    file_bytes: float
-    batches: int = 0
+    file_bytes: float  # the mean size of a stored record, 0 if unknown
+    batches: int = 0  # batches measured without a trace, with so many `examples` in so many `seconds`, for which Python `waited` in part
     examples: int = 0
     seconds: float = 0.0
     waited: float = 0.0
     traced_examples: int = 0
-    traced_batches: int = 0
+    traced_batches: int = 0  # batches handed over while the trace ran
     trace: Trace = field(default_factory=Trace)
-    model_ms: float | None = None
+    model_ms: float | None = None  # the time of the model's training step in ms; `None` if only the pipeline ran
     notes: list[str] = field(default_factory=list)
 
     @property

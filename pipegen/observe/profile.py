@@ -39,21 +39,13 @@ _UNLIKE = 2.0
 
 @dataclass(frozen=True)
 class Part:
-    """The measured time of one node or stage.
+    """The measured time of one node or stage."""
 
-    Attributes:
-        name: The names of its steps.
-        text: Its line in `explain`.
-        us: Microseconds of a thread per example; the cost model has `expected` so many.
-        share: Its share of all measured time.
-        estimated: The cost model divided the time of a compiled kernel.
-    """
-
-    name: str
-    text: str
-    us: float
-    share: float
-    estimated: bool
+    name: str  # the names of its steps
+    text: str  # its line in `explain`
+    us: float  # microseconds of a thread per example; the cost model has `expected` so many
+    share: float  # its share of all measured time
+    estimated: bool  # the cost model divided the time of a compiled kernel
     stage: Stage | None
     node: Node
     expected: float

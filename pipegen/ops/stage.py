@@ -34,23 +34,14 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class StepRef(Generic[F]):
-    """One use of a step, with the type of its family if known.
+    """One use of a step, with the type of its family if known."""
 
-    Attributes:
-        step: The op.
-        id: The key of its draws.
-        path: Its key path in the spec.
-        start: The index of its first number in the example's vector of draws.
-        gated: Whether the number after its own decides, by `probability`, if it acts.
-        choice: The choice of the policy that the step is a part of, which decides that, too.
-    """
-
-    step: F
-    id: str
-    path: Path
-    start: int
-    gated: bool
-    choice: Choice | None = None
+    step: F  # the op
+    id: str  # the key of its draws
+    path: Path  # its key path in the spec
+    start: int  # the index of its first number in the example's vector of draws
+    gated: bool  # whether the number after its own decides, by `probability`, if it acts
+    choice: Choice | None = None  # the choice of the policy that the step is a part of, which decides that, too
 
     def of(self, family: type[G]) -> StepRef[G]:
         """Casts the use to one of a family; raises `InternalError` if its step is not of that family."""

@@ -35,44 +35,25 @@ class Family(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Properties of a step on a given input type that passes rely on.
+    """Properties of a step on a given input type that passes rely on."""
 
-    Attributes:
-        family: The way it composes; a name of its own for a family that no pass knows.
-        crops: Whether it is a crop window followed by a deterministic finish, so that a decoder can decode only the window.
-        moves_pixels_only: Whether every output pixel is an unchanged input pixel (flips, crops), so that element-wise arithmetic
-            commutes with it exactly.
-        mirrors: Whether its matrix only mirrors axes, so that reversing them is enough.
-        turns: Whether its matrix only mirrors and swaps axes, so that no pixel is resampled.
-        projective: Whether the last row of its matrix can differ from (0, 0, 1), so that a position is a quotient.
-        decodes: Whether it turns stored bytes into pixels.
-        decodes_windows: Whether it can decode only a window, with the same pixels.
-        decodes_scaled: Whether it may decode at a fraction of the size, if the next step needs no more.
-        pads: Whether its window can reach outside the image, where its `fill` shows.
-        chosen: Whether its window depends on items of the image, such as boxes, not only on draws.
-        resizes: Whether it interpolates to another size.
-        bilinear: Whether it is a crop whose finish resizes the window by `bilinear` without `antialias`.
-        displaces: Whether it reads each pixel at its own distance, by the field of a `DisplacementTransform`.
-        stretches: Whether it always shows the whole image.
-        weight: Its cost in multiples of the usual cost of its family, for predictions.
-    """
-
-    family: Family | str
-    crops: bool = False
+    family: Family | str  # the way it composes; a name of its own for a family that no pass knows
+    crops: bool = False  # whether it is a crop window followed by a deterministic finish, so that a decoder can decode only the window
     moves_pixels_only: bool = False
-    mirrors: bool = False
-    turns: bool = False
-    projective: bool = False
-    decodes: bool = False
-    decodes_windows: bool = False
-    decodes_scaled: bool = False
-    pads: bool = False
-    chosen: bool = False
-    resizes: bool = False
-    bilinear: bool = False
-    displaces: bool = False
-    stretches: bool = False
-    weight: float = 1.0
+    """Whether every output pixel is an unchanged input pixel (flips, crops), so that element-wise arithmetic commutes with it exactly."""
+    mirrors: bool = False  # whether its matrix only mirrors axes, so that reversing them is enough
+    turns: bool = False  # whether its matrix only mirrors and swaps axes, so that no pixel is resampled
+    projective: bool = False  # whether the last row of its matrix can differ from (0, 0, 1), so that a position is a quotient
+    decodes: bool = False  # whether it turns stored bytes into pixels
+    decodes_windows: bool = False  # whether it can decode only a window, with the same pixels
+    decodes_scaled: bool = False  # whether it may decode at a fraction of the size, if the next step needs no more
+    pads: bool = False  # whether its window can reach outside the image, where its `fill` shows
+    chosen: bool = False  # whether its window depends on items of the image, such as boxes, not only on draws
+    resizes: bool = False  # whether it interpolates to another size
+    bilinear: bool = False  # whether it is a crop whose finish resizes the window by `bilinear` without `antialias`
+    displaces: bool = False  # whether it reads each pixel at its own distance, by the field of a `DisplacementTransform`
+    stretches: bool = False  # whether it always shows the whole image
+    weight: float = 1.0  # its cost in multiples of the usual cost of its family, for predictions
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,29 +24,18 @@ RewriteClass = Literal["E0", "E1"]
 
 @dataclass(frozen=True, slots=True)
 class PassContext:
-    """The circumstances that a pass may use beside the plan.
+    """The circumstances that a pass may use beside the plan."""
 
-    Attributes:
-        runtime: The spec's runtime section.
-        num_examples: Examples in the split, or `None` without data.
-        ram_budget: Bytes for caches and buffers, or `None` if unknown.
-        replaces_damaged: Whether damaged records are replaced, which needs stored records.
-        file_bytes: The mean size of a stored record, or `None` without data.
-        epoch_examples: Examples in an epoch of the split, or `None` without data.
-        factors: This machine's measured costs; see `Circumstances`.
-        prefers: The faster setting of `cache: auto` by `pipegen tune`: `memory`, `none`, or `None` if unknown.
-        canvases: Height and width of the canvases that images of several sizes are stored on, by feature.
-    """
-
-    runtime: Runtime
-    num_examples: int | None = None
-    ram_budget: int | None = None
-    replaces_damaged: bool = False
-    file_bytes: float | None = None
-    epoch_examples: int | None = None
-    factors: Mapping[str, float] = field(default_factory=dict)
-    prefers: str | None = None
+    runtime: Runtime  # the spec's runtime section
+    num_examples: int | None = None  # examples in the split, or `None` without data
+    ram_budget: int | None = None  # bytes for caches and buffers, or `None` if unknown
+    replaces_damaged: bool = False  # whether damaged records are replaced, which needs stored records
+    file_bytes: float | None = None  # the mean size of a stored record, or `None` without data
+    epoch_examples: int | None = None  # examples in an epoch of the split, or `None` without data
+    factors: Mapping[str, float] = field(default_factory=dict)  # this machine's measured costs; see `Circumstances`
+    prefers: str | None = None  # the faster setting of `cache: auto` by `pipegen tune`: `memory`, `none`, or `None` if unknown
     canvases: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Height and width of the canvases that images of several sizes are stored on, by feature."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,25 +55,15 @@ class Inspection:
 
 @dataclass(frozen=True)
 class Spec:
-    """A loaded spec without errors.
+    """A loaded spec without errors."""
 
-    Attributes:
-        model: The sections, with every default filled in.
-        loaded: The sections with the origin of each value.
-        plans: The plainest plan of each split.
-        warnings: Findings that are not errors.
-        compiled: The plans after every pass, as far as that goes without data.
-        tuned: The settings of `pipegen tune` that replace `auto` in the sections.
-        stages: The resolved spec of each stage of training; `warnings` includes theirs.
-    """
-
-    model: PipelineSpec
-    loaded: Loaded
-    plans: dict[str, Plan]
-    warnings: Diagnostics
-    compiled: dict[str, Compiled]
-    tuned: Tuned | None = None
-    stages: tuple[Spec, ...] = ()
+    model: PipelineSpec  # the sections, with every default filled in
+    loaded: Loaded  # the sections with the origin of each value
+    plans: dict[str, Plan]  # the plainest plan of each split
+    warnings: Diagnostics  # findings that are not errors
+    compiled: dict[str, Compiled]  # the plans after every pass, as far as that goes without data
+    tuned: Tuned | None = None  # the settings of `pipegen tune` that replace `auto` in the sections
+    stages: tuple[Spec, ...] = ()  # the resolved spec of each stage of training; `warnings` includes theirs
 
     @property
     def hash(self) -> str:

@@ -219,37 +219,25 @@ class Place:
 
 @dataclass(frozen=True)
 class Record:
-    """The record of a run.
+    """The record of a run."""
 
-    Attributes:
-        epoch: An epoch of `fit`.
-        batches: Batches of the pipeline that were done when the epoch began, or was resumed.
-        iterations: The optimizer's count then; -1 if the model's optimizer does not count.
-        steps: Batches in an epoch of the pipeline.
-        per_epoch: Steps in an epoch of `fit`, as Keras has it.
-        execution: Keras' `steps_per_execution`.
-        counts: The optimizer was seen to count batches one by one; `None` before the first batch.
-        finished: `fit` came to its end.
-        epochs: `(epoch, iterations at its beginning, length)` of an epoch of `fit`, and of the following ones of that length, up to the
-            next entry; the length is `None` while it is unknown. Keras' epochs are longer than it says if `steps_per_execution` does
-            not divide them.
-        since: An epoch of the pipeline that was begun with batches of another size, its origin and shift, and the number of steps that it
-            has less than others. It is counted as if those had been done.
-        has_inner_save: Keras has saved after the first batch of `epoch`, and the optimizer does not count: Keras' own record takes such
-            weights for those of the epoch's beginning.
-    """
-
-    epoch: int
-    batches: int
-    iterations: int
-    steps: int
-    per_epoch: int
-    execution: int = 1
-    counts: bool | None = None
-    finished: bool = False
+    epoch: int  # an epoch of `fit`
+    batches: int  # batches of the pipeline that were done when the epoch began, or was resumed
+    iterations: int  # the optimizer's count then; -1 if the model's optimizer does not count
+    steps: int  # batches in an epoch of the pipeline
+    per_epoch: int  # steps in an epoch of `fit`, as Keras has it
+    execution: int = 1  # Keras' `steps_per_execution`
+    counts: bool | None = None  # the optimizer was seen to count batches one by one; `None` before the first batch
+    finished: bool = False  # `fit` came to its end
     epochs: tuple[tuple[int, int, int | None], ...] = field(default=())
+    """`(epoch, iterations at its beginning, length)` of an epoch of `fit`, and of the following ones of that length, up to the next entry;
+    the length is `None` while it is unknown. Keras' epochs are longer than it says if `steps_per_execution` does not divide them."""
     since: tuple[int, int, int, int] = (0, 0, 0, 0)
+    """An epoch of the pipeline that was begun with batches of another size, its origin and shift, and the number of steps that it has less
+    than others. It is counted as if those had been done."""
     has_inner_save: bool = False
+    """Keras has saved after the first batch of `epoch`, and the optimizer does not count: Keras' own record takes such weights for those of
+    the epoch's beginning."""
 
     @property
     def begin(self) -> int:

@@ -148,23 +148,14 @@ def _named(node: Kernel) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The data sent to a device for each batch, finished or for a device stage.
+    """The data sent to a device for each batch, finished or for a device stage."""
 
-    Attributes:
-        rows: Examples of a full batch.
-        finished: Bytes of a finished batch; `None` if sizes are unknown, as for texts.
-        features: Bytes of the features for a device stage, or `None` if unknown.
-        kernels: The number of kernels on the device; their parameters, a few numbers for each example, come on top.
-        host: The number of kernels that stay on the host.
-        obstacle: Why the device can run none; "" if it runs some.
-    """
-
-    rows: int
-    finished: int | None
-    features: int | None
-    kernels: int
-    host: int
-    obstacle: str = ""
+    rows: int  # examples of a full batch
+    finished: int | None  # bytes of a finished batch; `None` if sizes are unknown, as for texts
+    features: int | None  # bytes of the features for a device stage, or `None` if unknown
+    kernels: int  # the number of kernels on the device; their parameters, a few numbers for each example, come on top
+    host: int  # the number of kernels that stay on the host
+    obstacle: str = ""  # why the device can run none; "" if it runs some
 
     def text(self) -> str:
         """Describes it in a line."""

@@ -18,21 +18,16 @@ class Position(NamedTuple):
     """A place between two batches.
 
     A slot of an epoch is a place in its order. With batches of one size, step `k` begins at slot `k` times that size; in an
-    epoch that was begun with another size, at `origin` more. The next epoch begins at slot 0 again.
+    epoch that was begun with another size, at `origin` more. The next epoch begins at slot 0 again."""
 
-    Attributes:
-        epoch: The epoch.
-        step: Its step.
-        origin: The slot that step 0 begins at, or would: less than a batch. With `epoch: {steps: N}`, whose epochs have N steps
-            of any size, it may be any number.
-        shift: With `epoch: {steps: N}`, which continues through the order: how many places later a batch is than if all
-            batches before it had had this size. It is the same for all later epochs.
-    """
-
-    epoch: int
-    step: int = 0
+    epoch: int  # the epoch
+    step: int = 0  # its step
     origin: int = 0
+    """The slot that step 0 begins at, or would: less than a batch. With `epoch: {steps: N}`, whose epochs have N steps of any size, it may
+    be any number."""
     shift: int = 0
+    """With `epoch: {steps: N}`, which continues through the order: how many places later a batch is than if all batches before it had had
+    this size. It is the same for all later epochs."""
 
     def begin(self, epoch: int) -> Position:
         """The begin of another epoch."""
@@ -45,30 +40,21 @@ FIRST = Position(0)
 
 @dataclass(frozen=True)
 class Extent:
-    """The epochs of one split on one host.
+    """The epochs of one split on one host."""
 
-    Attributes:
-        num_examples: Examples in the split.
-        batch: Examples in a global batch.
-        remainder: The treatment of an incomplete last batch.
-        shard: This host's share of each global batch, and the number of shares.
-        epoch_steps: Steps in an epoch that continues through the permutation, or `None` for one cycle: every example once.
-        begin: With `epoch_steps`, an epoch, and the number of examples of all epochs before it, whose batches may have differed.
-        anywhere: Whether an epoch may have begun with batches of another size, so that its blocks have any offset to the
-            combined groups. The slot of step 0 is then given at run time: see `Order`.
-        buckets: With buckets, the examples of each. A cycle has the full batches of every bucket, and with `keep` and `pad` the
-            last one, too. With `epoch_steps`, a cycle leaves out examples that fill no batch. Such epochs end with batches of
-            the size that they were begun with.
-    """
-
-    num_examples: int
-    batch: int
-    remainder: Remainder
-    shard: tuple[int, int]
-    epoch_steps: int | None
+    num_examples: int  # examples in the split
+    batch: int  # examples in a global batch
+    remainder: Remainder  # the treatment of an incomplete last batch
+    shard: tuple[int, int]  # this host's share of each global batch, and the number of shares
+    epoch_steps: int | None  # steps in an epoch that continues through the permutation, or `None` for one cycle: every example once
     begin: tuple[int, int] = field(default=(0, 0), kw_only=True)
+    """With `epoch_steps`, an epoch, and the number of examples of all epochs before it, whose batches may have differed."""
     anywhere: bool = field(default=False, kw_only=True)
+    """Whether an epoch may have begun with batches of another size, so that its blocks have any offset to the combined groups. The slot of
+    step 0 is then given at run time: see `Order`."""
     buckets: tuple[int, ...] = field(default=(), kw_only=True)
+    """With buckets, the examples of each. A cycle has the full batches of every bucket, and with `keep` and `pad` the last one, too. With
+    `epoch_steps`, a cycle leaves out examples that fill no batch. Such epochs end with batches of the size that they were begun with."""
 
     @property
     def bucket_steps(self) -> tuple[int, ...]:

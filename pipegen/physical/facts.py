@@ -25,21 +25,13 @@ RARELY = "rare kinds of files"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The needs of a part of a physical plan.
+    """The needs of a part of a physical plan."""
 
-    Attributes:
-        variables: The state that it keeps in this process, in words.
-        python: The work that it does in Python, in words.
-        asserts: Whether it has an assertion of ours.
-        compiled: Whether XLA compiles something in it, if available.
-        device: Whether it may run on an accelerator: compiled, and on numbers of fixed shape alone.
-    """
-
-    variables: tuple[str, ...] = ()
-    python: tuple[str, ...] = ()
-    asserts: bool = False
-    compiled: bool = False
-    device: bool = False
+    variables: tuple[str, ...] = ()  # the state that it keeps in this process, in words
+    python: tuple[str, ...] = ()  # the work that it does in Python, in words
+    asserts: bool = False  # whether it has an assertion of ours
+    compiled: bool = False  # whether XLA compiles something in it, if available
+    device: bool = False  # whether it may run on an accelerator: compiled, and on numbers of fixed shape alone
 
     @property
     def portable(self) -> bool:

@@ -30,29 +30,17 @@ whether a record is intact; `mark` gives that beside the features."""
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The circumstances that a physical plan depends on, beside the plan and its form.
+    """The circumstances that a physical plan depends on, beside the plan and its form."""
 
-    Attributes:
-        extent: The length of an epoch, and this host's part of it.
-        threads: Threads of the pipeline's pool.
-        jit: Whether XLA may compile.
-        replaces: Whether a damaged record is replaced by another one.
-        python: The work in Python that reading needs, in words.
-        columns: Whether ids, paths etc. are looked up in columns; for records in shards, they may be computed.
-        held: What reading keeps in this process, in words.
-        held_elsewhere: Whether a derived plan, which may run elsewhere, needs that, too.
-        fetches: Whether reading waits for other machines, so that records are requested some steps ahead.
-    """
-
-    extent: Extent
-    threads: int
-    jit: bool = True
-    replaces: bool = False
-    python: str = ""
-    columns: bool = True
-    held: str = ""
-    held_elsewhere: bool = False
-    fetches: bool = False
+    extent: Extent  # the length of an epoch, and this host's part of it
+    threads: int  # threads of the pipeline's pool
+    jit: bool = True  # whether XLA may compile
+    replaces: bool = False  # whether a damaged record is replaced by another one
+    python: str = ""  # the work in Python that reading needs, in words
+    columns: bool = True  # whether ids, paths etc. are looked up in columns; for records in shards, they may be computed.
+    held: str = ""  # what reading keeps in this process, in words
+    held_elsewhere: bool = False  # whether a derived plan, which may run elsewhere, needs that, too
+    fetches: bool = False  # whether reading waits for other machines, so that records are requested some steps ahead
 
 
 # Functions of a map
@@ -60,23 +48,14 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Selects the records of a step, or of the rest of an epoch, and draws their random numbers.
+    """Selects the records of a step, or of the rest of an epoch, and draws their random numbers."""
 
-    Attributes:
-        node: The node of the plan, with the order of its shuffle if that is a node of its own.
-        shard: The share of each global batch, and the number of shares.
-        rows: The rows of a batch that is widened to whole combined groups, or `None`.
-        grouped: Whether it gives the combined group of each example.
-        compiled: Whether XLA compiles the cipher of the draws.
-        whole: Whether it selects the rest of an epoch, in stored order, rather than a step.
-    """
-
-    node: logical.Index
-    shard: tuple[int, int]
-    rows: int | None
-    grouped: bool
-    compiled: bool
-    whole: bool
+    node: logical.Index  # the node of the plan, with the order of its shuffle if that is a node of its own
+    shard: tuple[int, int]  # the share of each global batch, and the number of shares
+    rows: int | None  # the rows of a batch that is widened to whole combined groups, or `None`
+    grouped: bool  # whether it gives the combined group of each example
+    compiled: bool  # whether XLA compiles the cipher of the draws
+    whole: bool  # whether it selects the rest of an epoch, in stored order, rather than a step
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,17 +159,12 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Runs a kernel on a batch of type `entry`.
-
-    Attributes:
-        batch: Rows of a full batch; 0 for any number.
-        depth: The number of results in use at a time if they reuse memory of earlier ones, else 0.
-    """
+    """Runs a kernel on a batch of type `entry`."""
 
     node: logical.Kernel
     entry: ElementType
-    batch: int
-    depth: int
+    batch: int  # rows of a full batch; 0 for any number
+    depth: int  # the number of results in use at a time if they reuse memory of earlier ones, else 0
 
     @property
     def reuses(self) -> tuple[str, ...]:
@@ -373,27 +347,17 @@ Enters = Literal["variable", "constant", "queue", "list", "request"]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One way to run a plan.
+    """One way to run a plan."""
 
-    Attributes:
-        name: Its purpose.
-        enters: The source of its epochs, steps, records or batches of stored values.
-        takes: Which of these enter.
-        derived: Whether users build on it and may run it on another machine: it names damaged files itself, and reuses no memory.
-        numbered: Whether batches are delivered with their epoch and step.
-        tells: Whether a batch has a mark for damaged records, rather than failing.
-        device: The device that batches are delivered on, or `None` for this host's memory.
-        sends: Whether the last kernels are left to a device, which gets their inputs and parameters.
-    """
-
-    name: str
-    enters: Enters
-    takes: Literal["epoch", "step", "record", "batch"] = "epoch"
+    name: str  # its purpose
+    enters: Enters  # the source of its epochs, steps, records or batches of stored values
+    takes: Literal["epoch", "step", "record", "batch"] = "epoch"  # which of these enter
     derived: bool = False
-    numbered: bool = True
-    tells: bool = False
-    device: str | None = None
-    sends: bool = False
+    """Whether users build on it and may run it on another machine: it names damaged files itself, and reuses no memory."""
+    numbered: bool = True  # whether batches are delivered with their epoch and step
+    tells: bool = False  # whether a batch has a mark for damaged records, rather than failing
+    device: str | None = None  # the device that batches are delivered on, or `None` for this host's memory
+    sends: bool = False  # whether the last kernels are left to a device, which gets their inputs and parameters
 
     @property
     def single(self) -> bool:

@@ -28,29 +28,18 @@ from pipegen.types import ElementType, FeatureType, valid_name
 
 @dataclass
 class Items:
-    """An open run of steps whose matrices are multiplied, as for the image.
-
-    Attributes:
-        mode: The fill and the interpolation of its steps; a step with others starts a new run. A mirror has none.
-        canvas: Height and width of the image that enters, in pixels.
-        size: The same of the image that leaves.
-        type_: The type of an example.
-        alike: Whether all images have one size, even if only the data has it.
-        closed: Whether the run takes no more steps.
-        displaced: Whether its only step has a displacement field in place of a matrix.
-        projective: Whether the matrix of a step can have a last row other than (0, 0, 1).
-    """
+    """An open run of steps whose matrices are multiplied, as for the image."""
 
     feature: str
     kind: str
-    mode: tuple[Fill, str] | None
-    canvas: tuple[int | None, int | None]
-    size: tuple[int | None, int | None]
-    type_: ElementType
-    alike: bool
-    closed: bool = False
-    displaced: bool = False
-    projective: bool = False
+    mode: tuple[Fill, str] | None  # the fill and the interpolation of its steps; a step with others starts a new run. A mirror has none.
+    canvas: tuple[int | None, int | None]  # height and width of the image that enters, in pixels
+    size: tuple[int | None, int | None]  # the same of the image that leaves
+    type_: ElementType  # the type of an example
+    alike: bool  # whether all images have one size, even if only the data has it
+    closed: bool = False  # whether the run takes no more steps
+    displaced: bool = False  # whether its only step has a displacement field in place of a matrix
+    projective: bool = False  # whether the matrix of a step can have a last row other than (0, 0, 1)
     refs: list[StepRef] = field(default_factory=list)
 
     def stage(self) -> Stage:

@@ -23,34 +23,25 @@ class PartDraws:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The examples of an epoch: positions become records, and all random numbers of an example are drawn.
-
-    Attributes:
-        order: `stored`, or `global` and `window` once a pass has moved shuffling here.
-        window_bytes: The window of `order: window`, in bytes of stored records.
-        shard: Whether only this host's block of each global batch is read.
-        draws: The steps that draw, in the order of the vector of draws.
-        blocks: What `order: window` permutes as a whole before windows within the result, in words: `files` of many examples,
-            or parts of such files, such as `row groups`; "" for nothing.
-        sampled: Whether an epoch, or a pass through a part of a mix, is not each example of the split once.
-        parts: Of a mix, the draws of each part. On the training split an epoch interleaves a number of examples of each part,
-            with `order` within each part; the other splits hold the parts one after another.
-        width: Of a mix, the length of an example's vector of draws.
-        buckets: The possible sizes of batches, height and width in pixels: an epoch permutes the examples of each bucket, and
-            the batches of all. Empty for batches of one size.
-    """
+    """The examples of an epoch: positions become records, and all random numbers of an example are drawn."""
 
     out: ElementType
     split: str
-    order: Literal["stored", "global", "window"]
-    window_bytes: int | None
-    shard: bool
-    draws: tuple[StepRef, ...]
+    order: Literal["stored", "global", "window"]  # `stored`, or `global` and `window` once a pass has moved shuffling here
+    window_bytes: int | None  # the window of `order: window`, in bytes of stored records
+    shard: bool  # whether only this host's block of each global batch is read
+    draws: tuple[StepRef, ...]  # the steps that draw, in the order of the vector of draws
     blocks: str = ""
-    sampled: bool = False
+    """What `order: window` permutes as a whole before windows within the result, in words: `files` of many examples, or parts of such
+    files, such as `row groups`; "" for nothing."""
+    sampled: bool = False  # whether an epoch, or a pass through a part of a mix, is not each example of the split once
     parts: tuple[PartDraws, ...] = ()
-    width: int = 0
+    """Of a mix, the draws of each part. On the training split an epoch interleaves a number of examples of each part, with `order` within
+    each part; the other splits hold the parts one after another."""
+    width: int = 0  # of a mix, the length of an example's vector of draws
     buckets: tuple[tuple[int, int], ...] = ()
+    """The possible sizes of batches, height and width in pixels: an epoch permutes the examples of each bucket, and the batches of all.
+    Empty for batches of one size."""
 
     @property
     def num_draws(self) -> int:
@@ -75,14 +66,11 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The stored record of each example.
-
-    Attributes:
-        parts: Of a mix whose parts differ at first: for each part, how a record is read, and the steps until it has the type `out`.
-    """
+    """The stored record of each example."""
 
     out: ElementType
     parts: tuple[tuple[Read | Element, ...], ...] = ()
+    """Of a mix whose parts differ at first: for each part, how a record is read, and the steps until it has the type `out`."""
 
     @property
     def stored(self) -> tuple[ElementType, ...]:
@@ -122,24 +110,15 @@ class CacheKind:
     """A place for the rows of a cache, as plans and reports see it.
 
     To add a kind: a value below, its reader and writer in `backend/reading/graph_caches.py`, and a line in the table at the end of
-    `backend/datasets/engine.py`.
+    `backend/datasets/engine.py`."""
 
-    Attributes:
-        name: Its name in reports.
-        where: The place in the text of a plan.
-        variables: What a graph holds of it in variables, in words.
-        in_memory: Whether its rows take memory of this process.
-        outlives: Whether it outlives the process, so that other processes may fill it: the steps before it have to give equal
-            results there.
-        files: What is read of it in Python, in words.
-    """
-
-    name: str
-    where: str
-    variables: str
-    in_memory: bool = False
+    name: str  # its name in reports
+    where: str  # the place in the text of a plan
+    variables: str  # what a graph holds of it in variables, in words
+    in_memory: bool = False  # whether its rows take memory of this process
     outlives: bool = False
-    files: tuple[str, ...] = ()
+    """Whether it outlives the process, so that other processes may fill it: the steps before it have to give equal results there."""
+    files: tuple[str, ...] = ()  # what is read of it in Python, in words
 
 
 IN_MEMORY = CacheKind("memory", "in memory", "the cache", in_memory=True)
@@ -207,16 +186,13 @@ Node = Union[Index, Read, Shuffle, Shard, Element, Cache, Batch, Kernel, Emit, P
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A linear program for one split.
-
-    Attributes:
-        buckets: With buckets, the plan of each, which is what runs. `nodes` then stand for all of them: their types are those
-            that a batch can have, their stages those of the first bucket.
-    """
+    """A linear program for one split."""
 
     split: str
     nodes: tuple[Node, ...]
     buckets: tuple[Plan, ...] = ()
+    """With buckets, the plan of each, which is what runs. `nodes` then stand for all of them: their types are those that a batch can have,
+    their stages those of the first bucket."""
 
     @property
     def out(self) -> ElementType:

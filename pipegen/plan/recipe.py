@@ -15,17 +15,11 @@ from pipegen.spec.steps import ids_of, inner_ids
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The steps of one split, in order.
+    """The steps of one split, in order."""
 
-    Attributes:
-        steps: Each use of a step, with its place in the vector of draws; a policy is expanded into its parts.
-        draws: The uses that draw, in the order of the vector; a policy counts as one.
-        stand_ins: The paths of random steps replaced by their evaluation form.
-    """
-
-    steps: tuple[StepRef, ...]
-    draws: tuple[StepRef, ...]
-    stand_ins: frozenset[Path]
+    steps: tuple[StepRef, ...]  # each use of a step, with its place in the vector of draws; a policy is expanded into its parts
+    draws: tuple[StepRef, ...]  # the uses that draw, in the order of the vector; a policy counts as one
+    stand_ins: frozenset[Path]  # the paths of random steps replaced by their evaluation form
 
 
 def step_path(index: int, step: Transform) -> Path:

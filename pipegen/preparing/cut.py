@@ -48,18 +48,14 @@ class NoCutError(Exception):
 
 @dataclass(frozen=True)
 class Cut:
-    """A place to cut a spec at: the number of steps and the stages of each split before it.
-
-    Attributes:
-        type: The type of an example at the cut, alike for every split; sides of images that differ between splits are unknown.
-        least: Height and width in pixels: the spec decodes an image with both sides at least twice as long at a fraction of its size, which
-            depends on steps after the cut; `None` if it never does.
-    """
+    """A place to cut a spec at: the number of steps and the stages of each split before it."""
 
     steps: int
     stages: Mapping[str, tuple[Stage, ...]]
-    type: ElementType
+    type: ElementType  # the type of an example at the cut, alike for every split; sides of images that differ between splits are unknown
     least: tuple[int, int] | None = None
+    """Height and width in pixels: the spec decodes an image with both sides at least twice as long at a fraction of its size, which depends
+    on steps after the cut; `None` if it never does."""
 
 
 def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = None) -> Cut:

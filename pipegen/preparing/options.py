@@ -61,32 +61,17 @@ class Options:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared store.
+    """A prepared store."""
 
-    Attributes:
-        folder: The folder of the store.
-        spec: The file of the spec that reads the store and does the remaining steps.
-        steps: The steps whose results are stored, in words.
-        rest: The remaining steps, in words.
-        examples: Number of examples.
-        bytes: The bytes of pixels or files.
-        shards: Number of shards.
-        written: Number of shards written now; the others existed.
-        changes: Deviations from the original spec, in words; empty if results are equal, bit for bit.
-        reordered: Training has another order, since shuffle windows count stored bytes, and blocks are those of the source.
-        left_out: Number of damaged records of the training split that were left out, by `errors: {decode: {skip: …}}`.
-        verified: Number of examples compared with the results of the spec, besides all checksums; `None` without `verify`.
-    """
-
-    folder: Path
-    spec: Path
-    steps: str
-    rest: str
-    examples: int
-    bytes: int
-    shards: int
-    written: int
-    changes: tuple[str, ...] = ()
-    reordered: bool = False
-    left_out: int = 0
-    verified: int | None = None
+    folder: Path  # the folder of the store
+    spec: Path  # the file of the spec that reads the store and does the remaining steps
+    steps: str  # the steps whose results are stored, in words
+    rest: str  # the remaining steps, in words
+    examples: int  # number of examples
+    bytes: int  # the bytes of pixels or files
+    shards: int  # number of shards
+    written: int  # number of shards written now; the others existed
+    changes: tuple[str, ...] = ()  # deviations from the original spec, in words; empty if results are equal, bit for bit
+    reordered: bool = False  # training has another order, since shuffle windows count stored bytes, and blocks are those of the source
+    left_out: int = 0  # number of damaged records of the training split that were left out, by `errors: {decode: {skip: …}}`
+    verified: int | None = None  # number of examples compared with the results of the spec, besides all checksums; `None` without `verify`

@@ -247,31 +247,18 @@ MOST = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two records of different splits whose pictures are, or may be, the same.
+    """Two records of different splits whose pictures are, or may be, the same."""
 
-    Attributes:
-        split: The split of the record to leave out: the training split if it is one of the two, else the first in the spec.
-        key: The relative path, or the row, of this record.
-        record: The number of this record among all.
-        other_split: The split of the other record.
-        other_key: The relative path, or the row, of the other record.
-        other_record: The number of the other record among all.
-        same: The stored bytes are equal.
-        distance: The number of bits, of 64, in which the pHashes differ.
-        likeness: The correlation of the pixels at 64×64, 0.9 or more for copies; 1 for equal contents.
-        mirrored: One is the mirror image of the other.
-    """
-
-    split: str
-    key: str
-    record: int
-    other_split: str
-    other_key: str
-    other_record: int
-    same: bool
-    distance: int = 0
-    likeness: float = 1.0
-    mirrored: bool = False
+    split: str  # the split of the record to leave out: the training split if it is one of the two, else the first in the spec
+    key: str  # the relative path, or the row, of this record
+    record: int  # the number of this record among all
+    other_split: str  # the split of the other record
+    other_key: str  # the relative path, or the row, of the other record
+    other_record: int  # the number of the other record among all
+    same: bool  # the stored bytes are equal
+    distance: int = 0  # the number of bits, of 64, in which the pHashes differ
+    likeness: float = 1.0  # the correlation of the pixels at 64×64, 0.9 or more for copies; 1 for equal contents
+    mirrored: bool = False  # one is the mirror image of the other
 
     @property
     def severity(self) -> Literal["error", "warning", "info"]:
@@ -283,20 +270,14 @@ class Pair:
 
 @dataclass(frozen=True)
 class Leaks:
-    """The leaks between splits.
-
-    Attributes:
-        pairs: The pairs, the most certain first. A record with equal contents is paired once, with the first of the other split; of a
-            record with many near ones, the nearest eight were compared.
-        looked_at: Number of records compared.
-        unreadable: Number of records without a picture that Pillow reads.
-        left_out: Number of candidates beyond `MOST`, which were not compared.
-    """
+    """The leaks between splits."""
 
     pairs: tuple[Pair, ...]
-    looked_at: int
-    unreadable: int = 0
-    left_out: int = 0
+    """The pairs, the most certain first. A record with equal contents is paired once, with the first of the other split; of a record with
+    many near ones, the nearest eight were compared."""
+    looked_at: int  # number of records compared
+    unreadable: int = 0  # number of records without a picture that Pillow reads
+    left_out: int = 0  # number of candidates beyond `MOST`, which were not compared
 
     def to_exclude(self) -> list[str]:
         """Lists the keys to exclude so that no error and no warning is left, each once, in order."""

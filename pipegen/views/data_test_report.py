@@ -25,19 +25,12 @@ _STATUSES: tuple[Status, ...] = ("passed", "failed", "warned", "skipped")
 
 @dataclass(frozen=True)
 class DataTestReport:
-    """The results of the tests of a spec.
+    """The results of the tests of a spec."""
 
-    Attributes:
-        name: The spec's name.
-        results: The result of each test that ran, in the order of the spec.
-        texts: The texts that the findings point into, by file name.
-        errors: Errors of the spec or its data, because of which no test ran.
-    """
-
-    name: str
-    results: tuple[DataTestResult, ...]
-    texts: Mapping[str, str]
-    errors: tuple[Diagnostic, ...] = ()
+    name: str  # the spec's name
+    results: tuple[DataTestResult, ...]  # the result of each test that ran, in the order of the spec
+    texts: Mapping[str, str]  # the texts that the findings point into, by file name
+    errors: tuple[Diagnostic, ...] = ()  # errors of the spec or its data, because of which no test ran
 
     @classmethod
     def of(cls, spec: Spec, results: Sequence[DataTestResult]) -> DataTestReport:

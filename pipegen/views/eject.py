@@ -107,17 +107,11 @@ _NUMBERS = re.compile(r"\[\n\s*(?:\d+|null)(?:,\n\s*(?:\d+|null))*\n\s*\]")
 
 @dataclass(frozen=True)
 class Ejected:
-    """The result of ejecting.
+    """The result of ejecting."""
 
-    Attributes:
-        path: The folder, or the file of code.
-        splits: The splits in it.
-        remarks: What was not written, as findings.
-    """
-
-    path: str
-    splits: tuple[str, ...]
-    remarks: tuple[Diagnostic, ...] = ()
+    path: str  # the folder, or the file of code
+    splits: tuple[str, ...]  # the splits in it
+    remarks: tuple[Diagnostic, ...] = ()  # what was not written, as findings
 
 
 def uncached(compiled: CompiledSpec, split: str) -> Plan:

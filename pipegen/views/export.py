@@ -59,28 +59,19 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Exported:
-    """The result of an export.
+    """The result of an export."""
 
-    Attributes:
-        folder: The folder.
-        table: The file with a line for each example.
-        files: The names of the images, in the order of the table, without masks.
-        epochs: The number of epochs of the versions; one without random steps.
-        missing: The number of chosen examples that an epoch lacks: damaged ones, which are replaced, and those of a dropped last batch.
-        scaled: Images whose values are not levels from 0 to 255, with the values mapped to black and white: the possible range or, if
-            that is unknown, the range of the last image. The table has it for each image.
-        left_out: The number of requested examples that no epoch of training has; each epoch here lacks them, too.
-        why: The setting of the spec that leaves them out; "" if there are none.
-    """
-
-    folder: Path
-    table: Path
-    files: tuple[str, ...]
-    epochs: int = 1
+    folder: Path  # the folder
+    table: Path  # the file with a line for each example
+    files: tuple[str, ...]  # the names of the images, in the order of the table, without masks
+    epochs: int = 1  # the number of epochs of the versions; one without random steps
     missing: int = 0
+    """The number of chosen examples that an epoch lacks: damaged ones, which are replaced, and those of a dropped last batch."""
     scaled: dict[str, tuple[float, float]] = field(default_factory=dict)
-    left_out: int = 0
-    why: str = ""
+    """Images whose values are not levels from 0 to 255, with the values mapped to black and white: the possible range or, if that is
+    unknown, the range of the last image. The table has it for each image."""
+    left_out: int = 0  # the number of requested examples that no epoch of training has; each epoch here lacks them, too
+    why: str = ""  # the setting of the spec that leaves them out; "" if there are none
 
 
 def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int], None] | None = None) -> Exported:

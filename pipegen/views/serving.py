@@ -136,21 +136,14 @@ def serving_fn(bound: BoundSpec, model: Any, takes: Takes, *, jit: bool) -> Any:
 
 @dataclass(frozen=True)
 class ServedModel:
-    """The result of `export_model`.
+    """The result of `export_model`."""
 
-    Attributes:
-        path: The file or the folder.
-        form: `saved_model`, `tflite` or `onnx`.
-        request: Dtype and shape of each argument of a request; `None` is any size, and the first axis is the batch.
-        gives: Dtype and shape of each output, by name.
-        class_names: The classes in the order of `scores`, for a classifier.
-    """
-
-    path: Path
-    form: str
+    path: Path  # the file or the folder
+    form: str  # `saved_model`, `tflite` or `onnx`
     request: Mapping[str, tuple[str, tuple[int | None, ...]]]
-    gives: Mapping[str, tuple[str, tuple[int | None, ...]]]
-    class_names: tuple[str, ...] = ()
+    """Dtype and shape of each argument of a request; `None` is any size, and the first axis is the batch."""
+    gives: Mapping[str, tuple[str, tuple[int | None, ...]]]  # dtype and shape of each output, by name
+    class_names: tuple[str, ...] = ()  # the classes in the order of `scores`, for a classifier
 
     def __repr__(self) -> str:
         asked, given = (", ".join(f"{name} {_said(t)}" for name, t in side.items()) for side in (self.request, self.gives))

@@ -30,17 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Damaged:
-    """A record that cannot be read.
+    """A record that cannot be read."""
 
-    Attributes:
-        split: Its split.
-        key: Its relative path, as in `errors.exclude`.
-        problem: One line that names the file and the damage.
-    """
-
-    split: str
-    key: str
-    problem: str
+    split: str  # its split
+    key: str  # its relative path, as in `errors.exclude`
+    problem: str  # one line that names the file and the damage
 
 
 def probing_plan(plan: Plan, runtime: Runtime) -> Plan:

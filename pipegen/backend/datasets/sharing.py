@@ -13,15 +13,10 @@ _AHEAD = 8
 
 @dataclass(frozen=True)
 class ShareCheck:
-    """The share and the steps of a dataset, checked when another dataset is derived from it.
+    """The share and the steps of a dataset, checked when another dataset is derived from it."""
 
-    Attributes:
-        share: The share of each batch, and the number of shares.
-        steps: Batches of an epoch of training, which is over once its last batch is read; 0 for other splits.
-    """
-
-    share: tuple[int, int]
-    steps: int = 0
+    share: tuple[int, int]  # the share of each batch, and the number of shares
+    steps: int = 0  # batches of an epoch of training, which is over once its last batch is read; 0 for other splits
 
     def check(self) -> None:
         """Checks that the calling functions may derive a dataset.

@@ -26,13 +26,9 @@ _BATCHES = -4
 @dataclass(frozen=True, eq=False)
 class BucketedOrder(Order):
     """The order of one split on one host; `num_examples` counts all buckets, and `slots` a cycle. Its epochs end with the batch size they
-    were begun with, so they have no origin.
+    were begun with, so they have no origin."""
 
-    Attributes:
-        members: From places to records, bucket by bucket, in stored order.
-    """
-
-    members: Column | None = None
+    members: Column | None = None  # from places to records, bucket by bucket, in stored order
 
     @property
     def slots(self) -> int:

@@ -72,18 +72,13 @@ def _nested(total: tf.Tensor, shares: Sequence[int]) -> tf.Tensor:
 class MixedOrder(Order):
     """The order of the training split of a mix on one host; `num_examples` counts an epoch.
 
-    A position of a cycle, as returned by `at`, is a place in the permutation of a part, offset by the records of the parts before.
-
-    Attributes:
-        parts: The order of each part, with its own seed; for a sampled part, that of the examples of a pass. A part that samples from its
-            easiest examples permutes these itself.
-        counts: The examples of each part in each epoch.
-        held: The number of records of each part, if a pass is not each record once.
-    """
+    A position of a cycle, as returned by `at`, is a place in the permutation of a part, offset by the records of the parts before."""
 
     parts: tuple[Order, ...] = ()
-    counts: Counts | None = None
-    held: tuple[int, ...] = ()
+    """The order of each part, with its own seed; for a sampled part, that of the examples of a pass. A part that samples from its easiest
+    examples permutes these itself."""
+    counts: Counts | None = None  # the examples of each part in each epoch
+    held: tuple[int, ...] = ()  # the number of records of each part, if a pass is not each record once
 
     @property
     def firsts(self) -> tuple[int, ...]:

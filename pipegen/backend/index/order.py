@@ -22,15 +22,11 @@ _WHOLE = -1
 
 
 class From(NamedTuple):
-    """The start of an epoch that was begun with another batch size; its slots are counted from step 0 of this size.
+    """The start of an epoch that was begun with another batch size; its slots are counted from step 0 of this size."""
 
-    Attributes:
-        origin: The slot of step 0, which keeps the groups of combined examples: int64 scalar.
-        shift: With a fixed number of steps an epoch: slots that the order is ahead of one without such a change, int64 scalar.
-    """
-
-    origin: tf.Tensor | int
+    origin: tf.Tensor | int  # the slot of step 0, which keeps the groups of combined examples: int64 scalar
     shift: tf.Tensor | int
+    """With a fixed number of steps an epoch: slots that the order is ahead of one without such a change, int64 scalar."""
 
 
 START = From(0, 0)
@@ -38,35 +34,23 @@ START = From(0, 0)
 
 
 class Found(NamedTuple):
-    """The examples at some slots, `(n,)` each.
+    """The examples at some slots, `(n,)` each."""
 
-    Attributes:
-        record: Their records, int64.
-        cycle: Their cycles through the data, int64.
-        occurrence: The number of earlier occurrences in the cycle, int64, if an epoch is sampled; else `None`.
-    """
-
-    record: tf.Tensor
-    cycle: tf.Tensor
-    occurrence: tf.Tensor | None = None
+    record: tf.Tensor  # their records, int64
+    cycle: tf.Tensor  # their cycles through the data, int64
+    occurrence: tf.Tensor | None = None  # the number of earlier occurrences in the cycle, int64, if an epoch is sampled; else `None`
 
 
 @dataclass(frozen=True, eq=False)
 class Order(Extent):
-    """The order of one split on one host.
+    """The order of one split on one host."""
 
-    Attributes:
-        kind: `stored`, `global` or `window`.
-        window: Examples in a window.
-        seed: The spec's seed.
-        blocks: For many examples in a file: the first one of each file, int64 `(blocks + 1,)` with the end. `window` is then an order in
-            two levels: whole blocks are permuted, and then examples within windows of the result.
-    """
-
-    kind: str
-    window: int
-    seed: int
+    kind: str  # `stored`, `global` or `window`
+    window: int  # examples in a window
+    seed: int  # the spec's seed
     blocks: tf.Tensor | None = None
+    """For many examples in a file: the first one of each file, int64 `(blocks + 1,)` with the end. `window` is then an order in two levels:
+    whole blocks are permuted, and then examples within windows of the result."""
     sampled: Sampled | None = None
     """The example at each place of an epoch that has some examples more than once, or not all of them."""
     passes: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]] | None = None

@@ -149,34 +149,29 @@ def _entering(stage: Neighbourhood, image: tf.Tensor) -> tf.Tensor:
 
 @dataclass(frozen=True)
 class Lowering:
-    """The TensorFlow functions of a stage. A stage on batches has `run` or `batch`, one on single examples `example` or `surveyed`.
-
-    Attributes:
-        run: From the stage, a feature `(n, ...)` and the parameters after all phases to the feature: a pure function.
-        memory: From the stage and the features to a tensor for the whole batch that `run` gets in place of the feature. It may be as
-            large as the stored data and is not copied.
-        parameters: From the stage and the features to functions of the draws and of the groups that are combined.
-        phases: Functions before `run`, each pure and compiled separately, for values that are read more than once, such as parameters
-            of one value a pixel.
-        quantised: Whether parameters are rounded from float64 to far fewer bits, so that XLA may compute them: differences in the last
-            bit of a float64 vanish. Tables are not, since they may round a number halfway between two others.
-        sent: Makes parameters relative for devices that each get a part of the batch: row numbers become distances.
-        received: The inverse of `sent`; both get the row numbers, int32 `(n,)`.
-        batch: Changes the features of a batch.
-        example: Changes the features of one example.
-        surveyed: Changes the features of one example, with its surveyed window, if any.
-    """
+    """The TensorFlow functions of a stage. A stage on batches has `run` or `batch`, one on single examples `example` or `surveyed`."""
 
     run: Callable[[Any, tf.Tensor, Params], tf.Tensor] | None = None
+    """From the stage, a feature `(n, ...)` and the parameters after all phases to the feature: a pure function."""
     parameters: Callable[[Any, Features], Params] = lambda _stage, _features: ()
+    """From the stage and the features to functions of the draws and of the groups that are combined."""
     memory: Callable[[Any, Features], tf.Tensor] | None = None
+    """From the stage and the features to a tensor for the whole batch that `run` gets in place of the feature. It may be as large as the
+    stored data and is not copied."""
     phases: Callable[[Any], tuple[Phase, ...]] = lambda _stage: ()
+    """Functions before `run`, each pure and compiled separately, for values that are read more than once, such as parameters of one value a
+    pixel."""
     quantised: bool = False
+    """Whether parameters are rounded from float64 to far fewer bits, so that XLA may compute them: differences in the last bit of a float64
+    vanish. Tables are not, since they may round a number halfway between two others."""
     sent: Callable[[Params, tf.Tensor], Params] = lambda params, _rows: params
+    """Makes parameters relative for devices that each get a part of the batch: row numbers become distances."""
     received: Callable[[Params, tf.Tensor], Params] = lambda params, _rows: params
-    batch: Callable[[Any, Features], None] | None = None
-    example: Callable[[Any, Features], None] | None = None
+    """The inverse of `sent`; both get the row numbers, int32 `(n,)`."""
+    batch: Callable[[Any, Features], None] | None = None  # changes the features of a batch
+    example: Callable[[Any, Features], None] | None = None  # changes the features of one example
     surveyed: Callable[[Any, Features, Found | None], None] | None = None
+    """Changes the features of one example, with its surveyed window, if any."""
 
 
 def apply_stage(stage: Stage, features: Features) -> None:

@@ -23,15 +23,10 @@ from pipegen.plan.cost import LARGE
 
 @dataclass(frozen=True)
 class Reuse:
-    """How the memory of a kernel's results is reused.
+    """How the memory of a kernel's results is reused."""
 
-    Attributes:
-        depth: Most results of one kind in use at a time.
-        batch: Examples in a global batch.
-    """
-
-    depth: int
-    batch: int
+    depth: int  # most results of one kind in use at a time
+    batch: int  # examples in a global batch
 
     def number(self, slot: tf.Tensor) -> tf.Tensor:
         """Computes a number that grows by one each step, from this host's slots of the epoch, int64 `(n,)`.

@@ -38,19 +38,12 @@ Compute = Callable[["Features"], "Features"]
 
 @dataclass
 class Quarantine:
-    """The damaged records of one split found so far.
+    """The damaged records of one split found so far."""
 
-    Attributes:
-        path: Names the place of a record.
-        count: Number of records of the split.
-        max_fraction: The share of the split that may be damaged.
-        report: A file to which they are written.
-    """
-
-    path: Callable[[int], str]
-    count: int
-    max_fraction: float
-    report: str | None = None
+    path: Callable[[int], str]  # names the place of a record
+    count: int  # number of records of the split
+    max_fraction: float  # the share of the split that may be damaged
+    report: str | None = None  # a file to which they are written
     damaged: dict[int, str] = field(default_factory=dict)
     failure: DataError | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -194,17 +187,11 @@ Where = Callable[["Path"], str]
 
 @dataclass(frozen=True)
 class Treatment:
-    """What happens to damaged records.
+    """What happens to damaged records."""
 
-    Attributes:
-        quarantine: Their list, if they are replaced.
-        where: Finds the place of a step, for the message.
-        advice: What a user can do.
-    """
-
-    quarantine: Quarantine | None = None
-    where: Where = str
-    advice: str = "leave it out"
+    quarantine: Quarantine | None = None  # their list, if they are replaced
+    where: Where = str  # finds the place of a step, for the message
+    advice: str = "leave it out"  # what a user can do
 
 
 AS_ERRORS = Treatment()

@@ -28,21 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MixedRecords(Records):
-    """The records of the parts of a mix, one part after another.
+    """The records of the parts of a mix, one part after another."""
 
-    Attributes:
-        names: The names of the parts.
-        parts: The records of each part.
-        reads: The type that is read of each part.
-        mixture: The number of records of each part in an epoch; `None` if each record comes once.
-        sampled: The sampled examples of a pass, for parts that are sampled.
-    """
-
-    names: tuple[str, ...] = ()
-    parts: tuple[Records, ...] = ()
-    reads: tuple[ElementType, ...] = ()
-    mixture: Mixture | None = None
-    sampled: Mapping[str, Repeats | Paced] = field(default_factory=dict)
+    names: tuple[str, ...] = ()  # the names of the parts
+    parts: tuple[Records, ...] = ()  # the records of each part
+    reads: tuple[ElementType, ...] = ()  # the type that is read of each part
+    mixture: Mixture | None = None  # the number of records of each part in an epoch; `None` if each record comes once
+    sampled: Mapping[str, Repeats | Paced] = field(default_factory=dict)  # the sampled examples of a pass, for parts that are sampled
 
     @property
     def epoch_examples(self) -> int:

@@ -39,37 +39,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Records:
-    """The records of a split, in source order.
+    """The records of a split, in source order."""
 
-    Attributes:
-        paths: The name of each record in errors: its file, its row, or a file and the row in it.
-        ids: 64-bit example ids, which key the draws; with `members`, those of all records; empty for records in shards.
-        labels: Class indices, or `None`; with `members`, those of all records.
-        mean_bytes: The mean size of a stored record.
-        reader: The reader of features that are not in a column.
-        features: The features that it reads.
-        ram_budget: Bytes of memory that the reader may use.
-        rows: The row of each record, if it is read by row and not from a file.
-        columns: Features with a few numbers a record: an array `(n, ...)` each, in the order of the records.
-        beside: The absolute paths of further files of each record, by feature.
-        members: Indices of these records in `ids` and `labels`; `None` for all.
-        blocks: The first record of each block of records stored or read together, int64 with the end; `None` for single records.
-        in_shards: The places of records stored many in a file, in place of files, `ids` and `labels`.
-    """
-
-    paths: Sequence[str]
-    ids: Ints | Sequence[int]
-    labels: Ints | Sequence[int] | None = None
-    mean_bytes: float = 0.0
-    reader: Reader = field(default_factory=FileReader)
-    features: tuple[str, ...] = ()
-    ram_budget: int = 0
-    rows: Ints | None = None
+    paths: Sequence[str]  # the name of each record in errors: its file, its row, or a file and the row in it
+    ids: Ints | Sequence[int]  # 64-bit example ids, which key the draws; with `members`, those of all records; empty for records in shards
+    labels: Ints | Sequence[int] | None = None  # class indices, or `None`; with `members`, those of all records
+    mean_bytes: float = 0.0  # the mean size of a stored record
+    reader: Reader = field(default_factory=FileReader)  # the reader of features that are not in a column
+    features: tuple[str, ...] = ()  # the features that it reads
+    ram_budget: int = 0  # bytes of memory that the reader may use
+    rows: Ints | None = None  # the row of each record, if it is read by row and not from a file
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
-    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    members: Ints | None = None
+    """Features with a few numbers a record: an array `(n, ...)` each, in the order of the records."""
+    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the absolute paths of further files of each record, by feature
+    members: Ints | None = None  # indices of these records in `ids` and `labels`; `None` for all
     blocks: Ints | None = None
-    in_shards: InShards | None = None
+    """The first record of each block of records stored or read together, int64 with the end; `None` for single records."""
+    in_shards: InShards | None = None  # the places of records stored many in a file, in place of files, `ids` and `labels`
 
     def locate(self, record: int, features: Iterable[str] = ()) -> str:
         """Names the place of a record: for several features in their own files, `A or B`."""

@@ -42,23 +42,14 @@ class Unusable(Enum):
 
 @dataclass
 class Fed:
-    """Counts of the batches of one split made by workers and by this process.
+    """Counts of the batches of one split made by workers and by this process."""
 
-    Attributes:
-        there: Batches of workers that were delivered.
-        here: Batches made by this process, for any reason.
-        late: Batches that arrived after this process had made them.
-        damaged: Batches made by this process because the worker could not read or decode a record.
-        refused: Batches made by this process because the worker has another version or processor.
-        waited: Seconds spent waiting for workers.
-    """
-
-    there: int = 0
-    here: int = 0
-    late: int = 0
-    damaged: int = 0
-    refused: int = 0
-    waited: float = 0.0
+    there: int = 0  # batches of workers that were delivered
+    here: int = 0  # batches made by this process, for any reason
+    late: int = 0  # batches that arrived after this process had made them
+    damaged: int = 0  # batches made by this process because the worker could not read or decode a record
+    refused: int = 0  # batches made by this process because the worker has another version or processor
+    waited: float = 0.0  # seconds spent waiting for workers
 
 
 class Arrivals:

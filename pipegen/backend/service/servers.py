@@ -31,19 +31,12 @@ _ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
 
 
 class Origin(NamedTuple):
-    """The software and hardware of a process. Unknown parts are empty.
+    """The software and hardware of a process. Unknown parts are empty."""
 
-    Attributes:
-        tensorflow: The version of TensorFlow, such as `2.21.0`.
-        processor: The model of the processor.
-        instructions: Its instruction sets.
-        onednn: `TF_ENABLE_ONEDNN_OPTS`.
-    """
-
-    tensorflow: str
-    processor: str
-    instructions: str
-    onednn: str
+    tensorflow: str  # the version of TensorFlow, such as `2.21.0`
+    processor: str  # the model of the processor
+    instructions: str  # its instruction sets
+    onednn: str  # `TF_ENABLE_ONEDNN_OPTS`
 
     @classmethod
     def parse(cls, text: bytes) -> Origin:

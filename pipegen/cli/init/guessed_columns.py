@@ -34,25 +34,15 @@ _NUMBERED = re.compile(r"(.*?\D)(\d+)")
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table.
+    """One column of a table."""
 
-    Attributes:
-        number: Its number, from 0.
-        called: Its name in a spec, or its number.
-        name: A name for a feature of it.
-        numbers: The least and the largest number; `None` if a cell is not a number.
-        values: The number of different cells.
-        empty: The number of empty cells.
-        labels: Whether it may be a column of classes: whole numbers or words, each in two rows on average.
-    """
-
-    number: int
-    called: str | int
-    name: str
-    numbers: tuple[float, float] | None
-    values: int
-    empty: int
-    labels: bool
+    number: int  # its number, from 0
+    called: str | int  # its name in a spec, or its number
+    name: str  # a name for a feature of it
+    numbers: tuple[float, float] | None  # the least and the largest number; `None` if a cell is not a number
+    values: int  # the number of different cells
+    empty: int  # the number of empty cells
+    labels: bool  # whether it may be a column of classes: whole numbers or words, each in two rows on average
 
     def feature(self) -> str:
         """Writes a line of `features` that reads it, or that explains why it is not read."""

@@ -75,25 +75,16 @@ class Levels:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Images with their masks.
+    """Images with their masks."""
 
-    Attributes:
-        folder: The parent of the folders: the given folder, or a single folder inside it.
-        parts: The folders of the images and of the masks, relative to it, for each split; the empty name stands for all.
-        counts: The number of pairs of each part.
-        alone: The number of files without a partner.
-        levels: Pixel values of the masks.
-        sample: Headers of the images.
-        remarks: Remarks for the user.
-    """
-
-    folder: str
+    folder: str  # the parent of the folders: the given folder, or a single folder inside it
     parts: Mapping[str, tuple[str, str]]
-    counts: Mapping[str, int]
-    alone: int
-    levels: Levels
-    sample: Sample
-    remarks: list[str]
+    """The folders of the images and of the masks, relative to it, for each split; the empty name stands for all."""
+    counts: Mapping[str, int]  # the number of pairs of each part
+    alone: int  # the number of files without a partner
+    levels: Levels  # pixel values of the masks
+    sample: Sample  # headers of the images
+    remarks: list[str]  # remarks for the user
 
 
 @dataclass(frozen=True)

@@ -14,23 +14,15 @@ height. In pixels, or with `rel_` in fractions of the width and the height of th
 
 @dataclass(frozen=True, slots=True)
 class BoxRules:
-    """The stored format of boxes, and the rules for keeping them when their image moves.
-
-    Attributes:
-        format: The stored format; steps work on `xyxy`. `None` for boxes that are `xyxy` already and lie on their image.
-        most: The most boxes of one image that leave the pipeline; the largest stay. `None` for all.
-        min_area: The least visible area of a box, in square pixels.
-        min_visibility: The least visible share of its area.
-        min_size: The least visible width and height, in pixels.
-        empty: Whether a stored image may have no box.
-    """
+    """The stored format of boxes, and the rules for keeping them when their image moves."""
 
     format: BoxFormat | None = "xyxy"
-    most: int | None = None
-    min_area: float = 0.0
-    min_visibility: float = 0.0
-    min_size: float = 0.0
-    empty: Literal["allow", "refuse"] = "allow"
+    """The stored format; steps work on `xyxy`. `None` for boxes that are `xyxy` already and lie on their image."""
+    most: int | None = None  # the most boxes of one image that leave the pipeline; the largest stay. `None` for all.
+    min_area: float = 0.0  # the least visible area of a box, in square pixels
+    min_visibility: float = 0.0  # the least visible share of its area
+    min_size: float = 0.0  # the least visible width and height, in pixels
+    empty: Literal["allow", "refuse"] = "allow"  # whether a stored image may have no box
 
 
 Outside = Literal["remove", "keep"]

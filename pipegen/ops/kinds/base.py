@@ -20,21 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The values of a feature for every record.
+    """The values of a feature for every record."""
 
-    Attributes:
-        values: An array with a row for each record.
-        type: The type of a row.
-        classes: The classes of a label.
-        stays: False for records that are left out, bool `(n,)`; `None` to keep all.
-        notes: Findings about the values.
-    """
-
-    values: Any
-    type: FeatureType
-    classes: tuple[str, ...] = ()
-    stays: Any = None
-    notes: tuple[Any, ...] = ()
+    values: Any  # an array with a row for each record
+    type: FeatureType  # the type of a row
+    classes: tuple[str, ...] = ()  # the classes of a label
+    stays: Any = None  # false for records that are left out, bool `(n,)`; `None` to keep all
+    notes: tuple[Any, ...] = ()  # findings about the values
 
 
 class FeatureKind:

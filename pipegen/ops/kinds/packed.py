@@ -15,17 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """A column of an encoded feature. It can be indexed by records, like an array; the result shares the bytes.
+    """A column of an encoded feature. It can be indexed by records, like an array; the result shares the bytes."""
 
-    Attributes:
-        values: The bytes of all records, uint8 `(bytes,)`.
-        starts: The offset of each record, int64 `(n,)`.
-        lengths: The number of bytes of each record, int64 `(n,)`.
-    """
-
-    values: Any
-    starts: Any
-    lengths: Any
+    values: Any  # the bytes of all records, uint8 `(bytes,)`
+    starts: Any  # the offset of each record, int64 `(n,)`
+    lengths: Any  # the number of bytes of each record, int64 `(n,)`
 
     @classmethod
     def hold(cls, parts: Sequence[bytes]) -> Packed:

@@ -13,15 +13,10 @@ from pipegen.ops.kinds.packed import Packed
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """A column of a ragged feature. It can be indexed by records, like an array.
+    """A column of a ragged feature. It can be indexed by records, like an array."""
 
-    Attributes:
-        values: The items of all records, a NumPy array `(items, ...)`.
-        lengths: The number of items of each record, int64 `(n,)`.
-    """
-
-    values: Any
-    lengths: Any
+    values: Any  # the items of all records, a NumPy array `(items, ...)`
+    lengths: Any  # the number of items of each record, int64 `(n,)`
 
     @property
     def dtype(self) -> Any:

@@ -188,23 +188,14 @@ def _with_masks(found: Found, owner: Mapping[str, str]) -> Found:
 
 
 class _Shape(NamedTuple):
-    """A shape, or a point.
+    """A shape, or a point."""
 
-    Attributes:
-        record: Its image.
-        values: The edges of its box; x and y of a point, with the centre of the first pixel at 0.
-        name: Its class, or the name of the point.
-        where: Its place, for messages.
-        number: Its number among the shapes of the image that have an area.
-        group: Its group, if points are joined with boxes.
-    """
-
-    record: int
-    values: tuple[float, ...]
-    name: str
-    where: str
-    number: int
-    group: int | str | None
+    record: int  # its image
+    values: tuple[float, ...]  # the edges of its box; x and y of a point, with the centre of the first pixel at 0
+    name: str  # its class, or the name of the point
+    where: str  # its place, for messages
+    number: int  # its number among the shapes of the image that have an area
+    group: int | str | None  # its group, if points are joined with boxes
 
 
 def _place(shape: Any, where: str) -> tuple[float, float]:

@@ -56,41 +56,24 @@ class PointNames:
 
 @dataclass(frozen=True)
 class Found:
-    """Images of a source and their boxes, as stored.
+    """Images of a source and their boxes, as stored."""
 
-    Attributes:
-        keys: The path of each image, relative to the source's folder.
-        sides: Width and height of each in pixels by the annotations, float64 `(images, 2)`; infinite if unknown.
-        records: The image of each box, rising, int64 `(boxes,)`.
-        boxes: Left, top, right and bottom edge of each, float64 `(boxes, 4)`, in pixels or as fractions of the image.
-        classes: The class of each among `names`, int64 `(boxes,)`.
-        names: The classes in index order.
-        places: Describes the place of a box.
-        items: Further features of boxes, an array each.
-        notes: Findings.
-        relative: Whether edges are fractions of the image, from 0 to 1.
-        beside: The path of a further file of each image, by feature.
-        outlines: The number of each box's outline, int64 `(boxes,)`, if these are read, and the outlines.
-        own: Columns of the images: content in place of a file, or points, by feature.
-        points: The names of the keypoints, if these are read.
-        missing: Images without files, and annotations without images.
-    """
-
-    keys: Sequence[str]
-    sides: Any
-    records: Any
-    boxes: Any
-    classes: Any
-    names: tuple[str, ...]
-    places: Callable[[int], str]
-    items: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[Note, ...] = ()
-    relative: bool = False
-    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    outlines: tuple[Ints, Outlines] | None = None
+    keys: Sequence[str]  # the path of each image, relative to the source's folder
+    sides: Any  # width and height of each in pixels by the annotations, float64 `(images, 2)`; infinite if unknown
+    records: Any  # the image of each box, rising, int64 `(boxes,)`
+    boxes: Any  # left, top, right and bottom edge of each, float64 `(boxes, 4)`, in pixels or as fractions of the image
+    classes: Any  # the class of each among `names`, int64 `(boxes,)`
+    names: tuple[str, ...]  # the classes in index order
+    places: Callable[[int], str]  # describes the place of a box
+    items: Mapping[str, Any] = field(default_factory=dict)  # further features of boxes, an array each
+    notes: tuple[Note, ...] = ()  # findings
+    relative: bool = False  # whether edges are fractions of the image, from 0 to 1
+    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the path of a further file of each image, by feature
+    outlines: tuple[Ints, Outlines] | None = None  # the number of each box's outline, int64 `(boxes,)`, if these are read, and the outlines
     own: Mapping[str, Packed | Ragged] = field(default_factory=dict)
-    points: PointNames | None = None
-    missing: tuple[Missing, ...] = ()
+    """Columns of the images: content in place of a file, or points, by feature."""
+    points: PointNames | None = None  # the names of the keypoints, if these are read
+    missing: tuple[Missing, ...] = ()  # images without files, and annotations without images
 
     def only(self, kept: Ints) -> Found:
         """Keeps some boxes."""

@@ -24,23 +24,15 @@ _ENDING = re.compile(r"(-\d{5}-of-\d{5})?\.arrow\Z")
 
 @dataclass(frozen=True)
 class Saved:
-    """A dataset in a folder.
+    """A dataset in a folder."""
 
-    Attributes:
-        folder: The folder.
-        files: Absolute paths of the files of each split, in order.
-        features: The type of each column, from the metadata.
-        rows: The number of records of each split, if known.
-        sure: Whether another number means missing records. A dataset filtered before saving keeps the old number.
-    """
-
-    folder: str
-    files: Mapping[str, tuple[str, ...]]
-    features: Mapping[str, Any]
-    rows: Mapping[str, int]
+    folder: str  # the folder
+    files: Mapping[str, tuple[str, ...]]  # absolute paths of the files of each split, in order
+    features: Mapping[str, Any]  # the type of each column, from the metadata
+    rows: Mapping[str, int]  # the number of records of each split, if known
     parquet: bool = False
     """Whether they are Parquet files, as on the Hub, rather than Arrow files."""
-    sure: bool = False
+    sure: bool = False  # whether another number means missing records. A dataset filtered before saving keeps the old number.
 
 
 def is_saved(folder: str) -> bool:

@@ -101,25 +101,15 @@ def _slice(part: str, text: str) -> Slice:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared dataset.
+    """A prepared dataset."""
 
-    Attributes:
-        folder: Absolute path of the folder with its files.
-        name: Its name.
-        version: Its version.
-        file_format: Such as `tfrecord`.
-        splits: Number of records in each shard of each split.
-        templates: Template of file names of each split.
-        features: Description of each feature, by its key in records.
-    """
-
-    folder: str
-    name: str
-    version: str
-    file_format: str
-    splits: Mapping[str, tuple[int, ...]]
-    templates: Mapping[str, str]
-    features: Mapping[str, Mapping[str, Any]]
+    folder: str  # absolute path of the folder with its files
+    name: str  # its name
+    version: str  # its version
+    file_format: str  # such as `tfrecord`
+    splits: Mapping[str, tuple[int, ...]]  # number of records in each shard of each split
+    templates: Mapping[str, str]  # template of file names of each split
+    features: Mapping[str, Mapping[str, Any]]  # description of each feature, by its key in records
 
     @property
     def reference(self) -> str:

@@ -37,15 +37,10 @@ _MOST_COMPARED = 1_000
 
 @dataclass(frozen=True)
 class Classes:
-    """Renamed and ignored classes.
+    """Renamed and ignored classes."""
 
-    Attributes:
-        names: The meant class of each stored one.
-        ignored: The classes, after renaming, whose rows are left out.
-    """
-
-    names: Mapping[ClassName, ClassName] = field(default_factory=dict)
-    ignored: tuple[ClassName, ...] = ()
+    names: Mapping[ClassName, ClassName] = field(default_factory=dict)  # the meant class of each stored one
+    ignored: tuple[ClassName, ...] = ()  # the classes, after renaming, whose rows are left out
 
     def check(self, listed: int | tuple[str, ...] | None) -> None:
         """Raises `PartError` if they contradict each other or the listed classes."""

@@ -23,15 +23,10 @@ _LARGEST = 3.4028234663852886e38
 
 @dataclass(frozen=True)
 class Labels:
-    """A column of labels.
+    """A column of labels."""
 
-    Attributes:
-        values: int64 `(n,)`, the class index of each row; or uint8 `(n, classes)`, 1 for each class of a row.
-        names: The classes in index order.
-    """
-
-    values: Any
-    names: tuple[str, ...]
+    values: Any  # int64 `(n,)`, the class index of each row; or uint8 `(n, classes)`, 1 for each class of a row
+    names: tuple[str, ...]  # the classes in index order
 
 
 def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, dtype: NumberType | None, *, weights: bool = False) -> Any:

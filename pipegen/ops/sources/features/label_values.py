@@ -49,17 +49,11 @@ class IndexedNames(tuple[str, ...]):
 
 @dataclass(frozen=True)
 class Values:
-    """The labels of all records as they are stored.
+    """The labels of all records as they are stored."""
 
-    Attributes:
-        numbers: Integers, int64 `(n,)`, if all are stored as such.
-        texts: The distinct values as text, otherwise.
-        codes: The index in `texts` of each record's value, int64 `(n,)`.
-    """
-
-    numbers: Ints | None
-    texts: tuple[str, ...]
-    codes: Ints
+    numbers: Ints | None  # integers, int64 `(n,)`, if all are stored as such
+    texts: tuple[str, ...]  # the distinct values as text, otherwise
+    codes: Ints  # the index in `texts` of each record's value, int64 `(n,)`
 
     def __len__(self) -> int:
         return len(self.codes) if self.numbers is None else len(self.numbers)
@@ -200,19 +194,12 @@ def plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class Meaning:
-    """The meaning of a label's values: class indices or names.
+    """The meaning of a label's values: class indices or names."""
 
-    Attributes:
-        indices: The stored integer of each distinct text; `None` for class names.
-        boolean: Whether they are truth values.
-        fractions: Texts of numbers that are not integers, which are errors.
-        missing: Texts that stand for a missing number.
-    """
-
-    indices: Mapping[str, int] | None
-    boolean: bool = False
-    fractions: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    indices: Mapping[str, int] | None  # the stored integer of each distinct text; `None` for class names
+    boolean: bool = False  # whether they are truth values
+    fractions: tuple[str, ...] = ()  # texts of numbers that are not integers, which are errors
+    missing: tuple[str, ...] = ()  # texts that stand for a missing number
 
 
 NAMES = Meaning(None)

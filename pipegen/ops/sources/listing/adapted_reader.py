@@ -19,23 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Changes:
-    """How the records of a reader differ from the stored ones.
+    """How the records of a reader differ from the stored ones."""
 
-    Attributes:
-        names: The reader's name of each renamed feature, by the new name.
-        tables: For labels by their new names, the meant class of each stored class index: int64.
-        values: Constant features by their new names: an array of the shape of one.
-        columns: For labels and single numbers that are held in memory, a function from numbers of files to the values of their records.
-        label: The new name of the label that gives the data its classes.
-        rows: The number of records of each file, by the reader's number of the file.
-    """
-
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)  # the reader's name of each renamed feature, by the new name
     tables: Mapping[str, Ints] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict)
+    """For labels by their new names, the meant class of each stored class index: int64."""
+    values: Mapping[str, Any] = field(default_factory=dict)  # constant features by their new names: an array of the shape of one
     columns: Mapping[str, Callable[[Ints], Ints]] = field(default_factory=dict)
-    label: str | None = None
-    rows: Mapping[int, int] = field(default_factory=dict)
+    """For labels and single numbers that are held in memory, a function from numbers of files to the values of their records."""
+    label: str | None = None  # the new name of the label that gives the data its classes
+    rows: Mapping[int, int] = field(default_factory=dict)  # the number of records of each file, by the reader's number of the file
 
     def own(self, name: str) -> str:
         """Returns the reader's name of a feature."""

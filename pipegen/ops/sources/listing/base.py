@@ -40,38 +40,24 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something seen while listing, such as an empty class.
+    """Something seen while listing, such as an empty class."""
 
-    Attributes:
-        code: A diagnostic code.
-        message: One sentence.
-        help: What to do.
-        field: The argument of the source that it concerns, dotted if nested (`train.image_folder.path`); `None` for the whole source.
-        severity: Its severity, if it differs from the usual one of the code.
-        left_out: What is left out for this reason.
-    """
-
-    code: str
-    message: str
-    help: str | tuple[str, ...] | None = None
+    code: str  # a diagnostic code
+    message: str  # one sentence
+    help: str | tuple[str, ...] | None = None  # what to do
     field: str | None = None
-    severity: Literal["error", "warning", "info"] | None = None
-    left_out: tuple[LeftOut, ...] = ()
+    """The argument of the source that it concerns, dotted if nested (`train.image_folder.path`); `None` for the whole source."""
+    severity: Literal["error", "warning", "info"] | None = None  # its severity, if it differs from the usual one of the code
+    left_out: tuple[LeftOut, ...] = ()  # what is left out for this reason
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Files:
-    """One more file of each record, in source order.
+    """One more file of each record, in source order."""
 
-    Attributes:
-        keys: Identifiers independent of where the data is mounted, such as relative paths.
-        paths: Absolute paths.
-        sizes: Bytes of each, uint32 or int64.
-    """
-
-    keys: Strings
-    paths: Strings
-    sizes: Ints
+    keys: Strings  # identifiers independent of where the data is mounted, such as relative paths
+    paths: Strings  # absolute paths
+    sizes: Ints  # bytes of each, uint32 or int64
 
     def take(self, records: Ints) -> Files:
         return Files(self.keys.take(records), self.paths.take(records), self.sizes[records])
@@ -79,15 +65,10 @@ class Files:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """The split that the source assigns to each record.
+    """The split that the source assigns to each record."""
 
-    Attributes:
-        names: The splits.
-        codes: The index of each record's split in `names`, int16 `(n,)`.
-    """
-
-    names: tuple[str, ...]
-    codes: Ints
+    names: tuple[str, ...]  # the splits
+    codes: Ints  # the index of each record's split in `names`, int16 `(n,)`
 
     @classmethod
     def hold(cls, splits: Sequence[str]) -> Parts:
@@ -110,25 +91,15 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listing:
-    """The records of a source, in source order: a table of arrays. Sequences of Python objects are converted.
+    """The records of a source, in source order: a table of arrays. Sequences of Python objects are converted."""
 
-    Attributes:
-        root: The absolute folder that the keys are relative to.
-        keys: Relative POSIX paths, unique; they identify the records wherever the data is mounted.
-        labels: A class index for each key, int32, or `None` without labels.
-        class_names: The classes in index order; empty without labels.
-        sizes: Bytes of each record's files, uint32 or int64.
-        notes: Findings about the data.
-        parts: The split that each record belongs to, if the source assigns splits.
-    """
-
-    root: str
-    keys: Strings
-    labels: Ints | None
-    class_names: tuple[str, ...]
-    sizes: Ints
-    notes: tuple[Note, ...] = field(default=())
-    parts: Parts | None = None
+    root: str  # the absolute folder that the keys are relative to
+    keys: Strings  # relative POSIX paths, unique; they identify the records wherever the data is mounted
+    labels: Ints | None  # a class index for each key, int32, or `None` without labels
+    class_names: tuple[str, ...]  # the classes in index order; empty without labels
+    sizes: Ints  # bytes of each record's files, uint32 or int64
+    notes: tuple[Note, ...] = field(default=())  # findings about the data
+    parts: Parts | None = None  # the split that each record belongs to, if the source assigns splits
     paths: Strings | None = None
     """Absolute paths, if they are not `root/key` (several roots)."""
     readers: Mapping[str, Reader] = field(default_factory=lambda: {"": FileReader()})

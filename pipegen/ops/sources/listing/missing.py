@@ -17,27 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Missing:
-    """Records that lack a file, found in one place of a source.
+    """Records that lack a file, found in one place of a source."""
 
-    Attributes:
-        code: The code of the finding.
-        keys: The name of each in `errors.exclude`: its key, or, for a file without a record, its path relative to the listing's root.
-        example: Describes one of them, by its index in `keys`: which file is missing, and where it is named.
-        records: The index of each in the listing, rising; `None` for files without a record.
-        what: The words for one of them and for several.
-        lack: What they lack.
-        help: What to do instead of leaving them out.
-        field: The argument of the source that they concern; see `Note`.
-    """
-
-    code: str
-    keys: Strings
-    example: Callable[[int], str]
-    records: Ints | None
-    what: tuple[str, str]
-    lack: str
-    help: tuple[str, ...] = ()
-    field: str | None = None
+    code: str  # the code of the finding
+    keys: Strings  # the name of each in `errors.exclude`: its key, or, for a file without a record, its path relative to the listing's root
+    example: Callable[[int], str]  # describes one of them, by its index in `keys`: which file is missing, and where it is named
+    records: Ints | None  # the index of each in the listing, rising; `None` for files without a record
+    what: tuple[str, str]  # the words for one of them and for several
+    lack: str  # what they lack
+    help: tuple[str, ...] = ()  # what to do instead of leaving them out
+    field: str | None = None  # the argument of the source that they concern; see `Note`
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", Strings.hold(self.keys))

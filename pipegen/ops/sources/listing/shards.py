@@ -14,25 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """The records of each file of a listing, in its order.
+    """The records of each file of a listing, in its order."""
 
-    Attributes:
-        rows: Number of records: int64 `(files,)`.
-        numbers: The reader's number of each file, stable when files are left out: int64 `(files,)`.
-        block_rows: For files read by blocks: records per block, of which the last may have fewer, int64 `(files,)`. By default a file is
-            one block.
-        offsets: The first record used, if only a part of a file is: int64 `(files,)`. Records keep their number in the file, and a file may
-            be listed several times with different parts.
-        kept: Whether each record is used, bool, file after file; by default all are.
-        digests: Identifies the content of each file: a hash, or its modification time.
-    """
-
-    rows: Ints
-    numbers: Ints
-    digests: Strings
+    rows: Ints  # number of records: int64 `(files,)`
+    numbers: Ints  # the reader's number of each file, stable when files are left out: int64 `(files,)`
+    digests: Strings  # identifies the content of each file: a hash, or its modification time
     block_rows: Ints | None = None
+    """For files read by blocks: records per block, of which the last may have fewer, int64 `(files,)`. By default a file is one block."""
     offsets: Ints | None = None
-    kept: Ints | None = None
+    """The first record used, if only a part of a file is: int64 `(files,)`. Records keep their number in the file, and a file may be listed
+    several times with different parts."""
+    kept: Ints | None = None  # whether each record is used, bool, file after file; by default all are
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "digests", Strings.hold(self.digests))

@@ -26,19 +26,12 @@ PART = "part"
 
 @dataclass(frozen=True)
 class Adapting:
-    """How the features of a part become those of the mix.
+    """How the features of a part become those of the mix."""
 
-    Attributes:
-        names: The name in the mix of each renamed feature, by its own name.
-        fill: Type and value of each feature that the part lacks.
-        order: All features in the order of the mix.
-        parts: The names of the parts, if a feature holds the part of an example; else empty.
-    """
-
-    names: Mapping[str, str]
-    fill: Mapping[str, tuple[FeatureType, Any]]
-    order: tuple[str, ...]
-    parts: tuple[str, ...] = ()
+    names: Mapping[str, str]  # the name in the mix of each renamed feature, by its own name
+    fill: Mapping[str, tuple[FeatureType, Any]]  # type and value of each feature that the part lacks
+    order: tuple[str, ...]  # all features in the order of the mix
+    parts: tuple[str, ...] = ()  # the names of the parts, if a feature holds the part of an example; else empty
 
     def name(self, own: str) -> str:
         return self.names.get(own, own)

@@ -36,17 +36,12 @@ _LARGEST, _BLOCK = 1 << 26, 1 << 22
 
 @dataclass(frozen=True)
 class Pixels:
-    """How the pixels of a feature are stored.
-
-    Attributes:
-        form: `rows`: bytes of a canvas, with the image in its upper left corner; `files`: encoded files; `records`: the same in records.
-        dtype: The dtype of a value.
-        canvas: Height, width and channels of the canvas; empty for files.
-    """
+    """How the pixels of a feature are stored."""
 
     form: Literal["rows", "files", "records"]
-    dtype: str = "uint8"
-    canvas: tuple[int, int, int] | tuple[()] = ()
+    """`rows`: bytes of a canvas, with the image in its upper left corner; `files`: encoded files; `records`: the same in records."""
+    dtype: str = "uint8"  # the dtype of a value
+    canvas: tuple[int, int, int] | tuple[()] = ()  # height, width and channels of the canvas; empty for files
 
     @property
     def row(self) -> int:
@@ -57,58 +52,33 @@ class Pixels:
 
 @dataclass(frozen=True)
 class Shard:
-    """One shard: consecutive records of one split.
+    """One shard: consecutive records of one split."""
 
-    Attributes:
-        split: The split.
-        first: Number of its first record in the split.
-        count: Number of stored records.
-        left_out: Numbers of damaged records that were left out.
-        sums: CRC-32 of its file by feature; of a file of whole records under `RECORDS`.
-        bytes: Size of its file, likewise.
-    """
-
-    split: str
-    first: int
-    count: int
-    left_out: tuple[int, ...] = ()
-    sums: Mapping[str, int] = field(default_factory=dict)
-    bytes: Mapping[str, int] = field(default_factory=dict)
+    split: str  # the split
+    first: int  # number of its first record in the split
+    count: int  # number of stored records
+    left_out: tuple[int, ...] = ()  # numbers of damaged records that were left out
+    sums: Mapping[str, int] = field(default_factory=dict)  # CRC-32 of its file by feature; of a file of whole records under `RECORDS`
+    bytes: Mapping[str, int] = field(default_factory=dict)  # size of its file, likewise
 
 
 @dataclass(frozen=True)
 class StoreAbout:
-    """The description of a store.
+    """The description of a store."""
 
-    Attributes:
-        key: Identifies everything that determines its bytes.
-        of: Hash of the spec that it was prepared from.
-        steps: Description of the steps done in it.
-        changes: Description of differences from that spec; empty for a store that is equal bit for bit.
-        splits: Number of records of each split.
-        classes: Class names of each label.
-        label: The label that gives the data its classes.
-        pixels: How the pixels of each feature are stored.
-        columns: CRC-32 of each column of the records.
-        rows: Rows of a shard, except for the last of a split.
-        shards: The shards.
-        suffix: Ending of files of whole records; empty if each feature has files of its own.
-        class_names: The classes of the data, even if they are of items, such as boxes.
-    """
-
-    key: str
-    of: str
-    steps: str
-    changes: tuple[str, ...]
-    splits: Mapping[str, int]
-    classes: Mapping[str, tuple[str, ...]]
-    label: str | None
-    pixels: Mapping[str, Pixels]
-    columns: Mapping[str, int]
-    rows: int
-    shards: tuple[Shard, ...]
-    suffix: str = ""
-    class_names: tuple[str, ...] = ()
+    key: str  # identifies everything that determines its bytes
+    of: str  # hash of the spec that it was prepared from
+    steps: str  # description of the steps done in it
+    changes: tuple[str, ...]  # description of differences from that spec; empty for a store that is equal bit for bit
+    splits: Mapping[str, int]  # number of records of each split
+    classes: Mapping[str, tuple[str, ...]]  # class names of each label
+    label: str | None  # the label that gives the data its classes
+    pixels: Mapping[str, Pixels]  # how the pixels of each feature are stored
+    columns: Mapping[str, int]  # CRC-32 of each column of the records
+    rows: int  # rows of a shard, except for the last of a split
+    shards: tuple[Shard, ...]  # the shards
+    suffix: str = ""  # ending of files of whole records; empty if each feature has files of its own
+    class_names: tuple[str, ...] = ()  # the classes of the data, even if they are of items, such as boxes
 
     @property
     def total(self) -> int:

@@ -25,21 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StoredShards:
-    """The files of a feature's shards, read as one array of bytes.
+    """The files of a feature's shards, read as one array of bytes."""
 
-    Attributes:
-        files: One per shard, in order.
-        sizes: The bytes of each.
-        starts: The start of each in the array: multiples of a page.
-        row: Bytes of a row; 0 for contents of any length.
-        rows: Rows of a full shard.
-    """
-
-    files: tuple[str, ...]
-    sizes: tuple[int, ...]
-    starts: tuple[int, ...]
-    row: int = 0
-    rows: int = 0
+    files: tuple[str, ...]  # one per shard, in order
+    sizes: tuple[int, ...]  # the bytes of each
+    starts: tuple[int, ...]  # the start of each in the array: multiples of a page
+    row: int = 0  # bytes of a row; 0 for contents of any length
+    rows: int = 0  # rows of a full shard
 
     @property
     def total(self) -> int:

@@ -38,23 +38,14 @@ _PLAIN = frozenset({f".{one}" for name in IMAGE_EXTENSIONS for one in (name, nam
 
 @dataclass(frozen=True, eq=False)
 class Archive:
-    """An archive of files.
+    """An archive of files."""
 
-    Attributes:
-        file: The archive itself.
-        inner: The folder in it that is read; empty for all.
-        members: All of its files.
-        numbers: The numbers of those below that folder, by relative path.
-        damage: Damage after the last member, or "".
-        notes: Other findings in that folder, such as broken links.
-    """
-
-    file: Found
-    inner: str
-    members: Members
-    numbers: Mapping[str, int]
-    damage: str
-    notes: tuple[Note, ...] = ()
+    file: Found  # the archive itself
+    inner: str  # the folder in it that is read; empty for all
+    members: Members  # all of its files
+    numbers: Mapping[str, int]  # the numbers of those below that folder, by relative path
+    damage: str  # damage after the last member, or ""
+    notes: tuple[Note, ...] = ()  # other findings in that folder, such as broken links
 
     @property
     def root(self) -> str:

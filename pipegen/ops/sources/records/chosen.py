@@ -25,21 +25,13 @@ _WIDEST = 1_000_000
 
 @dataclass(frozen=True)
 class StoredLabels:
-    """Stored labels of every record, and their meaning.
+    """Stored labels of every record, and their meaning."""
 
-    Attributes:
-        feature: The arguments for reading the label as it is stored.
-        classes: The classes that are meant.
-        table: The meant index of each stored class index, or -1: int64.
-        stays: Whether each record is kept: bool `(records,)`.
-        notes: Findings about the labels.
-    """
-
-    feature: RecordFeature
-    classes: tuple[str, ...]
-    table: Ints
-    stays: Ints
-    notes: tuple[Note, ...]
+    feature: RecordFeature  # the arguments for reading the label as it is stored
+    classes: tuple[str, ...]  # the classes that are meant
+    table: Ints  # the meant index of each stored class index, or -1: int64
+    stays: Ints  # whether each record is kept: bool `(records,)`
+    notes: tuple[Note, ...]  # findings about the labels
 
     @classmethod
     def of(cls, name: str, feature: RecordFeature, column: LabelColumn) -> StoredLabels:

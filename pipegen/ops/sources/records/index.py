@@ -40,40 +40,24 @@ LONGEST = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class ShardRecords:
-    """The records of one shard.
+    """The records of one shard."""
 
-    Attributes:
-        offsets: Start of each part of each record, int64 `(n, parts)`.
-        lengths: Bytes of each part, int32 `(n, parts)`.
-        damage: Damage after those records, as `at byte N, record M: WHY`, or "".
-        findings: Other findings; see `findings`.
-    """
-
-    offsets: Ints
-    lengths: Ints
-    damage: str = ""
-    findings: Findings = field(default_factory=dict)
+    offsets: Ints  # start of each part of each record, int64 `(n, parts)`
+    lengths: Ints  # bytes of each part, int32 `(n, parts)`
+    damage: str = ""  # damage after those records, as `at byte N, record M: WHY`, or ""
+    findings: Findings = field(default_factory=dict)  # other findings; see `findings`
 
 
 @dataclass(frozen=True, eq=False)
 class RecordIndex:
-    """The records of all shards of a source, shard after shard.
+    """The records of all shards of a source, shard after shard."""
 
-    Attributes:
-        first: Number of each shard's first record: int64 `(shards + 1,)`, with the end.
-        offsets: int64 `(n, parts)`.
-        lengths: int32 `(n, parts)`.
-        damage: Damage of each shard, or "".
-        digests: Hash of the layout of each shard, in hexadecimal.
-        findings: Other findings in each shard.
-    """
-
-    first: Ints
-    offsets: Ints
-    lengths: Ints
-    damage: tuple[str, ...]
-    digests: tuple[str, ...]
-    findings: tuple[Findings, ...] = ()
+    first: Ints  # number of each shard's first record: int64 `(shards + 1,)`, with the end
+    offsets: Ints  # int64 `(n, parts)`
+    lengths: Ints  # int32 `(n, parts)`
+    damage: tuple[str, ...]  # damage of each shard, or ""
+    digests: tuple[str, ...]  # hash of the layout of each shard, in hexadecimal
+    findings: tuple[Findings, ...] = ()  # other findings in each shard
 
     @property
     def rows(self) -> Ints:
@@ -279,25 +263,15 @@ def counted(rows: int, damage: str = "", findings: Findings | None = None) -> Sh
 
 @dataclass(frozen=True)
 class Indexed:
-    """Indexed shards.
+    """Indexed shards."""
 
-    Attributes:
-        root: Their absolute common folder.
-        shards: The files.
-        index: The places of their records.
-        notes: Findings.
-        selects: What selects the records of a file beside its content, such as a table.
-        kept: Whether each record is used, bool; `None` for all.
-        cells: The columns of the records; set once they are indexed.
-    """
-
-    root: str
-    shards: Sequence[Found]
-    index: RecordIndex
-    notes: tuple[Note, ...]
-    selects: str = ""
-    kept: Ints | None = None
-    cells: Columns | None = None
+    root: str  # their absolute common folder
+    shards: Sequence[Found]  # the files
+    index: RecordIndex  # the places of their records
+    notes: tuple[Note, ...]  # findings
+    selects: str = ""  # what selects the records of a file beside its content, such as a table
+    kept: Ints | None = None  # whether each record is used, bool; `None` for all
+    cells: Columns | None = None  # the columns of the records; set once they are indexed
 
     def kept_as(self, what: str, *about: object) -> str:
         """Names a kept column of these records: a hash of the files, of what selects records in them, and of `about`, as JSON."""

@@ -36,17 +36,11 @@ def named_classes(classes: int | tuple[str, ...], offset: int) -> tuple[str, ...
 
 @dataclass(frozen=True)
 class Lookup:
-    """A table from stored labels to class indices.
+    """A table from stored labels to class indices."""
 
-    Attributes:
-        names: The classes.
-        offset: Number subtracted from stored numbers.
-        by_text: Class indices by text, for names and truth values; `None` if stored numbers are indices.
-    """
-
-    names: tuple[str, ...]
-    offset: int = 0
-    by_text: Mapping[str, int] | None = None
+    names: tuple[str, ...]  # the classes
+    offset: int = 0  # number subtracted from stored numbers
+    by_text: Mapping[str, int] | None = None  # class indices by text, for names and truth values; `None` if stored numbers are indices
 
     def find(self, text: str) -> int | None:
         """Returns the class index of a text, or `None` if it is not a class."""

@@ -20,22 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """The files of an archive, in its order.
+    """The files of an archive, in its order."""
 
-    Attributes:
-        names: Their paths in the archive.
-        offsets: Start of the bytes of each, int64 `(n,)`.
-        lengths: Stored bytes of each, int64 `(n,)`.
-        checks: CRC-32 of the unpacked bytes and, above its 32 bits, their number, int64 `(n,)`; the complement (`~`) for members that are
-            not compressed. `None` if the archive has none.
-        seen: Pairs of kind and name of other findings, such as broken links; see `findings`.
-    """
-
-    names: Strings
-    offsets: Ints
-    lengths: Ints
+    names: Strings  # their paths in the archive
+    offsets: Ints  # start of the bytes of each, int64 `(n,)`
+    lengths: Ints  # stored bytes of each, int64 `(n,)`
     checks: Ints | None = None
-    seen: tuple[tuple[str, str], ...] = ()
+    """CRC-32 of the unpacked bytes and, above its 32 bits, their number, int64 `(n,)`; the complement (`~`) for members that are not
+    compressed. `None` if the archive has none."""
+    seen: tuple[tuple[str, str], ...] = ()  # pairs of kind and name of other findings, such as broken links; see `findings`
 
     def __len__(self) -> int:
         return len(self.names)
@@ -69,19 +62,12 @@ _LINKS = 40
 
 
 class Link(NamedTuple):
-    """A link of an archive.
+    """A link of an archive."""
 
-    Attributes:
-        at: Its place among the members.
-        name: Its path.
-        target: Its target, relative to the archive's top if `hard`, else to its folder.
-        hard: Whether it is another name of an earlier file.
-    """
-
-    at: int
-    name: bytes
-    target: bytes
-    hard: bool
+    at: int  # its place among the members
+    name: bytes  # its path
+    target: bytes  # its target, relative to the archive's top if `hard`, else to its folder
+    hard: bool  # whether it is another name of an earlier file
 
 
 def linked(members: Members, places: Ints, links: Sequence[Link], folders: Iterable[bytes] = ()) -> tuple[Members, list[tuple[str, str]]]:

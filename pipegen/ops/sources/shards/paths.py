@@ -36,21 +36,13 @@ _NAMED = 1000
 
 @dataclass(frozen=True)
 class Found:
-    """A shard.
+    """A shard."""
 
-    Attributes:
-        key: Path relative to the root, with slashes.
-        path: Absolute path.
-        size: Bytes.
-        mtime: Modification time in nanoseconds since the epoch; for a folder see `written`.
-        named: Whether the spec names it, rather than a folder or a pattern.
-    """
-
-    key: str
-    path: str
-    size: int
-    mtime: int
-    named: bool = False
+    key: str  # path relative to the root, with slashes
+    path: str  # absolute path
+    size: int  # bytes
+    mtime: int  # modification time in nanoseconds since the epoch; for a folder see `written`
+    named: bool = False  # whether the spec names it, rather than a folder or a pattern
 
 
 def expand(pattern: str) -> Iterator[str]:

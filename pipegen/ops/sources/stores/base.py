@@ -30,15 +30,10 @@ MOST_OPEN = 256
 class Store:
     """A file of records. Each format has a subclass, which opens the file when constructed.
 
-    Threads may read at the same time. A store reads the file as it was when opened; `opened` notices changes.
+    Threads may read at the same time. A store reads the file as it was when opened; `opened` notices changes."""
 
-    Attributes:
-        rows: The number of records.
-        at_once: Number of records that the format unpacks together.
-    """
-
-    rows: int
-    at_once: int = 1
+    rows: int  # the number of records
+    at_once: int = 1  # number of records that the format unpacks together
 
     def __init__(self, path: str) -> None:
         raise NotImplementedError

@@ -20,21 +20,13 @@ BYTES, TEXT, NUMERAL = "bytes", "text", "numeral"
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """Type of the values under a key of records.
+    """Type of the values under a key of records."""
 
-    Attributes:
-        dtype: A NumPy dtype's name, `BYTES`, `TEXT` or `NUMERAL`; empty if no feature can be built from it.
-        shape: The shape of one record's value.
-        head: Bytes before the numbers of each value: the header of an `.npy` file.
-        path: Path of the field in the JSON that the value holds, if it is one.
-        called: The storage in words, for messages; by default dtype and shape.
-    """
-
-    dtype: str = BYTES
-    shape: tuple[int, ...] = ()
-    head: bytes = b""
-    path: tuple[str, ...] = ()
-    called: str = ""
+    dtype: str = BYTES  # a NumPy dtype's name, `BYTES`, `TEXT` or `NUMERAL`; empty if no feature can be built from it
+    shape: tuple[int, ...] = ()  # the shape of one record's value
+    head: bytes = b""  # bytes before the numbers of each value: the header of an `.npy` file
+    path: tuple[str, ...] = ()  # path of the field in the JSON that the value holds, if it is one
+    called: str = ""  # the storage in words, for messages; by default dtype and shape
 
     @property
     def encoded(self) -> bool:

@@ -51,17 +51,11 @@ class CsvTable(TableReading):
 
 @dataclass(frozen=True)
 class TextTable(Table):
-    """A text table.
+    """A text table."""
 
-    Attributes:
-        rows: The rows, each with a cell for every column.
-        lines: The line of the file that each row begins on, from 1.
-        odd: Findings about it.
-    """
-
-    rows: tuple[tuple[str, ...], ...]
-    lines: tuple[int, ...]
-    odd: tuple[Note, ...] = ()
+    rows: tuple[tuple[str, ...], ...]  # the rows, each with a cell for every column
+    lines: tuple[int, ...]  # the line of the file that each row begins on, from 1
+    odd: tuple[Note, ...] = ()  # findings about it
 
     def notes(self) -> tuple[Note, ...]:
         return self.odd
@@ -200,15 +194,10 @@ _COMPARED = 1000
 
 
 class Inside(NamedTuple):
-    """Rows that a cell of several lines may hold.
+    """Rows that a cell of several lines may hold."""
 
-    Attributes:
-        rows: The rows; the first and the last include the other cells of the row.
-        place: The column of the cell.
-    """
-
-    rows: list[list[str]]
-    place: int
+    rows: list[list[str]]  # the rows; the first and the last include the other cells of the row
+    place: int  # the column of the cell
 
 
 def rows_inside(row: Sequence[str], separator: str, width: int) -> Inside | None:

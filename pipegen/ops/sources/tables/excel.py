@@ -144,17 +144,11 @@ def _check_formulas(file: str, sheet: str) -> None:
 
 @dataclass(frozen=True)
 class SheetTable(Table):
-    """A table in a sheet.
+    """A table in a sheet."""
 
-    Attributes:
-        sheet: The sheet.
-        numbers: The number of each row as in Excel, from 1.
-        others: Names of other sheets with rows, if `sheet` is not given.
-    """
-
-    sheet: str
-    numbers: tuple[int, ...]
-    others: tuple[str, ...]
+    sheet: str  # the sheet
+    numbers: tuple[int, ...]  # the number of each row as in Excel, from 1
+    others: tuple[str, ...]  # names of other sheets with rows, if `sheet` is not given
 
     def notes(self) -> tuple[Note, ...]:
         if not self.others:

@@ -24,19 +24,12 @@ if TYPE_CHECKING:
 
 
 class Held(NamedTuple):
-    """Features held in memory.
+    """Features held in memory."""
 
-    Attributes:
-        columns: The values of each, for all rows.
-        types: The types of those that the data determines further than the arguments.
-        classes: The classes of labels.
-        notes: Findings about them.
-    """
-
-    columns: dict[str, Any]
-    types: dict[str, FeatureType]
-    classes: dict[str, tuple[str, ...]]
-    notes: list[Note]
+    columns: dict[str, Any]  # the values of each, for all rows
+    types: dict[str, FeatureType]  # the types of those that the data determines further than the arguments
+    classes: dict[str, tuple[str, ...]]  # the classes of labels
+    notes: list[Note]  # findings about them
 
     def class_names(self, label: str | None) -> tuple[str, ...]:
         """Returns the classes of the data: those of `label`, which has one for each row, else of the first label with several."""

@@ -121,29 +121,17 @@ class Join(Model):
 
 @dataclass(frozen=True)
 class Partners:
-    """The row of a second table for each row of a first one.
+    """The row of a second table for each row of a first one."""
 
-    Attributes:
-        right: The second table.
-        other: The key's column in it.
-        shown: The numbers of its columns that are added: all but the key.
-        keys: The key of each row of the first table.
-        partner: The row of the second table with this key: -1 for none, -2 for several.
-        twice: The second row of keys with several rows.
-        place: Describes the place of a row of the first table.
-        drops: Whether rows without a partner are left out.
-        at: The argument of the second table.
-    """
-
-    right: Table
-    other: Column
-    shown: tuple[int, ...]
-    keys: Sequence[str]
-    partner: Sequence[int]
-    twice: dict[str, int]
-    place: Callable[[int], str]
-    drops: bool
-    at: str
+    right: Table  # the second table
+    other: Column  # the key's column in it
+    shown: tuple[int, ...]  # the numbers of its columns that are added: all but the key
+    keys: Sequence[str]  # the key of each row of the first table
+    partner: Sequence[int]  # the row of the second table with this key: -1 for none, -2 for several
+    twice: dict[str, int]  # the second row of keys with several rows
+    place: Callable[[int], str]  # describes the place of a row of the first table
+    drops: bool  # whether rows without a partner are left out
+    at: str  # the argument of the second table
 
     def cells(self, number: int) -> Iterable[Any]:
         """Returns the values of a column of the second table for each row of the first; "" without a partner."""
@@ -195,15 +183,10 @@ class Partners:
 
 @dataclass(frozen=True)
 class Joined(Table):
-    """A table with the columns of a second one.
+    """A table with the columns of a second one."""
 
-    Attributes:
-        left: The first table, which has these rows.
-        partners: The second table.
-    """
-
-    left: Table
-    partners: Partners
+    left: Table  # the first table, which has these rows
+    partners: Partners  # the second table
 
     def notes(self) -> tuple[Note, ...]:
         return (*self.left.notes(), *self.partners.notes())

@@ -58,13 +58,9 @@ class JsonLinesTable(TableReading):
 
 @dataclass(frozen=True)
 class LineTable(Table):
-    """A table with a line per row.
+    """A table with a line per row."""
 
-    Attributes:
-        lines: The line of each row, from 1.
-    """
-
-    lines: tuple[int, ...]
+    lines: tuple[int, ...]  # the line of each row, from 1
 
     def place(self, row: int) -> str:
         return f"{self.file}:{self.lines[row]}"

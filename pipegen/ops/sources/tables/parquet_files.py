@@ -120,21 +120,13 @@ def _cells(file: str, schema: Any, name: str, at: int, inner: tuple[str, ...]) -
 
 @dataclass(frozen=True)
 class ParquetFiles(Table):
-    """Parquet files as one table.
+    """Parquet files as one table."""
 
-    Attributes:
-        files: Their absolute paths.
-        schemas: The Arrow schema of each.
-        starts: The number of each file's first row, with the end.
-        apart: Whether rows are identified by file and number.
-        beside: Findings about the files.
-    """
-
-    files: tuple[str, ...]
-    schemas: tuple[Any, ...]
-    starts: tuple[int, ...]
-    apart: bool
-    beside: tuple[Note, ...] = ()
+    files: tuple[str, ...]  # their absolute paths
+    schemas: tuple[Any, ...]  # the Arrow schema of each
+    starts: tuple[int, ...]  # the number of each file's first row, with the end
+    apart: bool  # whether rows are identified by file and number
+    beside: tuple[Note, ...] = ()  # findings about the files
 
     def notes(self) -> tuple[Note, ...]:
         return self.beside

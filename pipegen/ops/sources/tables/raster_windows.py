@@ -28,17 +28,11 @@ _VALUE = 4
 
 @dataclass(frozen=True, eq=False)
 class RasterColumn:
-    """The files of a feature, one for each row.
+    """The files of a feature, one for each row."""
 
-    Attributes:
-        files: The files.
-        bands: The bands that are read; empty if files are read whole.
-        windows: First row and column, height and width of each window, int64 `(n, 4)`; `None` if files are read whole.
-    """
-
-    files: Files
-    bands: tuple[int, ...] = ()
-    windows: Ints | None = None
+    files: Files  # the files
+    bands: tuple[int, ...] = ()  # the bands that are read; empty if files are read whole
+    windows: Ints | None = None  # first row and column, height and width of each window, int64 `(n, 4)`; `None` if files are read whole
 
 
 def windows_of(geotiff: GeoTiff, table: Table, field: str) -> Ints:

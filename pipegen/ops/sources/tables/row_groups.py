@@ -123,17 +123,11 @@ _PATH, _UNPACKED, _PACKED, _DATA_AT, _DICTIONARY_AT = 3, 6, 7, 9, 11
 
 
 class Leaf(NamedTuple):
-    """A column of a row group.
+    """A column of a row group."""
 
-    Attributes:
-        name: The column of the table that it belongs to.
-        end: Its end in the file.
-        unpacked: Its unpacked bytes.
-    """
-
-    name: str
-    end: int
-    unpacked: int
+    name: str  # the column of the table that it belongs to
+    end: int  # its end in the file
+    unpacked: int  # its unpacked bytes
 
 
 def leaves_of(file: str) -> list[list[Leaf]]:

@@ -109,15 +109,10 @@ class SqlTable(TableReading):
 
 @dataclass(frozen=True)
 class SqlRows(Table):
-    """The rows of a query.
+    """The rows of a query."""
 
-    Attributes:
-        snapshot: The file that keeps them.
-        taken: The time of the query.
-    """
-
-    snapshot: str
-    taken: str
+    snapshot: str  # the file that keeps them
+    taken: str  # the time of the query
 
     def notes(self) -> tuple[Note, ...]:
         message = f"the rows of the query are from {self.taken}, kept in {self.snapshot!r}"

@@ -22,17 +22,11 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Kept rows.
+    """Kept rows."""
 
-    Attributes:
-        columns: Their names.
-        rows: A text for each column.
-        taken: The time of the query, in ISO form.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    taken: str
+    columns: tuple[str, ...]  # their names
+    rows: tuple[tuple[str, ...], ...]  # a text for each column
+    taken: str  # the time of the query, in ISO form
 
 
 def snapshot_name(url: str, query: str) -> str:

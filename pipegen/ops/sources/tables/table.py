@@ -28,25 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a table, as text.
+    """The columns of a table, as text."""
 
-    Attributes:
-        called: Its name in messages.
-        file: The absolute path; empty for a table in memory.
-        folder: The folder that image paths are relative to.
-        names: The names of the columns, or `None` for a table without a header.
-        width: The number of columns.
-        num_rows: The number of rows.
-        columns: Returns the values of a column by number. Only requested columns are read.
-    """
-
-    called: str
-    file: str
-    folder: str
-    names: tuple[str, ...] | None
-    width: int
-    num_rows: int
-    columns: Callable[[int], Iterable[Any]]
+    called: str  # its name in messages
+    file: str  # the absolute path; empty for a table in memory
+    folder: str  # the folder that image paths are relative to
+    names: tuple[str, ...] | None  # the names of the columns, or `None` for a table without a header
+    width: int  # the number of columns
+    num_rows: int  # the number of rows
+    columns: Callable[[int], Iterable[Any]]  # returns the values of a column by number. Only requested columns are read.
     unit: ClassVar[str] = "rows"
 
     def has(self, wanted: str | int) -> bool:
@@ -215,15 +205,10 @@ class Table:
 
 @dataclass(frozen=True)
 class SomeRows(Table):
-    """Some rows of a table.
+    """Some rows of a table."""
 
-    Attributes:
-        table: The table with all its rows.
-        rows: The numbers of the remaining rows.
-    """
-
-    table: Table
-    rows: tuple[int, ...]
+    table: Table  # the table with all its rows
+    rows: tuple[int, ...]  # the numbers of the remaining rows
 
     def place(self, row: int) -> str:
         return self.table.place(self.rows[row])
