@@ -257,12 +257,8 @@ class NotRegularError(OSError):
 
 
 def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
-    """Reads at most `most` bytes of a regular file; follows links.
-
-    Raises:
-        OSError: When it cannot be read, or is not a regular file: a pipe or a device may never end, and files below `/proc` are made up
-            by the system.
-    """
+    """Reads at most `most` bytes of a regular file; follows links. Raises `OSError` when it cannot be read, or is not a regular file: a
+    pipe or a device may never end, and files below `/proc` are made up by the system."""
     name = os.fspath(path)
     number = os.open(name, os.O_RDONLY | _NO_WAIT)
     with os.fdopen(number, "rb") as stream:

@@ -62,12 +62,9 @@ def user_folder(name: str) -> Path | None:
 
 
 def claim(folder: Path) -> None:
-    """Claims a folder that a spec names: one that is marked, missing, or empty. It is marked when the first file is written to it.
-
-    Raises:
-        ForeignFolderError: When it contains files without the mark, or a link, which would lead out of it: a marked folder may come with
-            a spec from elsewhere.
-    """
+    """Claims a folder that a spec names: one that is marked, missing, or empty. It is marked when the first file is written to it. Raises
+    `ForeignFolderError` when it contains files without the mark, or a link, which would lead out of it: a marked folder may come with a
+    spec from elsewhere."""
     held = _held(folder)
     if held and not is_claimed(folder):  # in this order: another process marks the folder before it writes
         raise ForeignFolderError(f"{held[0]!r}, and no {MARKER!r}")

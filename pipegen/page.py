@@ -62,11 +62,7 @@ class Page(Html):
     __slots__ = ()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page to a file.
-
-        Raises:
-            OSError: When the file cannot be written.
-        """
+        """Writes the page to a file. Raises `OSError` when the file cannot be written."""
         write_whole(path, str(self))
 
     def __repr__(self) -> str:

@@ -85,11 +85,7 @@ class Pattern:
 
 
 def compile_pattern(pattern: str) -> Pattern:
-    """Compiles a regular expression.
-
-    Raises:
-        ValueError: If it is invalid, or uses what RE2 does not support; the message says which.
-    """
+    """Compiles a regular expression. Raises `ValueError` if it is invalid, or uses what RE2 does not support; the message says which."""
     if len(pattern) > MOST:
         raise ValueError(f"it is longer than {MOST:,} characters")
     try:

@@ -55,11 +55,7 @@ class Verdict:
 
 
 def caches_in(folder: Path) -> list[Held]:
-    """Lists the caches of a folder, the last written first.
-
-    Raises:
-        OSError: If the folder cannot be read.
-    """
+    """Lists the caches of a folder, the last written first. Raises `OSError` if the folder cannot be read."""
     found = []
     for path in sorted(p for p in folder.iterdir() if p.is_dir()):
         about = read_about(path)
@@ -103,11 +99,7 @@ def verify(held: Held, progress: Callable[[int], None] | None = None) -> Verdict
 
 
 def remove(kept: Kept) -> None:
-    """Deletes a file or cache. Processes that use it keep their open files.
-
-    Raises:
-        OSError: If it cannot be deleted.
-    """
+    """Deletes a file or cache. Processes that use it keep their open files. Raises `OSError` if it cannot be deleted."""
     if isinstance(kept, Held):
         remove_store(kept.path, kept.about)
     else:
@@ -149,10 +141,7 @@ def cache_folder(spec: PipelineSpec) -> Path:
 
 def claim_disk(spec: PipelineSpec, plans: Mapping[str, Plan], manifest: Manifest, locate: Locate, room: int | None = None) -> None:
     """Checks that the caches of all splits exist, or can be made and fit the disk, which has `room` bytes (by default its free bytes).
-
-    Raises:
-        SpecError: `PG416` if there is not enough room, `PG417` if the folder cannot be used.
-    """
+    Raises `SpecError`: `PG416` if there is not enough room, `PG417` if the folder cannot be used."""
     cached = {split: plan for split, plan in plans.items() if any(isinstance(n, Cache) and n.kind.outlives for n in plan.nodes)}
     if not cached:
         return

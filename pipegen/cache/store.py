@@ -119,11 +119,8 @@ class Store:
         return "whole" if entry[0] == self._checksum_on_disk(row, stamp) else "damaged"
 
     def read(self, row: int, into: Sequence[memoryview]) -> None:
-        """Copies a whole row into writable buffers, one for each feature.
-
-        Raises:
-            OSError: If the disk fails, or a file has been cut short since.
-        """
+        """Copies a whole row into writable buffers, one for each feature. Raises `OSError` if the disk fails, or a file has been cut short
+        since."""
         for number, column, buffer in zip(self._files[1:], self.about.columns, into, strict=True):
             if os.preadv(number, [buffer], row * column.row) != column.row:
                 raise OSError(errno.EIO, "the cache has been cut short", str(self.folder))
@@ -177,11 +174,7 @@ class Store:
 
 
 def open_store(folder: Path, about: About) -> Store:
-    """Opens a cache, and makes it if needed. Several processes may do so at once.
-
-    Raises:
-        OSError: If it can be neither made nor read.
-    """
+    """Opens a cache, and makes it if needed. Several processes may do so at once. Raises `OSError` if it can be neither made nor read."""
     own, files = folder / about.key, list[int]()
     try:
         make_folder(own)
@@ -208,11 +201,7 @@ def open_store(folder: Path, about: About) -> Store:
 
 
 def read_store(own: Path, about: About) -> Store:
-    """Opens the cache in a folder for reading, damaged or not.
-
-    Raises:
-        OSError: If a file is missing or may not be read.
-    """
+    """Opens the cache in a folder for reading, damaged or not. Raises `OSError` if a file is missing or may not be read."""
     files = list[int]()
     try:
         with Inside(own) as inside:
@@ -225,11 +214,7 @@ def read_store(own: Path, about: About) -> Store:
 
 
 def remove_store(own: Path, about: About) -> None:
-    """Removes the files of a cache from its folder, and the folder if it is empty then.
-
-    Raises:
-        OSError: If one cannot be removed.
-    """
+    """Removes the files of a cache from its folder, and the folder if it is empty then. Raises `OSError` if one cannot be removed."""
     for name in (ABOUT, *_sizes(about)):  # the description first: without it, the rest does not count as a cache
         (own / name).unlink(missing_ok=True)
     remove_parts(own, older=0)
@@ -441,11 +426,8 @@ def read_statistics(folder: Path, key: str, kind: type[N]) -> N | None:
 
 
 def write_statistics(folder: Path, key: str, numbers: Statistics, spec: str, steps: str) -> None:
-    """Writes the statistics of a key, with the spec's name and the steps before for human readers.
-
-    Raises:
-        OSError: If they cannot be written.
-    """
+    """Writes the statistics of a key, with the spec's name and the steps before for human readers. Raises `OSError` if they cannot be
+    written."""
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     content = numbers.to_bytes({"pipegen_statistics": FORMAT, "key": key, "spec": spec, "steps": steps, "created": now})
     keep(folder, statistics_file(folder, key, type(numbers)).name, [content])

@@ -168,10 +168,7 @@ class Figures:
 
 def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int], None]) -> Figures:
     """Benchmarks a split, epoch after epoch: `steps` batches, else as many as fit in ten seconds. `tick` is called with the number done.
-
-    Raises:
-        CannotRun: If the split has no batch.
-    """
+    Raises `CannotRun` if the split has no batch."""
     from pipegen.observe.measured import endless
     from pipegen.waiting import num_rows
 

@@ -41,11 +41,7 @@ def write_exclude(file: str, header: str, section: str, known: Iterable[str], ke
     """Writes a list of excluded keys: a header, those known already, and new ones.
 
     The `section` of the spec reads it; the spec's paths are relative to `base`. A file that does not begin with the header is replaced only
-    if it lists known keys alone.
-
-    Raises:
-        CannotRun: If the file exists and is not such a list, or cannot be written.
-    """
+    if it lists known keys alone. Raises `CannotRun` if the file exists and is not such a list, or cannot be written."""
     known = set(known)
     if os.path.exists(file) and not _is_list(file, header, known):
         raise CannotRun(f"{file} exists and is not a list written by pipegen; it is unchanged", "name another file")

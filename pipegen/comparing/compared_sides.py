@@ -45,11 +45,7 @@ def find(text: str, like: str = "") -> Revision:
     """Finds the file that `REVISION:PATH` names.
 
     The path is relative to the repository's folder, as for git, or else to the working directory. Without a path, it is that of the file
-    `like`.
-
-    Raises:
-        RevisionError: If it does not exist.
-    """
+    `like`. Raises `RevisionError` if it does not exist."""
     name, _, path = text.partition(":")
     if shutil.which("git") is None:
         raise RevisionError(f"{text} is a file at a revision, and git is not installed here")

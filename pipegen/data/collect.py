@@ -171,11 +171,8 @@ def _chosen(
 ) -> tuple[Listing | None, tuple[str, ...], list[Diagnostic]]:
     """Leaves out the records whose keys are `excluded`, and those that lack a file.
 
-    With `late_files`, the latter stay, and reading them is an error later.
-
-    Returns:
-        The records that are left, or `None`; the keys of those that lack a file; and findings about these.
-    """
+    With `late_files`, the latter stay, and reading them is an error later. Returns the records that are left, or `None`; the keys of those
+    that lack a file; and findings about these."""
     if excluded:
         listing = listing.take(np.flatnonzero(np.fromiter((key not in excluded for key in listing.keys), bool, len(listing.keys))))
         # `take` leaves the files without a record, which are known by their keys alone.
@@ -241,11 +238,8 @@ def _without_copies(
 
 
 def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None) -> Listing:
-    """Lists the source; `method: folder` looks one level deeper for the classes.
-
-    Raises:
-        OpError: As `Source.list`; `PG410` for compressed arrays larger than the RAM budget, before they are unpacked.
-    """
+    """Lists the source; `method: folder` looks one level deeper for the classes. Raises `OpError` as `Source.list`; `PG410` for compressed
+    arrays larger than the RAM budget, before they are unpacked."""
     if data is not None and not spec.source.needs_data():
         message = f"`build(data=)` needs a source that takes arrays, and `{spec.source.op}` reads files"
         raise OpError("PG418", message, help="leave `data` out; `arrays` without a `path` and `dataframe` take it")

@@ -34,11 +34,7 @@ _CHUNK = 64
 def content_digest(listing: Listing, progress: Callable[[int], None] | None = None) -> str:
     """Hashes the keys of the records and the SHA-256 of their files, or the contents of rows: SHA-256 in hexadecimal.
 
-    `progress` is called now and then with the number of files read.
-
-    Raises:
-        OSError: For a file that cannot be read.
-    """
+    `progress` is called now and then with the number of files read. Raises `OSError` for a file that cannot be read."""
     digest = hashlib.sha256()
     if listing.numbered:
         for split, reader in sorted(listing.readers.items()):
@@ -132,10 +128,7 @@ def same_files(
     """Finds pairs of records of two splits whose files are equal; also returns the number of records compared.
 
     Of several files of a record, the first is compared. `workers` threads read; `progress` is called with the number of records done.
-
-    Raises:
-        OpError: `PG702` for a file that cannot be read.
-    """
+    Raises `OpError`: `PG702` for a file that cannot be read."""
     names = [(split, key, path) for split in splits for key, path in zip(manifest.keys(split), manifest.files(split), strict=True)]
     if manifest.listing.beside:  # the listing knows only the sum of a record's files
         try:

@@ -351,11 +351,8 @@ class ShardedManifest(Manifest):
 
 
 def sharded_manifest(spec: PipelineSpec, listing: Listing, name: str) -> ShardedManifest:
-    """Assigns the records of shards to splits; makes their ids from `name`.
-
-    Raises:
-        OpError: As `assign_shards`; `PG414` for a shard of too many records.
-    """
+    """Assigns the records of shards to splits; makes their ids from `name`. Raises `OpError` as `assign_shards`; `PG414` for a shard of too
+    many records."""
     folder = kept_folder(spec.runtime, SPLITS)
     manifest = ShardedManifest(
         listing,

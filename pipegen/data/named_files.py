@@ -208,12 +208,8 @@ def read_lines(path: str) -> list[str]:
 
 
 def read_values(splits: Splits, base: Path) -> None:
-    """Reads the files that list the values of parts.
-
-    Raises:
-        OpError: `PG578` for a file that cannot be read or lists nothing, `PG301` for a value that two parts list. `field` is relative to
-            `splits`.
-    """
+    """Reads the files that list the values of parts. Raises `OpError`: `PG578` for a file that cannot be read or lists nothing, `PG301` for
+    a value that two parts list. `field` is relative to `splits`."""
     for name, listed in splits.files.items():
         path = str(base / listed.file)
         field = f"parts.{name}"

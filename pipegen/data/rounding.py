@@ -245,11 +245,8 @@ def _handed_on(owed: Sequence[int], shares: Sequence[int]) -> list[int]:
 def epoch_examples(epoch: int | str, sizes: Mapping[str, int], weights: Mapping[str, float]) -> int:
     """Counts the examples of an epoch, from those of each part and the final weights.
 
-    `epoch` is a count; or `shortest`, `longest` or the name of a part: the epoch then goes once through the examples of that part.
-
-    Raises:
-        OpError: `PG464` if the epoch would have no example, or too many.
-    """
+    `epoch` is a count; or `shortest`, `longest` or the name of a part: the epoch then goes once through the examples of that part. Raises
+    `OpError`: `PG464` if the epoch would have no example, or too many."""
     if isinstance(epoch, int):
         return epoch
     total = sum(map(exact, weights.values()), Fraction(0))

@@ -227,11 +227,8 @@ def examples_of_epoch(spec: PipelineSpec, manifest: Manifest, split: str) -> int
 
 
 def epochs_of(spec: PipelineSpec, manifest: Manifest) -> Epochs:
-    """Computes the epochs of the training split of a spec that samples; caches them by manifest.
-
-    Raises:
-        OpError: `PG472` if the data lacks the feature, or its numbers cannot be used. `field` is the whole path.
-    """
+    """Computes the epochs of the training split of a spec that samples; caches them by manifest. Raises `OpError`: `PG472` if the data
+    lacks the feature, or its numbers cannot be used. `field` is the whole path."""
     known = _found.setdefault(manifest, {})
     # A larger batch makes an epoch of a given number of steps longer.
     size = manifest.num_examples(_TRAIN) if spec.epoch == "pass" else spec.epoch.steps * spec.batch.size
@@ -242,11 +239,8 @@ def epochs_of(spec: PipelineSpec, manifest: Manifest) -> Epochs:
 
 
 def class_weights(spec: PipelineSpec, manifest: Manifest) -> dict[int, float] | None:
-    """Computes balanced weights of the training classes; counts an example as often as it is seen. `None` without labels.
-
-    Raises:
-        OpError: As `epochs_of`.
-    """
+    """Computes balanced weights of the training classes; counts an example as often as it is seen. `None` without labels. Raises `OpError`
+    as `epochs_of`."""
     epochs = epochs_of(spec, manifest) if spec.samples else None
     labels = manifest.labels(_TRAIN)
     if labels is None or not isinstance(epochs, Repeats):
@@ -309,12 +303,9 @@ def _unknown(manifest: Manifest, name: str, path: tuple[str, ...]) -> OpError:
 def with_subset(manifest: Manifest, subset: Subset | None) -> Manifest:
     """Keeps the training examples that a predicate selects, and of those the ones whose hashed ids rank first (within their classes).
 
-    So a smaller subset of one seed is a part of a larger one; a stratified one is so in each class, to within one example.
-
-    Raises:
-        OpError: `PG409` for a subset larger than the split, `PG404` for an empty one, `PG421` and `PG452` for columns that are missing
-            or cannot be compared. `field` is relative to `sampling.subset`.
-    """
+    So a smaller subset of one seed is a part of a larger one; a stratified one is so in each class, to within one example. Raises
+    `OpError`: `PG409` for a subset larger than the split, `PG404` for an empty one, `PG421` and `PG452` for columns that are missing or
+    cannot be compared. `field` is relative to `sampling.subset`."""
     n = manifest.num_examples(_TRAIN) if _TRAIN in manifest.splits else 0
     if subset is None or not n:
         return manifest

@@ -268,11 +268,8 @@ RANKED = 10**7
 def assign_shards(
     splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None = None
 ) -> dict[str, Selected]:
-    """Assigns the records of shards to splits, like `assign`; keeps what takes long to count in `folder`.
-
-    Raises:
-        OpError: As `assign`; `PG302` for a method that would rank more records than `RANKED`.
-    """
+    """Assigns the records of shards to splits, like `assign`; keeps what takes long to count in `folder`. Raises `OpError` as `assign`;
+    `PG302` for a method that would rank more records than `RANKED`."""
     rows, offsets, kept = shards_of(listing).rows, shards_of(listing).offsets, shards_of(listing).kept
     if splits.method == "folder" and listing.parts is None:
         folders = {name: f"{str(folder).strip('/')}/" for name, folder in splits.parts.items()}

@@ -140,13 +140,9 @@ _REST = ""
 
 
 def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
-    """Assigns the records of a listing to splits; records that no part asks for are in none.
-
-    Raises:
-        OpError: `PG409` if the parts ask for more than there is, `PG105` if the pattern of `group` does not match every path,
-            `PG302` if splits given by the data divide a group, `PG404` if no row has the value of a part, `PG421` if a table lacks a
-            column. `field` is relative to `splits`.
-    """
+    """Assigns the records of a listing to splits; records that no part asks for are in none. Raises `OpError`: `PG409` if the parts ask for
+    more than there is, `PG105` if the pattern of `group` does not match every path, `PG302` if splits given by the data divide a group,
+    `PG404` if no row has the value of a part, `PG421` if a table lacks a column. `field` is relative to `splits`."""
     groups = _groups(splits, listing)
     n = len(listing.keys)
     bins: Mapping[str, Ints]

@@ -316,11 +316,8 @@ def make(
     fix: Fix | None = None,
     severity: Severity | None = None,
 ) -> Diagnostic:
-    """Makes a finding with a code of the catalogue, whose severity it has by default; the first label is its primary place.
-
-    Raises:
-        KeyError: If the catalogue does not have the code.
-    """
+    """Makes a finding with a code of the catalogue, whose severity it has by default; the first label is its primary place. Raises
+    `KeyError` if the catalogue does not have the code."""
     lines = (help,) if isinstance(help, str) else tuple(help)
     return Diagnostic(code, severity or CODES[code].severity, _readable(message), tuple(labels), tuple(map(_readable, lines)), fix)
 
@@ -346,11 +343,7 @@ class Page:
 
 @cache
 def page(code: str) -> Page:
-    """Reads the page of a code from the package.
-
-    Raises:
-        KeyError: If the catalogue does not have the code.
-    """
+    """Reads the page of a code from the package. Raises `KeyError` if the catalogue does not have the code."""
     from importlib.resources import files
 
     text = (files("pipegen.diagnostics") / "rules" / f"{CODES[code].code}.md").read_text(encoding="utf-8")
@@ -358,11 +351,8 @@ def page(code: str) -> Page:
 
 
 def page_sections(code: str, text: str, wanted: tuple[str, ...]) -> tuple[str, dict[str, str]]:
-    """Splits a page into the name in its title and its sections.
-
-    Raises:
-        ValueError: If its title is not valid, or its sections are not `wanted`.
-    """
+    """Splits a page into the name in its title and its sections. Raises `ValueError` if its title is not valid, or its sections are not
+    `wanted`."""
     title, _, body = text.partition("\n")
     head = re.fullmatch(rf"# {code} ([a-z0-9-]+)", title.strip())
     if head is None:

@@ -190,11 +190,7 @@ class Diagnostics:
         self._seen.update(self.items)
 
     def add(self, diagnostic: Diagnostic) -> None:
-        """Adds a finding, unless it is an exact repeat.
-
-        Raises:
-            FullError: If there are `most` findings already.
-        """
+        """Adds a finding, unless it is an exact repeat. Raises `FullError` if there are `most` findings already."""
         if diagnostic not in self._seen:
             if self.most is not None and len(self.items) >= self.most:
                 raise FullError

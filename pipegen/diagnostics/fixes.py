@@ -15,12 +15,8 @@ _Change = tuple[int, int, str]
 def apply_fixes(text: str, fixes: Sequence[Fix], file: str) -> tuple[str, int]:
     """Applies the edits of `file`, as named in spans, the more important fixes first.
 
-    A fix that overlaps an earlier one, or whose place does not exist in the text, is skipped. The text must have the line ends
-    of the file (read with `newline=""`).
-
-    Returns:
-        The new text, and the number of applied fixes.
-    """
+    A fix that overlaps an earlier one, or whose place does not exist in the text, is skipped. The text must have the line ends of the file
+    (read with `newline=""`). Returns the new text, and the number of applied fixes."""
     offsets = Offsets(text)
     taken: list[_Change] = []
     count = 0
@@ -69,11 +65,8 @@ class _Comment:
 
 
 def suppressed(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str]) -> tuple[list[Diagnostic], list[Diagnostic]]:
-    """Removes silenced findings; `texts` has the text of each file of a spec, by its name in spans.
-
-    Returns:
-        The other findings, in the same order, and a `PG511` finding for each comment with an unused code.
-    """
+    """Removes silenced findings; `texts` has the text of each file of a spec, by its name in spans. Returns the other findings, in the same
+    order, and a `PG511` finding for each comment with an unused code."""
     comments = {(c.span.file, c.span.line): c for file, text in texts.items() for c in _comments(file, text)}
     kept: list[Diagnostic] = []
     for d in diagnostics:

@@ -33,11 +33,8 @@ def with_files_in_words(text: str) -> str:
 
 
 def described(lines: list[str]) -> list[str]:
-    """Describes the lines of a block of files, a line for each; the lines of a text follow it, indented.
-
-    Raises:
-        ValueError: For a line that does not describe a file.
-    """
+    """Describes the lines of a block of files, a line for each; the lines of a text follow it, indented. Raises `ValueError` for a line
+    that does not describe a file."""
     files = [match for line in lines if line.strip() and (match := _FILE.fullmatch(line.strip()))]
     if len(files) != sum(1 for line in lines if line.strip()):
         raise ValueError(f"one of these lines does not describe a file: {lines}")

@@ -153,11 +153,7 @@ class MigrationPage:
 
 
 def migration_page(code: str) -> MigrationPage:
-    """Reads the page of a code from the package.
-
-    Raises:
-        KeyError: If there is no such code.
-    """
+    """Reads the page of a code from the package. Raises `KeyError` if there is no such code."""
     from importlib.resources import files
 
     known = RULES[code].code
@@ -165,11 +161,7 @@ def migration_page(code: str) -> MigrationPage:
 
 
 def parse_migration_page(code: str, text: str) -> MigrationPage:
-    """Parses the Markdown of a page.
-
-    Raises:
-        ValueError: If the page does not have the form in the module's docstring.
-    """
+    """Parses the Markdown of a page. Raises `ValueError` if the page does not have the form in the module's docstring."""
     name, sections = page_sections(code, text, ("What it finds", "Why", "Before", "After"))
     before, after = (_FENCE.findall(sections[s] + "\n") for s in ("Before", "After"))
     if len(before) != 1 or len(after) != 1 or before[0][0] != after[0][0]:

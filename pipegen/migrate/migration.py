@@ -82,11 +82,7 @@ class Migration:
 
 
 def migrate(file: str) -> Migration:
-    """Migrates a `.py` or `.ipynb` file; writes nothing.
-
-    Raises:
-        OSError: If the file cannot be opened.
-    """
+    """Migrates a `.py` or `.ipynb` file; writes nothing. Raises `OSError` if the file cannot be opened."""
     return migrate_code(read_code(file))
 
 

@@ -69,11 +69,7 @@ class Code:
 
 
 def read_code(file: str) -> Code:
-    """Reads and parses a `.py` or `.ipynb` file.
-
-    Raises:
-        OSError: If the file cannot be opened.
-    """
+    """Reads and parses a `.py` or `.ipynb` file. Raises `OSError` if the file cannot be opened."""
     with open(file, "rb") as stream:
         data = stream.read()
     return parse_code(file, data)

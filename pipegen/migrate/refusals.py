@@ -121,11 +121,8 @@ def _is_by_number(use: Use) -> bool:
 
 
 def owner_of(group: Group, found: Collected) -> str | None:
-    """Owner of the pipeline, so that every use of its iterators' members can reach it.
-
-    Returns:
-        An empty text if a variable suffices, `self` if another method of the same class uses them, `None` if neither works.
-    """
+    """Owner of the pipeline, so that every use of its iterators' members can reach it. Returns an empty text if a variable suffices, `self`
+    if another method of the same class uses them, `None` if neither works."""
     home = of_function(group.first.frame)
     foreign = [of_function(u.frame) for f in group.flows for u in found.uses_of(f) if u.kind in ("member", "method")]
     foreign = [frame for frame in foreign if frame is not home]

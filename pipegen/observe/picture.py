@@ -50,11 +50,7 @@ def draw(found: Curves, form: str = "svg") -> bytes:
 
 
 def form_of(path: Path) -> str:
-    """Finds the format of a picture by its file's name.
-
-    Raises:
-        ValueError: For an unknown suffix.
-    """
+    """Finds the format of a picture by its file's name. Raises `ValueError` for an unknown suffix."""
     if path.suffix in (".html", ".htm"):
         return "html"
     if path.suffix not in FORMS:

@@ -65,11 +65,7 @@ class Steps:
 
 
 def read_record(path: Path) -> Iterator[Row]:
-    """Yields the rows of a record, also of a run that was killed or still runs.
-
-    Raises:
-        ValueError: If it is not a record.
-    """
+    """Yields the rows of a record, also of a run that was killed or still runs. Raises `ValueError` if it is not a record."""
     with open(path, encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file):
             try:

@@ -37,11 +37,8 @@ _LEAST = 4
 
 
 def profile_script(script: str, given: Sequence[str], *, spec_hash: str, split: str, form: str) -> tuple[int, Said | None]:
-    """Runs a Python script with its arguments, and profiles the split of the pipeline in it.
-
-    Returns:
-        The exit code of the script, as a shell has it; and the report as `text`, `json` or `html`, `None` after too few batches.
-    """
+    """Runs a Python script with its arguments, and profiles the split of the pipeline in it. Returns the exit code of the script, as a
+    shell has it; and the report as `text`, `json` or `html`, `None` after too few batches."""
     with tempfile.TemporaryDirectory(prefix="pipegen-profile-") as folder:
         report = Path(folder) / "report.json"
         code = _run([sys.executable, "-m", __name__, str(report), form, spec_hash, split, script, *given])

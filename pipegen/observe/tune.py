@@ -152,11 +152,8 @@ def tune(
     """Tries values of the settings that a spec leaves to pipegen on a split, also a cache in a folder on a `disk`.
 
     Each candidate has so many `turns` with the best, of so many `seconds` for each of the two; `LEAST_TURNS` decide. `said` is called with
-    the candidate that is tried next. A pipeline faster than the model, whose step takes `model_ms`, gains nothing.
-
-    Raises:
-        DataError: If the split has no batch.
-    """
+    the candidate that is tried next. A pipeline faster than the model, whose step takes `model_ms`, gains nothing. Raises `DataError` if
+    the split has no batch."""
     with ignored():
         return _Search(build, split, disk, model_ms / 1000, turns, seconds, said).run()
 

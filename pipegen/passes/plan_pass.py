@@ -74,11 +74,8 @@ class Compiled:
 
 
 def run_passes(plan: Plan, passes: tuple[Pass, ...], context: PassContext) -> Compiled:
-    """Runs the passes in order and verifies each changed plan; with buckets, runs them on each bucket's plan.
-
-    Raises:
-        InternalError: If a pass breaks the plan or changes the output.
-    """
+    """Runs the passes in order and verifies each changed plan; with buckets, runs them on each bucket's plan. Raises `InternalError` if a
+    pass breaks the plan or changes the output."""
     if plan.buckets:
         each = [run_passes(own, passes, context) for own in plan.buckets]
         records = []
@@ -111,11 +108,8 @@ class Placed:
 
 
 def unpack(plan: Plan) -> list[Node | Placed]:
-    """Takes stages out of their nodes; other nodes stay.
-
-    Raises:
-        InternalError: If a node has several stages, as the types between these are unknown.
-    """
+    """Takes stages out of their nodes; other nodes stay. Raises `InternalError` if a node has several stages, as the types between these
+    are unknown."""
     items: list[Node | Placed] = []
     current = plan.nodes[0].out
     for node in plan.nodes:

@@ -143,11 +143,8 @@ def collect_data(
     """Lists the data of a spec and assigns it to its splits; drops findings that a comment of the spec ignores.
 
     `progress` is called with the number of files seen so far, now and then. `data` are the arrays of a source that takes them from Python.
-    With `late_files`, records whose file does not exist stay, and reading them is an error later.
-
-    Raises:
-        SpecError: If the data does not fit the spec.
-    """
+    With `late_files`, records whose file does not exist stay, and reading them is an error later. Raises `SpecError` if the data does not
+    fit the spec."""
     from pipegen.data.collect import collect
 
     given: dict[str, Any] = {"locate": spec.loaded.locate.label, "base": spec.loaded.base, "progress": progress}
@@ -232,10 +229,7 @@ def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
 
 def compile_spec(fitted: FittedSpec) -> CompiledSpec:
     """Compiles a fitted spec: runs every split's plan through the passes. The caches of all splits share the RAM budget, and the disk.
-
-    Raises:
-        SpecError: `PG410` if they do not fit the budget, `PG416` and `PG417` if the disk cannot hold them.
-    """
+    Raises `SpecError`: `PG410` if they do not fit the budget, `PG416` and `PG417` if the disk cannot hold them."""
     from pipegen.cache.folder import claim_disk  # not needed to inspect a spec
 
     model, manifest, locate = fitted.spec.model, fitted.manifest, fitted.spec.loaded.locate.label
@@ -245,11 +239,8 @@ def compile_spec(fitted: FittedSpec) -> CompiledSpec:
 
 
 def compile_plans(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) -> dict[str, Compiled]:
-    """Runs every split's plan through the passes. The caches of all splits share the RAM budget.
-
-    Raises:
-        SpecError: `PG410` if they do not fit it.
-    """
+    """Runs every split's plan through the passes. The caches of all splits share the RAM budget. Raises `SpecError`: `PG410` if they do not
+    fit it."""
     from pipegen.data.sampling import examples_of_epoch
 
     model, locate = spec.model, spec.loaded.locate.label

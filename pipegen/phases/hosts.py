@@ -166,11 +166,8 @@ def check_given_share(spec: PipelineSpec, shard: tuple[int, int]) -> None:
 
 
 def check_rest(split: str, extent: Extent, at: Position, locate: Locate) -> None:
-    """Checks that every host gets a share of the last batch, if an epoch begun with another batch size is resumed.
-
-    Raises:
-        SpecError: `PG412`, with a batch size or a number of hosts that works.
-    """
+    """Checks that every host gets a share of the last batch, if an epoch begun with another batch size is resumed. Raises `SpecError`:
+    `PG412`, with a batch size or a number of hosts that works."""
     hosts, left = extent.shard[1], extent.num_examples - extent.slot(at)
     rest = left % extent.batch
     if not extent.ends_short or not at.origin or not 0 < rest < hosts:

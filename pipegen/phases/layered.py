@@ -109,11 +109,8 @@ def plan_of_layer(config: Mapping[str, Any]) -> tuple[PipelineSpec, Plan]:
 def before_layer(plain: Plan, evaluation: Plan, config: Mapping[str, Any], locate: Locate) -> Plan:
     """Removes the stages that the layer does from a split's plainest plan; they must be its last ones.
 
-    `evaluation` is the plainest plan of the evaluation steps, and `config` the result of `layer_config`.
-
-    Raises:
-        SpecError: `PG544` if random steps are among them, or the layer would get another type.
-    """
+    `evaluation` is the plainest plan of the evaluation steps, and `config` the result of `layer_config`. Raises `SpecError`: `PG544` if
+    random steps are among them, or the layer would get another type."""
     items = unpack(plain)
     if _has_views(plain):
         message = f"the layer works on one image of an example, but split `{plain.split}` has `views`"

@@ -54,11 +54,8 @@ def position_from(
 ) -> Position:
     """Finds the position of a state from `make_state`, perhaps of a spec with other batch sizes.
 
-    `own_hash` is that of the spec, `fingerprint` that of the data; `extent_at` finds the extent of an epoch of the training split.
-
-    Raises:
-        StateError: If the state does not fit the spec or the data.
-    """
+    `own_hash` is that of the spec, `fingerprint` that of the data; `extent_at` finds the extent of an epoch of the training split. Raises
+    `StateError` if the state does not fit the spec or the data."""
     _check_form(state)
     if state["data"] != fingerprint:
         how = "the arrays hold other values" if spec.source.has_rows() else "files were added, removed, renamed or changed in size"
@@ -387,11 +384,8 @@ class Checkpoints:
         """Replaces damaged weights, left by a process that was killed while Keras wrote, by older ones.
 
         Keras does so itself with `double_checkpoint=True`, but only for some kinds of damage, and not for its record of the epoch. With
-        `dated`, the older weights get the time of the state, which is not older than they are.
-
-        Raises:
-            StateError: If there are weights, but none of them can be read.
-        """
+        `dated`, the older weights get the time of the state, which is not older than they are. Raises `StateError` if there are weights,
+        but none of them can be read."""
         if self._folder is None or not self._folder.is_dir():
             return
         remove_parts(self._folder)

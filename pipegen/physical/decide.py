@@ -65,11 +65,8 @@ def chunk_size(batch: int, most: int) -> int:
 
 
 def decide(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
-    """Translates a plan in one form; for a form that sends, the plan is one from `divided`.
-
-    Raises:
-        InternalError: If the plan does not have this form.
-    """
+    """Translates a plan in one form; for a form that sends, the plan is one from `divided`. Raises `InternalError` if the plan does not
+    have this form."""
     enter = p.Enter(form.enters, form.takes)
     if plan.buckets and not form.sends:
         each = [_Choice(own, form, setting) for own in plan.buckets]

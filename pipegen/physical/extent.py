@@ -111,11 +111,8 @@ class Extent:
         return self.settled(at._replace(shift=before - self.before(at)))
 
     def counted(self, epoch: int, step: int, origin: int, shift: int) -> Position:
-        """The position of a step that is counted from slot `origin` of its epoch.
-
-        Raises:
-            ValueError: For an origin or a shift that these epochs cannot have.
-        """
+        """The position of a step that is counted from slot `origin` of its epoch. Raises `ValueError` for an origin or a shift that these
+        epochs cannot have."""
         if self.epoch_steps is not None:
             return Position(epoch, step, origin, shift)
         if origin < 0 or shift:

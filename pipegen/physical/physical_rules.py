@@ -12,11 +12,7 @@ Rule = Callable[[p.Physical], "str | None"]
 
 
 def verify(plan: p.Physical) -> None:
-    """Checks all rules.
-
-    Raises:
-        InternalError: With the broken rule, the cause and the plan.
-    """
+    """Checks all rules. Raises `InternalError` with the broken rule, the cause and the plan."""
     for rule in RULES:
         problem = rule(plan)
         if problem is not None:

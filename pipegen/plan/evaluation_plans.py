@@ -64,15 +64,9 @@ def fitted_features(spec: PipelineSpec, step: FittedTransform, record: ElementTy
 def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, record: ElementType) -> tuple[PipelineSpec, Plan]:
     """Plans the measurement of images of `feature` for fitting step `index`: float64 `(n, ...)` as they reach the step.
 
-    The steps before it are those of an evaluation split: `validation` if it exists, else the first other than `train`, else
-    a hypothetical one. Fitted steps among them need their numbers already.
-
-    Returns:
-        The spec of the measurement, and its plan.
-
-    Raises:
-        SpecError: If a step before does not fit the data.
-    """
+    The steps before it are those of an evaluation split: `validation` if it exists, else the first other than `train`, else a hypothetical
+    one. Fitted steps among them need their numbers already. Returns the spec of the measurement, and its plan. Raises `SpecError` if a step
+    before does not fit the data."""
     step = spec.transforms[index]
     if not isinstance(step, FittedTransform):
         raise InternalError(f"`{step.op}` is not a fitted step")
@@ -132,12 +126,8 @@ def evaluation_plan(spec: PipelineSpec, locate: Locate, features: ElementType, r
 def served_plan(spec: PipelineSpec, locate: Locate, record: ElementType, takes: Takes) -> Plan:
     """Plans the evaluation steps on the features that the model takes; `read` of the plan is the type of one example of a request.
 
-    `record` is the type of a stored record.
-
-    Raises:
-        SpecError: `PG540` for a step that draws, `PG541` for a feature that a request cannot have, `PG542` for a step in Python, `PG545`
-            for batches of buckets.
-    """
+    `record` is the type of a stored record. Raises `SpecError`: `PG540` for a step that draws, `PG541` for a feature that a request cannot
+    have, `PG542` for a step in Python, `PG545` for batches of buckets."""
     spec, locate, record, stored = _of_request(spec, locate, record, takes)
     if takes == "images":
         brought = {}
@@ -151,11 +141,8 @@ def served_plan(spec: PipelineSpec, locate: Locate, record: ElementType, takes: 
 
 
 def layered_plan(spec: PipelineSpec, locate: Locate, record: ElementType) -> Plan:
-    """Plans the evaluation steps on the features that the model takes, for a model with some of them as a layer.
-
-    Raises:
-        SpecError: `PG540` for a step that draws, `PG541` for a feature that is neither images nor tensors, `PG545` for batches of buckets.
-    """
+    """Plans the evaluation steps on the features that the model takes, for a model with some of them as a layer. Raises `SpecError`:
+    `PG540` for a step that draws, `PG541` for a feature that is neither images nor tensors, `PG545` for batches of buckets."""
     spec, locate, record, stored = _of_request(spec, locate, record, "images")
     return _served(spec, locate, stored, record, calls=True)
 

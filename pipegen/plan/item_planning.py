@@ -85,11 +85,8 @@ class Images:
         return image.height, image.width
 
     def moved(self, open_: object, ref: StepRef, feature: str, type_: ElementType) -> Items:
-        """Adds a use of a step to the open run, or opens a new one.
-
-        Raises:
-            OpError: `PG203` for a step that items of that kind cannot follow; any error of the step on the image.
-        """
+        """Adds a use of a step to the open run, or opens a new one. Raises `OpError`: `PG203` for a step that items of that kind cannot
+        follow; any error of the step on the image."""
         image, items = self._types[feature], type_[feature]
         step, traits = ref.step, ref.step.traits(image)
         if not kind_of(items).follows(traits):

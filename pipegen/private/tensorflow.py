@@ -26,11 +26,7 @@ class MissingName(ImportError):
 
 
 def required(owner: Any, name: str) -> Any:
-    """Reads an attribute of TensorFlow.
-
-    Raises:
-        MissingName: If there is none.
-    """
+    """Reads an attribute of TensorFlow. Raises `MissingName` if there is none."""
     found = getattr(owner, name, None)
     if found is None:
         raise MissingName(f"{getattr(owner, '__name__', type(owner).__name__)}.{name}")
@@ -179,14 +175,8 @@ def lite_errors(error: Exception) -> list[Any]:
 def dot_in_full_precision(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """Contracts the last dimension of `a` with the last but one of `b`, for XLA on an accelerator, in full float32 precision.
 
-    Uses the module `tf2xla.python.xla`: `tf.linalg.matmul` would round to the accelerator's short floats.
-
-    Returns:
-        The dimensions of `a` but its last, then those of `b` but the contracted one.
-
-    Raises:
-        MissingName: If there is no such module.
-    """
+    Uses the module `tf2xla.python.xla`: `tf.linalg.matmul` would round to the accelerator's short floats. Returns the dimensions of `a` but
+    its last, then those of `b` but the contracted one. Raises `MissingName` if there is no such module."""
     try:
         from tensorflow.compiler.tf2xla.python import xla
 

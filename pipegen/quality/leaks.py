@@ -172,11 +172,7 @@ def likeness(pictures: Pictures, pairs: Array, mirrored: Array, workers: int, pr
     has no colour. If the whole images reach 0.98, they are not cropped.
 
     `pairs` are numbers of records, int64 `(n, 2)`; of those that are `mirrored`, bool `(n,)`, the second is compared by its mirror image.
-    `progress` is called with the number of pictures read.
-
-    Returns:
-        float64 `(n,)`, -1 to 1; 0 if one cannot be read.
-    """
+    `progress` is called with the number of pictures read. Returns float64 `(n,)`, -1 to 1; 0 if one cannot be read."""
     wanted = np.unique(pairs)
     found: Array = np.zeros(len(pairs))
     if not len(wanted):

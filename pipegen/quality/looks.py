@@ -288,11 +288,8 @@ def look_at(manifest: Manifest, runtime: Runtime, *, progress: Callable[[int], N
     """Looks at the picture of every record in a split, in several threads; takes those of earlier runs from a file.
 
     After an interruption, the looks so far are kept. `runtime` sets the number of threads and the folder of kept looks; `progress` is
-    called with the number of records done.
-
-    Returns:
-        `LOOK (n,)`, for each record of the listing; the state is `UNREADABLE` without a picture, and `UNSEEN` for records in no split.
-    """
+    called with the number of records done. Returns `LOOK (n,)`, for each record of the listing; the state is `UNREADABLE` without a
+    picture, and `UNSEEN` for records in no split."""
     looks: Array = np.zeros(manifest.total, LOOK)
     pictures = Pictures(manifest)
     wanted = np.unique(np.concatenate([looks["state"][:0], *map(manifest.numbers, manifest.splits)])).astype(np.int64)

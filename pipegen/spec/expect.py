@@ -223,10 +223,6 @@ def valid(annotation: Any, value: Any) -> bool:
 
 
 def validated(annotation: Any, value: Any) -> Any:
-    """Converts a plain value to a type.
-
-    Raises:
-        ValidationError: If it is not valid.
-    """
+    """Converts a plain value to a type. Raises `ValidationError` if it is not valid."""
     # JSON, as only there strict checks (no "yes" for a bool, no "3" for a number) accept a list for a tuple.
     return _adapter(annotation).validate_json(json.dumps(value), strict=True)

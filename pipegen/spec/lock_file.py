@@ -110,11 +110,7 @@ def find_lock(folder: Path) -> Path | None:
 
 
 def read_lock(path: Path) -> Lock:
-    """Reads a lock.
-
-    Raises:
-        BaseProblem: `PG532` if it is damaged, or of another version.
-    """
+    """Reads a lock. Raises `BaseProblem`: `PG532` if it is damaged, or of another version."""
     import yaml
 
     shown = os.path.relpath(path)
@@ -158,11 +154,8 @@ class LockedTexts:
     _read: tuple[Path, Lock] | None = field(default=None, init=False)
 
     def text(self, address: GitFile, most: int) -> bytes:
-        """Reads at most `most` bytes of a base.
-
-        Raises:
-            BaseProblem: `PG116` if it is in no lock, `PG117` if its text differs from the locked one.
-        """
+        """Reads at most `most` bytes of a base. Raises `BaseProblem`: `PG116` if it is in no lock, `PG117` if its text differs from the
+        locked one."""
         if self._read is None:
             found = find_lock(self.folder)
             if found is None:
@@ -178,11 +171,7 @@ class LockedTexts:
 
 
 def kept_text(lock: Path, address: GitFile, commit: str, wanted: str, most: int) -> bytes:
-    """Reads the text of a base beside a lock.
-
-    Raises:
-        BaseProblem: `PG117` if it is missing, or differs from the locked one.
-    """
+    """Reads the text of a base beside a lock. Raises `BaseProblem`: `PG117` if it is missing, or differs from the locked one."""
     kept = text_path(lock, address, commit)
     shown = os.path.relpath(kept)
     again = f"restore it with your version control, or run `pipegen lock --update={address.repository}` with this spec"

@@ -53,11 +53,8 @@ class Shared:
     file: str
 
     def beside(self, value: str) -> Self:
-        """The address of a path that is relative to this file.
-
-        Raises:
-            BaseProblem: `PG115` if it is outside of the package or repository.
-        """
+        """The address of a path that is relative to this file. Raises `BaseProblem`: `PG115` if it is outside of the package or
+        repository."""
         file = posixpath.normpath(posixpath.join(posixpath.dirname(self.file), value))
         if posixpath.isabs(file) or file.split("/")[0] in ("..", "."):
             message = f"`extends: {value}` is outside of {self.place}, which has {self.file}"
@@ -95,11 +92,7 @@ class GitFile(Shared):
 
 
 def parse(value: str) -> PackageFile | GitFile | None:
-    """Parses an address; `None` for a path.
-
-    Raises:
-        BaseProblem: `PG115` for an invalid address.
-    """
+    """Parses an address; `None` for a path. Raises `BaseProblem`: `PG115` for an invalid address."""
     if value.startswith(PACKAGE):
         package, _, file = value.removeprefix(PACKAGE).partition("/")
         if _NAME.fullmatch(package) is None:
@@ -163,11 +156,8 @@ _MOST_SEEN = 2000  # the most files of a package that are searched for a similar
 
 
 def package_file(address: PackageFile) -> Path:
-    """Finds a file in a package; in a zip, the path is that of the zip with that of the member.
-
-    Raises:
-        BaseProblem: `PG113` if the package or the file does not exist.
-    """
+    """Finds a file in a package; in a zip, the path is that of the zip with that of the member. Raises `BaseProblem`: `PG113` if the
+    package or the file does not exist."""
     folders = _folders(address)
     for folder in folders:
         path = folder / address.file
@@ -181,11 +171,7 @@ def package_file(address: PackageFile) -> Path:
 
 
 def read_package_file(path: Path, most: int) -> bytes:
-    """Reads at most `most` bytes of a file that `package_file` has found.
-
-    Raises:
-        OSError: If it cannot be read, or is not a regular file.
-    """
+    """Reads at most `most` bytes of a file that `package_file` has found. Raises `OSError` if it cannot be read, or is not a regular file."""
     found = _in_zip(path)
     if found is None:
         return read_regular(path, most)

@@ -23,11 +23,7 @@ def _amount(text: str, what: str, units: Mapping[str, float], example: str) -> f
 
 
 def parse_bytes(value: object) -> object:
-    """Converts a text such as `8GiB` to bytes; other values are left to the type check.
-
-    Raises:
-        ValueError: If the text is not a size.
-    """
+    """Converts a text such as `8GiB` to bytes; other values are left to the type check. Raises `ValueError` if the text is not a size."""
     return int(_amount(value, "size", _UNITS, "512MiB")) if isinstance(value, str) else value
 
 
@@ -50,11 +46,7 @@ ByteSize = Annotated[
 
 
 def parse_seconds(value: object) -> object:
-    """Converts a text such as `5s` to seconds; other values are left to the type check.
-
-    Raises:
-        ValueError: If the text is not a time.
-    """
+    """Converts a text such as `5s` to seconds; other values are left to the type check. Raises `ValueError` if the text is not a time."""
     return _amount(value, "time", _TIMES, "5s") if isinstance(value, str) else value
 
 

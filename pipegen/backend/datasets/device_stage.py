@@ -69,21 +69,15 @@ class DeviceStage:
         """Makes a dataset of one epoch from one step on, like `pipe.dataset`, whose elements are `(features, params)`.
 
         `features` is a dict of tensors `(n, ...)`, the inputs of the kernels on the device; `params` is a tuple of tensors `(n, ...)`.
-
-        Raises:
-            ValueError: For an unknown epoch, step, share or device.
-        """
+        Raises `ValueError` for an unknown epoch, step, share or device."""
         pipe = self._pipe
         at = pipe._position(self._split, epoch, step, origin, shift)
         where = None if device is None else text("device", device, "GPU:0")
         return pipe._engine.fixed(self._split, at, share(shard), where, sends=True)
 
     def distribute(self, strategy: tf.distribute.Strategy) -> DistributedBatches:
-        """Distributes `(features, params)` among the replicas of a strategy, like `pipe.distribute`.
-
-        Raises:
-            ValueError: As `pipe.distribute`; and if replicas would get parts of groups of combined examples.
-        """
+        """Distributes `(features, params)` among the replicas of a strategy, like `pipe.distribute`. Raises `ValueError` as
+        `pipe.distribute`; and if replicas would get parts of groups of combined examples."""
         size, replicas = self._pipe.spec.model.batch.size, strategy.num_replicas_in_sync
         if self._combines and size % (GROUP * replicas):
             raise ValueError(
@@ -96,11 +90,7 @@ class DeviceStage:
         """Computes a batch for the model from an element of `dataset`, or from a part of it: whole groups of 8 if examples are combined.
 
         Each kernel is a program of XLA, or part of the surrounding program inside of a function that XLA compiles. It draws no random
-        numbers.
-
-        Raises:
-            ValueError: Within `strategy.run`, for a part that is not a whole number of groups of combined examples.
-        """
+        numbers. Raises `ValueError` within `strategy.run`, for a part that is not a whole number of groups of combined examples."""
         context, rows = tf.distribute.get_replica_context(), next(iter(features.values())).shape[0]
         is_part = self._combines and context is not None and context.num_replicas_in_sync > 1
         if is_part and rows is not None and rows % GROUP:

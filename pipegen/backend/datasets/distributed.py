@@ -62,11 +62,7 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
         return len(self._loop)
 
     def __iter__(self) -> Iterator[Any]:
-        """Begins an epoch.
-
-        Raises:
-            RuntimeError: Inside a `tf.function`, and for Keras' `fit` on several workers.
-        """
+        """Begins an epoch. Raises `RuntimeError` inside a `tf.function`, and for Keras' `fit` on several workers."""
         if not tf.executing_eagerly():
             raise RuntimeError("iterate outside of `tf.function`, and pass each batch to a function that calls `strategy.run`")
         if not self._whole and fits():

@@ -126,11 +126,7 @@ class Engine:
             raise SpecError(errors)
 
     def check_last(self, split: str, at: Position) -> None:
-        """Checks that the rest of an epoch has the same number of steps on every host.
-
-        Raises:
-            SpecError: `PG412` if not.
-        """
+        """Checks that the rest of an epoch has the same number of steps on every host. Raises `SpecError`: `PG412` if not."""
         check_rest(split, self.executor(split).order, at, self._locate)
 
     def executors(self) -> tuple[Executor, ...]:
@@ -185,11 +181,8 @@ class Engine:
         return self._shared.cache((cache_key(self.spec, plan, self.manifest.fingerprint), split, *node.out), make)
 
     def store(self, plan: Plan) -> Store:
-        """Returns the cache on disk of a plan, opened once for all splits that share it.
-
-        Raises:
-            SpecError: `PG417` if it can be neither made nor read.
-        """
+        """Returns the cache on disk of a plan, opened once for all splits that share it. Raises `SpecError`: `PG417` if it can be neither
+        made nor read."""
         folder = cache_folder(self.spec)
         about = describe_cache(self.spec, plan, self.manifest)
         with self._lock:
@@ -256,11 +249,8 @@ class Engine:
     ) -> PipelineDataset:
         """Makes a dataset of one epoch from a position on, without a variable; see `fixed_dataset`.
 
-        `unlayered` is a plan without the steps that a layer of the model does, which is compiled once and without a cache.
-
-        Raises:
-            ValueError: For an unknown share or device.
-        """
+        `unlayered` is a plan without the steps that a layer of the model does, which is compiled once and without a cache. Raises
+        `ValueError` for an unknown share or device."""
         if shard is not None:
             check_given_share(self.spec, shard)
         plan = self._plans[split] if unlayered is None else unlayered
@@ -292,11 +282,8 @@ class Engine:
         return order.found(epoch, slots).record.numpy()
 
     def device(self, split: str, given: str | None) -> str | None:
-        """Returns the device to prefetch the batches of a split to: the given one, `none` for none, else the spec's.
-
-        Raises:
-            SpecError: `PG105` if the spec's device does not exist.
-        """
+        """Returns the device to prefetch the batches of a split to: the given one, `none` for none, else the spec's. Raises `SpecError`:
+        `PG105` if the spec's device does not exist."""
         if given is None:
             return self._device(self.executor(split).plan)
         return None if given == "none" else given

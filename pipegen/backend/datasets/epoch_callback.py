@@ -59,11 +59,8 @@ class ResumeCallback(keras.callbacks.Callback):
     # What Keras calls
 
     def set_model(self, model: Any) -> None:
-        """Checks that the weights in the folder can be read: Keras calls this before any callback restores them.
-
-        Raises:
-            StateError: If the folder holds weights, none of which can be read.
-        """
+        """Checks that the weights in the folder can be read: Keras calls this before any callback restores them. Raises `StateError` if the
+        folder holds weights, none of which can be read."""
         super().set_model(model)
         self._saved = self._kept.state()
         earlier = self._earlier()
@@ -127,11 +124,7 @@ class ResumeCallback(keras.callbacks.Callback):
         self._save()
 
     def _check_iterator(self) -> None:
-        """Checks that Keras does not continue with the finished iterator of a resumed epoch.
-
-        Raises:
-            StateError: If it does.
-        """
+        """Checks that Keras does not continue with the finished iterator of a resumed epoch. Raises `StateError` if it does."""
         if self._was_short and self._pipe.train._pipegen.is_over():
             raise StateError(
                 "with `steps_per_epoch`, Keras continues after a resumed epoch with an iterator of `pipe.train` that is at its end: leave "
@@ -155,11 +148,8 @@ class ResumeCallback(keras.callbacks.Callback):
     # Where the weights are
 
     def _begin(self, epoch: int) -> None:
-        """Starts the pipeline and the record of the run.
-
-        Raises:
-            StateError: If the position of restored weights is unknown, or is not where `fit` begins.
-        """
+        """Starts the pipeline and the record of the run. Raises `StateError` if the position of restored weights is unknown, or is not
+        where `fit` begins."""
         place, certain = self._find()
         set_initial_epoch(self.model, None)  # `fit` has read it; otherwise the next `fit` would, too
         if place is not None and place.epoch != epoch:
@@ -184,11 +174,8 @@ class ResumeCallback(keras.callbacks.Callback):
         self._save()
 
     def _find(self) -> tuple[Place | None, bool]:
-        """Finds the position of the weights, and if `fit` must begin there; `None` for a new run.
-
-        Raises:
-            StateError: If weights were restored whose position cannot be found.
-        """
+        """Finds the position of the weights, and if `fit` must begin there; `None` for a new run. Raises `StateError` if weights were
+        restored whose position cannot be found."""
         now, told = self._iterations(), self._kept.keras().get("epoch", initial_epoch(self.model))
         told = None if told is None else int(told)  # the epoch that weights were restored for; `None` if Keras has restored none
         earlier = self._earlier()
@@ -353,11 +340,7 @@ class StageCallback(ResumeCallback):
                 self._put_aside(None)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Checks that the epochs of `fit` are those of this stage.
-
-        Raises:
-            StateError: If they are not.
-        """
+        """Checks that the epochs of `fit` are those of this stage. Raises `StateError` if they are not."""
         stage = self._pipe
         first = self._timeline.firsts[stage.index]
         if not first <= epoch < stage.epochs:

@@ -116,11 +116,8 @@ class OwnLoop:
         return self.pipe.state() if self.split == "train" else {"split": self.split, "step": self._step}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Starts the next epoch at the position of a state.
-
-        Raises:
-            StateError: If the state is of another spec, other data or another split.
-        """
+        """Starts the next epoch at the position of a state. Raises `StateError` if the state is of another spec, other data or another
+        split."""
         if self.split == "train":
             self.pipe.restore(state)
             return

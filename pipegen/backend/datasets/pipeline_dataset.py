@@ -308,11 +308,7 @@ class EpochIterator(TranslatingIterator):
         return self._inner is None and self._in_graphs is None
 
     def _move_into_graphs(self) -> None:
-        """Switches to TensorFlow's own iterator.
-
-        Raises:
-            RuntimeError: If batches were taken before.
-        """
+        """Switches to TensorFlow's own iterator. Raises `RuntimeError` if batches were taken before."""
         if self._in_graphs is not None:
             return
         if self._at is not None or self._inner is None:

@@ -57,11 +57,7 @@ class Progress:
         return self.order
 
     def check(self) -> None:
-        """Checks that an epoch is left for the next iterator.
-
-        Raises:
-            StateError: If the stage is over.
-        """
+        """Checks that an epoch is left for the next iterator. Raises `StateError` if the stage is over."""
         end = self.stretch.end
         if end is not None and (epoch := self.next_start().epoch) >= end:
             raise StateError(

@@ -62,10 +62,7 @@ class RequestedBatches:
 
     def at(self, at: Position) -> Any:
         """Computes the batch at a position, which must exist, as the model receives it, also in an epoch begun with another batch size.
-
-        Raises:
-            DataError: For a record that cannot be read.
-        """
+        Raises `DataError` for a record that cannot be read."""
         with self._lock:
             follows = self._last == at._replace(step=at.step - 1)
             if self._last is None or self._last.epoch != at.epoch:
@@ -120,11 +117,7 @@ class Augmented(DerivedDataset):
 
 
 def together(views: Sequence[PipelineDataset]) -> Augmented:
-    """Interleaves views, so that those of one example are consecutive.
-
-    Raises:
-        ValueError: If the shapes of views differ.
-    """
+    """Interleaves views, so that those of one example are consecutive. Raises `ValueError` if the shapes of views differ."""
     first = views[0].element_spec
     for number, other in enumerate(views[1:], 1):
         if other.element_spec != first:

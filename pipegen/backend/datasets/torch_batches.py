@@ -36,11 +36,7 @@ class TorchBatches(IterableDataset[Any]):
         return len(self._loop)
 
     def __iter__(self) -> Iterator[Any]:
-        """Begins an epoch.
-
-        Raises:
-            RuntimeError: In a worker process of a `DataLoader`.
-        """
+        """Begins an epoch. Raises `RuntimeError` in a worker process of a `DataLoader`."""
         if get_worker_info() is not None:
             raise RuntimeError(
                 "pipegen makes batches in its own threads: use `DataLoader(…, batch_size=None, num_workers=0)`; each worker process would "
@@ -53,20 +49,13 @@ class TorchBatches(IterableDataset[Any]):
         return self._loop.state()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Starts the next epoch at the position of a state.
-
-        Raises:
-            StateError: If the state is of another spec, other data or another split.
-        """
+        """Starts the next epoch at the position of a state. Raises `StateError` if the state is of another spec, other data or another
+        split."""
         self._loop.restore(state)
 
 
 def tensors(batch: Any) -> Any:
-    """Converts a batch to writable PyTorch tensors.
-
-    Raises:
-        TypeError: For strings.
-    """
+    """Converts a batch to writable PyTorch tensors. Raises `TypeError` for strings."""
 
     def one(array: np.ndarray[Any, Any]) -> torch.Tensor:
         if array.dtype.hasobject:

@@ -52,11 +52,8 @@ def lower_kernel(
 
     Kernels run at one size, that of a full batch on this host, so that each is compiled once: a smaller last batch is padded in and sliced
     out. With `reuse` of the memory of earlier results, the function holds variables and reads `@slot`; else each result has its own.
-    `scope` returns the name scope of a stage, for stages that run one by one.
-
-    Raises:
-        tf.errors.OpError: If XLA fails and `jit` is `always`.
-    """
+    `scope` returns the name scope of a stage, for stages that run one by one. Raises `tf.errors.OpError` if XLA fails and `jit` is
+    `always`."""
     if not node.compiled or jit == "never" or (jit == "auto" and not available()):
         return lower_plainly(node, scope)
     say_compiling()
@@ -72,11 +69,8 @@ _Work = Callable[[tf.Tensor | None, "Features", tf.Tensor, tuple[Params, ...]], 
 
 
 def _compiled(chain: Chain, batch: int, jit: str, reuse: Reuse | None, memories: Features | None = None) -> _Work | None:
-    """Compiles a chain for one batch size and the types of `memories`; `None` if XLA cannot.
-
-    Raises:
-        tf.errors.OpError: If XLA fails and `jit` is `always`.
-    """
+    """Compiles a chain for one batch size and the types of `memories`; `None` if XLA cannot. Raises `tf.errors.OpError` if XLA fails and
+    `jit` is `always`."""
     try:
         first, body = chain.compile(batch, reuse.depth if reuse else 0, memories or {})
     except (tf.errors.OpError, ValueError, TypeError) as error:

@@ -188,11 +188,8 @@ def project(fixed: tf.Tensor, *, size: Size, fill: str, interpolation: str) -> t
     two round the same everywhere.
 
     Points at or behind the horizon (a third coordinate of 0 or less) are outside: a constant fill shows there, and the other fills read a
-    point at the largest distance in that direction. The arguments are those of `locate`; `fixed` is int64 `(n, 9)`.
-
-    Returns:
-        x and y in 1/256 pixel, int32 `(n, height, width)`; whole pixels for `nearest`.
-    """
+    point at the largest distance in that direction. The arguments are those of `locate`; `fixed` is int64 `(n, 9)`. Returns x and y in
+    1/256 pixel, int32 `(n, height, width)`; whole pixels for `nearest`."""
     depth = _row(fixed, 6, size)
     unit = 1 if interpolation == "nearest" else 256
     scale, farthest = float(unit << (_DEPTH_GRID - _GRID)), float(unit * _FARTHEST)

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def resolve_device(device: str) -> str:
-    """Returns a TensorFlow device name; `auto` is the first accelerator, or the CPU.
-
-    Raises:
-        ValueError: If the device does not exist.
-    """
+    """Returns a TensorFlow device name; `auto` is the first accelerator, or the CPU. Raises `ValueError` if the device does not exist."""
     if device != "auto":
         try:
             wanted = tf.DeviceSpec.from_string(device if device.startswith("/") else f"/{device}")

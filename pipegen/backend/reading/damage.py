@@ -54,11 +54,8 @@ class Quarantine:
         return cls(partial(records.locate, features=files_of(read)), len(records), skip.max_fraction, skip.report)
 
     def add(self, record: int) -> None:
-        """Adds a damaged record.
-
-        Raises:
-            DataError: If more than `max_fraction` of the split is damaged, or the report cannot be written.
-        """
+        """Adds a damaged record. Raises `DataError` if more than `max_fraction` of the split is damaged, or the report cannot be
+        written."""
         with self._lock:
             if self.failure is not None:  # in later epochs and in other threads, too
                 raise self.failure

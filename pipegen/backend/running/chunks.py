@@ -58,11 +58,7 @@ def each(
 
     Files are read and surveyed in parallel. The rest is traced once, and TensorFlow inlines it for each example. In most chunks all files
     are usual ones, whose graph has no branches. If the nodes are those of one bucket, `of` has the types of an example in all buckets, so
-    that all are stacked alike.
-
-    Returns:
-        The features `(chunk, ...)`; large ones as a list of tensors, which `joined` stacks.
-    """
+    that all are stacked alike. Returns the features `(chunk, ...)`; large ones as a list of tensors, which `joined` stacks."""
     given = {name: tf.unstack(features[name], num=chunk) for name in ("@record", "@draws")}
     for node in nodes:
         if isinstance(node, Read):

@@ -202,11 +202,8 @@ class Feed:
         return plain_map(plain_flat_map(entering, steps), batch).prefetch(max(1, ready))
 
     def check(self, at: Position) -> None:
-        """Starts a job, and checks before the first epoch that workers make the batches that this process would make.
-
-        Raises:
-            StateError: If all that arrived were made by another version of TensorFlow, or on another processor.
-        """
+        """Starts a job, and checks before the first epoch that workers make the batches that this process would make. Raises `StateError`
+        if all that arrived were made by another version of TensorFlow, or on another processor."""
         with self._lock:
             job = self._job(at)
         if self._checked or job is None or not job.arrivals.wait_for_first():

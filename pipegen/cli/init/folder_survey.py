@@ -152,11 +152,8 @@ class Survey:
 
 
 def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey:
-    """Surveys a folder of images; `progress` is called now and then with the number of files seen so far.
-
-    Raises:
-        CannotRun: If it has no image that pipegen reads.
-    """
+    """Surveys a folder of images; `progress` is called now and then with the number of files seen so far. Raises `CannotRun` if it has no
+    image that pipegen reads."""
     folder = enter(folder)
     full, loose = level(folder)
     linked = sorted(set(level(folder, follow_links=True)[0]) - set(full))

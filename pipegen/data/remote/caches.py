@@ -118,11 +118,8 @@ def _line(error: BaseException) -> str:
 
 
 def fetch(fs: AbstractFileSystem, file: Remote, to: Path, progress: Callable[[int], None]) -> None:
-    """Fetches a whole file to `to`, whose folder exists; it appears there once it is complete. Continues a part of the same version.
-
-    Raises:
-        DroppedError: If the connection drops again and again, or the file changes meanwhile.
-    """
+    """Fetches a whole file to `to`, whose folder exists; it appears there once it is complete. Continues a part of the same version. Raises
+    `DroppedError` if the connection drops again and again, or the file changes meanwhile."""
     begun, about, done = to.with_name(f"{to.name}.part"), to.with_name(f"{to.name}.part.json"), 0
     with suppress(OSError, ValueError):
         if file.version and file.is_described(about) and begun.stat().st_size < file.size:
@@ -248,10 +245,7 @@ class BlockCache:
 
     def fetch(self, fs: AbstractFileSystem, file: Remote, run: Sequence[int]) -> dict[int, bytes]:
         """Fetches and keeps the missing ones of consecutive blocks of one run; returns all by number. One process at a time fetches them.
-
-        Raises:
-            DroppedError: As `read`.
-        """
+        Raises `DroppedError` as `read`."""
         name = self._name(fs, file)
         # A run shares its lock with others, which only makes these wait.
         stripe = int(hashlib.blake2b(f"{name}{run[0] // RUN}".encode(), digest_size=4).hexdigest(), 16) % _STRIPES

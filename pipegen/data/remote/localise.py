@@ -183,11 +183,8 @@ class FolderError(Exception):
 def file_system(address: Address, field: str, *, by_tensorflow: bool) -> AbstractFileSystem:
     """Opens the file system that lists and fetches the files of an address; `field` is its argument, for errors.
 
-    TensorFlow is used if `by_tensorflow` is set, else only for `gs://` without a library.
-
-    Raises:
-        OpError: `PG565` for an unsupported scheme, `PG566` if the address cannot be reached, `PG744` if TensorFlow lacks the scheme.
-    """
+    TensorFlow is used if `by_tensorflow` is set, else only for `gs://` without a library. Raises `OpError`: `PG565` for an unsupported
+    scheme, `PG566` if the address cannot be reached, `PG744` if TensorFlow lacks the scheme."""
     if by_tensorflow or (address.scheme == "gs" and importlib.util.find_spec("gcsfs") is None):
         from pipegen.ops.lowering.fetched import TensorFlowFiles, speaks
 
@@ -374,12 +371,9 @@ class Localised(Generic[S]):
 
 
 def localised(source: S, runtime: Runtime) -> Localised[S]:
-    """Replaces the addresses in a source by local folders and files, in their present version.
-
-    Raises:
-        OpError: `PG565` for an unsupported scheme, `PG744` for one that TensorFlow has to read and cannot, `PG566` if the files cannot be
-            listed or fetched, `PG567` if they do not fit the cache. `field` is the argument.
-    """
+    """Replaces the addresses in a source by local folders and files, in their present version. Raises `OpError`: `PG565` for an unsupported
+    scheme, `PG744` for one that TensorFlow has to read and cannot, `PG566` if the files cannot be listed or fetched, `PG567` if they do not
+    fit the cache. `field` is the argument."""
     mounts: dict[str, RemoteMount] = {}
 
     def local(address: Address, path: tuple[str, ...], of: Source | None) -> str:

@@ -37,11 +37,8 @@ class BySplit(Source):
     def from_yaml(cls, value: Mapping[str, object]) -> BySplit:
         """Builds it from the shape that a spec has and `model_dump` returns: `{SPLIT: {NAME: {arguments}}}`.
 
-        A class with this method holds other sources; a loader builds those and passes them as `parts`.
-
-        Raises:
-            ValueError: The map is invalid.
-        """
+        A class with this method holds other sources; a loader builds those and passes them as `parts`. Raises `ValueError` if the map is
+        invalid."""
         return cls.model_validate(dict(value))
 
     @model_validator(mode="before")

@@ -115,12 +115,8 @@ class Files(FeatureSource):
         return len(self.features) == 1
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """Find the files and pair them; see `Source.list`.
-
-        Raises:
-            OpError: `PG401` if a folder is missing, `PG402` if a pattern matches nothing, `PG424` if files share a key, have none, or
-                cannot be paired.
-        """
+        """Find the files and pair them; see `Source.list`. Raises `OpError`: `PG401` if a folder is missing, `PG402` if a pattern matches
+        nothing, `PG424` if files share a key, have none, or cannot be paired."""
         notes: builtins.list[Note] = []
         tried = Attempts()
         tried.errors += unread_formats(self.features)

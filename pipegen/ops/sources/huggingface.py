@@ -63,12 +63,9 @@ class Huggingface(Arrow):
         return None if isinstance(self.split, str) else tuple(self.split)
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """Find the folder and list its files; see `StoreSource.list`.
-
-        Raises:
-            OpError: `PG401` if the folder or one of its numbered files is missing, `PG443` if it is not a dataset or lacks the split,
-                `PG430` if a split's record count differs from its metadata; else as `RecordSource.list`.
-        """
+        """Find the folder and list its files; see `StoreSource.list`. Raises `OpError`: `PG401` if the folder or one of its numbered files
+        is missing, `PG443` if it is not a dataset or lacks the split, `PG430` if a split's record count differs from its metadata; else as
+        `RecordSource.list`."""
         saved = find_saved(str(base), self.path)
         splits = {"": self.split} if isinstance(self.split, str) else self.split
         split_of: dict[str, str] = {}

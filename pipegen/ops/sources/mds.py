@@ -140,10 +140,7 @@ def read_columns(stream: Opened, size: int) -> tuple[Columns, Ints]:
     """Reads a shard's description of its columns, and the offsets of its samples with the end.
 
     Layout as in `streaming.base.format.mds.writer`: number of samples and their offsets, uint32 each, the columns as JSON, the samples.
-
-    Raises:
-        ValueError: The file is not a shard, or its description is damaged.
-    """
+    Raises `ValueError` if the file is not a shard, or its description is damaged."""
     head = stream.pread(4, 0)
     count = int.from_bytes(head, "little")
     if len(head) < 4 or 4 * (count + 2) > size:

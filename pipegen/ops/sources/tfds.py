@@ -84,12 +84,9 @@ class Tfds(DescribedRecords):
         return None if isinstance(self.split, str) else tuple(self.split)
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """Find the folder, index its files and list the parts of them that the splits name; see `Source.list`.
-
-        Raises:
-            OpError: `PG401` if the dataset is missing, `PG447` for unusable metadata, splits or formats, `PG448` for a record in several
-                splits; else as `RecordSource.list`.
-        """
+        """Find the folder, index its files and list the parts of them that the splits name; see `Source.list`. Raises `OpError`: `PG401` if
+        the dataset is missing, `PG447` for unusable metadata, splits or formats, `PG448` for a record in several splits; else as
+        `RecordSource.list`."""
         prepared = find_prepared(str(base), self.data_dir, self.name)
         pieces = self._pieces(prepared)
         files = dict.fromkeys(os.path.join(prepared.folder, file) for _, file, _, _ in pieces)

@@ -227,12 +227,8 @@ def _nothing(notes: list[Note]) -> Listing:
 
 
 def read_values(name: str, given: Any, dtype: NumberType | None = None, *, weights: bool = False) -> Any:
-    """Converts numbers to float32 or int64 `(n, ...)`; weights to `(n,)`, also from `(n, 1)`.
-
-    Raises:
-        OpError: `PG402` without rows, `PG418` for objects, `PG419` for invalid numbers or weights, `PG666` for an integer that float32
-            cannot represent.
-    """
+    """Converts numbers to float32 or int64 `(n, ...)`; weights to `(n,)`, also from `(n, 1)`. Raises `OpError`: `PG402` without rows,
+    `PG418` for objects, `PG419` for invalid numbers or weights, `PG666` for an integer that float32 cannot represent."""
     array = as_array(name, given)
     if array.dtype.kind not in "biuf":
         raise OpError("PG419", f"the values of `{name}` are {array.dtype}", help="they must be numbers")
@@ -256,12 +252,9 @@ def read_values(name: str, given: Any, dtype: NumberType | None = None, *, weigh
 
 
 def read_image(name: str, feature: ArrayFeature, given: Any) -> tuple[Any, FeatureType]:
-    """Converts images to a NumPy array `(n, height, width, channels)` of uint8, uint16 or float32; returns it with the type of one.
-
-    Raises:
-        OpError: `PG204` for a wrong rank, `PG402` without rows, `PG418` for objects, `PG419` for a dtype, size or values that do not fit
-            the feature.
-    """
+    """Converts images to a NumPy array `(n, height, width, channels)` of uint8, uint16 or float32; returns it with the type of one. Raises
+    `OpError`: `PG204` for a wrong rank, `PG402` without rows, `PG418` for objects, `PG419` for a dtype, size or values that do not fit the
+    feature."""
     array = _ranked(name, feature, as_array(name, given))
     if not len(array):
         raise OpError("PG402", f"the array `{name}` has no rows")

@@ -111,11 +111,8 @@ class EncodedFeature(Feature):
 
 
 def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
-    """Returns the image that each feature is aligned with, or `None`.
-
-    Raises:
-        PartError: An `of` names no image, or one that is aligned with another; or a mask has several possible images.
-    """
+    """Returns the image that each feature is aligned with, or `None`. Raises `PartError` if an `of` names no image, or one that is aligned
+    with another; or a mask has several possible images."""
     images = [name for name, feature in features.items() if kind_of(feature).levels and feature.of is None]
     found: dict[str, str | None] = {}
     for name, feature in features.items():

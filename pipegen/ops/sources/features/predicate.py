@@ -245,11 +245,7 @@ class _Token:
 
 
 def parse_predicate(text: str) -> Predicate:
-    """Parses a predicate.
-
-    Raises:
-        ValueError: It is invalid; the message names the character and what to write.
-    """
+    """Parses a predicate. Raises `ValueError` if it is invalid; the message names the character and what to write."""
     if len(text) > _LONGEST:
         raise ValueError(f"a predicate can have at most {_LONGEST:,} characters; this one has {len(text):,}")
     return _Parser(text).whole()
@@ -391,11 +387,8 @@ def _sort(value: Literal) -> type:
 
 
 def _tokens(text: str) -> list[_Token]:
-    """Splits a text into tokens; the last two are its end, so that one can look ahead.
-
-    Raises:
-        ValueError: A character begins no token.
-    """
+    """Splits a text into tokens; the last two are its end, so that one can look ahead. Raises `ValueError` if a character begins no
+    token."""
     found: list[_Token] = []
     at = 0
     while True:
@@ -432,11 +425,8 @@ class Rows(Protocol):
 
 
 def matching(table: Rows, where: str, rows: Sequence[int]) -> Sequence[int]:
-    """Returns the rows that a predicate selects.
-
-    Raises:
-        OpErrors: `PG402` if no row is left, `PG421` for unknown columns, `PG452` for cells that cannot be compared.
-    """
+    """Returns the rows that a predicate selects. Raises `OpErrors`: `PG402` if no row is left, `PG421` for unknown columns, `PG452` for
+    cells that cannot be compared."""
     predicate = parse_predicate(where)
     unknown = Attempts()
     for column in predicate.columns():

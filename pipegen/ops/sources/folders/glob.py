@@ -22,11 +22,8 @@ def compile_glob(pattern: str) -> Glob:
     """Compiles a glob that matches whole relative paths.
 
     `*` and `?` stay within one folder, `**/` matches any number of folders, also none, `[abc]` and `[!abc]` one character. A pattern
-    without a slash matches the file's name in any folder. Case matters.
-
-    Raises:
-        ValueError: A bracket is not closed, or the pattern is longer than any path.
-    """
+    without a slash matches the file's name in any folder. Case matters. Raises `ValueError` if a bracket is not closed, or the pattern is
+    longer than any path."""
     if len(pattern) > MOST:
         raise ValueError(f"the pattern is longer than {MOST:,} characters")
     text = pattern if "/" in pattern else f"**/{pattern}"

@@ -85,11 +85,8 @@ class Window:
         self.limit = max(self.limit, min(max(_USUAL, _WINDOWS * num_bytes), ram_budget))
 
     def get(self, block: int, feature: str, load: Callable[[int, str], Block]) -> Block:
-        """Returns a feature of a block, reading it on a miss.
-
-        Raises:
-            Exception: Whatever `load` raises; for a few seconds the same error again.
-        """
+        """Returns a feature of a block, reading it on a miss. Raises whatever `load` raises; for a few seconds the same error
+        again."""
         key = block, feature
         with self._lock:
             future = self._held.get(key)
@@ -188,11 +185,7 @@ class BlockReader(Reader):
         return called(take, {feature: self.value_type(feature) for feature in features})
 
     def take(self, feature: str, *place: Any) -> Any:
-        """Reads a feature of records at places that are NumPy scalars or `(n,)`.
-
-        Raises:
-            OSError: A block cannot be read.
-        """
+        """Reads a feature of records at places that are NumPy scalars or `(n,)`. Raises `OSError` if a block cannot be read."""
         several = [np.atleast_1d(np.asarray(part)) for part in place]
         block, row = self.find(*several)
         parts: dict[int, Any] = {}

@@ -106,11 +106,8 @@ class Reader:
         return self
 
     def damaged_files(self) -> Iterator[tuple[str, str]]:
-        """Reads every file with a recorded checksum, and yields path and problem of those that differ.
-
-        Raises:
-            OSError: A file cannot be read.
-        """
+        """Reads every file with a recorded checksum, and yields path and problem of those that differ. Raises `OSError` if a file cannot be
+        read."""
         return iter(())
 
     def labels(self, files: Ints) -> Ints | None:

@@ -13,11 +13,8 @@ _REMOTE = "remote addresses are not supported here; copy or mount the data and g
 
 
 def find_root(base: str, path: str, *, field: str = "path") -> str:
-    """Returns the absolute folder of a path relative to `base`.
-
-    Raises:
-        OpError: `PG401` if the folder does not exist; the help names the nearest existing folder and similar names.
-    """
+    """Returns the absolute folder of a path relative to `base`. Raises `OpError`: `PG401` if the folder does not exist; the help names the
+    nearest existing folder and similar names."""
     root = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
     if os.path.isdir(root):
         return root

@@ -63,11 +63,8 @@ def adapted(listing: Listing, adapting: Adapting) -> Listing:
 
 
 def filled(listing: Listing, adapting: Adapting, column_classes: Mapping[str, tuple[str, ...]]) -> Listing:
-    """Adds the features that a part lacks to its listing, whose classes are known by now.
-
-    Raises:
-        OpError: `PG463` if a value does not fit its feature.
-    """
+    """Adds the features that a part lacks to its listing, whose classes are known by now. Raises `OpError`: `PG463` if a value does not fit
+    its feature."""
     values, main = {}, None
     for name, (t, value) in adapting.fill.items():
         own = name == PART and bool(adapting.parts)

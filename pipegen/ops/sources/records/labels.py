@@ -145,11 +145,8 @@ class LabelColumn:
         return f"the label of {self._indexed.place(row if self.used is None else int(self.used[row]))}"
 
     def stored(self) -> Values:
-        """Reads the labels of all records that `where` keeps, as they are stored.
-
-        Raises:
-            OpError: `PG420` for values that cannot be labels, `PG431` if numbers and text are mixed but the reader needs one type.
-        """
+        """Reads the labels of all records that `where` keeps, as they are stored. Raises `OpError`: `PG420` for values that cannot be
+        labels, `PG431` if numbers and text are mixed but the reader needs one type."""
         file = self._indexed.kept_as("labels", self._feature.key or self._name)
         values = kept_values(self._folder, file, self.total)
         if values is None:

@@ -92,11 +92,8 @@ class RecordSource(DescribedRecords):
         return self._folder
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """Index the shards; see `Source.list`. A damaged shard is an error note.
-
-        Raises:
-            OpError: `PG401` and `PG402` as `find_shards`, `PG402` without any record, `PG430` for an unreadable shard, `PG431` if records
-                do not fit the features, `PG420` for invalid labels.
+        """Index the shards; see `Source.list`. A damaged shard is an error note. Raises `OpError`: `PG401` and `PG402` as `find_shards`,
+        `PG402` without any record, `PG430` for an unreadable shard, `PG431` if records do not fit the features, `PG420` for invalid labels.
         """
         joined = {name: feature for name, feature in self.features.items() if feature.joined}
         plain = self.model_copy(update={"features": {n: f for n, f in self.features.items() if n not in joined}}) if joined else self
@@ -117,11 +114,7 @@ class RecordSource(DescribedRecords):
         return replace(made, cells=cells.column if self.has_columns() else None, notes=(*made.notes, *notes))
 
     def _with_columns(self, listing: Listing, joined: Mapping[str, RecordFeature], partners: Partners, found: Indexed) -> Listing:
-        """Adds the features in the joined table, which are held in memory.
-
-        Raises:
-            OpErrors: As `read_held`.
-        """
+        """Adds the features in the joined table, which are held in memory. Raises `OpErrors` as `read_held`."""
         total, tried = int(found.index.first[-1]), Attempts()
         rows: Ints = np.arange(total) if found.kept is None else np.flatnonzero(found.kept)
         held = read_held(joined, partners.right.only([partners.partner[row] for row in rows.tolist()]), tried)
@@ -188,11 +181,8 @@ class RecordSource(DescribedRecords):
         return build_index(shards, self._index, parts=len(self.parts()), name=name, folder=self._folder, progress=progress)
 
     def with_key(self, key: str, found: Indexed) -> tuple[RecordSource, str, RecordIndex]:
-        """Returns a source that also reads a key, as a label; the name of that feature; and the index of the same records for it.
-
-        Raises:
-            OpError: `PG421` if records with the key differ from those of the features; or as `index_shard`.
-        """
+        """Returns a source that also reads a key, as a label; the name of that feature; and the index of the same records for it. Raises
+        `OpError`: `PG421` if records with the key differ from those of the features; or as `index_shard`."""
         key = self.key_of_column(key)
         name = next((name for name in self.read_features if self.features[name].keys is None and self.key_of(name) == key), None)
         if name is not None:
@@ -264,11 +254,8 @@ class RecordSource(DescribedRecords):
         return LabelColumn(name, self.features[name], found, read, first, self._folder, one_type=self.labels_of_one_type)
 
     def _numbers(self, found: Indexed, name: str, files: Ints) -> Ints | None:
-        """Reads a single number of every record of some files, 0 for records that `where` leaves out; `None` for other features.
-
-        Raises:
-            OpError: `PG423` and `PG666` as for a table.
-        """
+        """Reads a single number of every record of some files, 0 for records that `where` leaves out; `None` for other features. Raises
+        `OpError`: `PG423` and `PG666` as for a table."""
         feature = self.features.get(name)
         if feature is None or found.cells is None or not kind_of(feature).numbers or feature.stored_shape not in ((), (1,)):
             return None
@@ -290,11 +277,8 @@ class RecordSource(DescribedRecords):
         return [*column.notes, Note("PG432", message, help_, f"features.{name}")]
 
     def _index(self, path: str, size: int) -> ShardRecords:
-        """Calls `index_shard`, and distinguishes compressed shards from damaged ones.
-
-        Raises:
-            OpError: `PG430` for a shard that needs `compression`.
-        """
+        """Calls `index_shard`, and distinguishes compressed shards from damaged ones. Raises `OpError`: `PG430` for a shard that needs
+        `compression`."""
         found = self.index_shard(path, size)
         packed = compression(content_of(path, 16)) if found.damage and not len(found.offsets) and not os.path.isdir(path) else ""
         if packed in self.unpacks:
@@ -364,11 +348,8 @@ class RecordSource(DescribedRecords):
 
     def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         """Reads the values under a key of a feature with any number of items, for a shard's records: a list of numbers or texts each,
-        perhaps nested, or an array. The other arguments are as for `stored_labels`.
-
-        Raises:
-            OpError: `PG431` for a record without the value.
-        """
+        perhaps nested, or an array. The other arguments are as for `stored_labels`. Raises `OpError`: `PG431` for a record without the
+        value."""
         raise OpError("PG431", f"`{self.op}` holds no lists, so `{name}` cannot be read from it", field=f"features.{name}")
 
     def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:

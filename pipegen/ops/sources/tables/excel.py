@@ -33,11 +33,8 @@ class ExcelTable(TableReading):
     """Whether the first row names the columns; without it they are numbered from 0."""
 
     def read(self, base: Path) -> SheetTable:
-        """Reads the sheet without its empty rows.
-
-        Raises:
-            OpError: `PG401` if the file is missing, `PG421` if it cannot be read or lacks the sheet.
-        """
+        """Reads the sheet without its empty rows. Raises `OpError`: `PG401` if the file is missing, `PG421` if it cannot be read or lacks
+        the sheet."""
         file = find_table(str(base), self.path)
         _check_archive(file)
         try:

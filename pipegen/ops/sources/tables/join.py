@@ -80,11 +80,8 @@ class Join(Model):
         return next(iter(self.on)) if isinstance(self.on, dict) else self.on
 
     def partners(self, first: Rows, place: Callable[[int], str], base: Path) -> Partners:
-        """Reads the second table and looks up the key of each row of the first one, whose places `place` describes.
-
-        Raises:
-            OpError: As the source of the second table; `PG421` for a missing column.
-        """
+        """Reads the second table and looks up the key of each row of the first one, whose places `place` describes. Raises `OpError` as the
+        source of the second table; `PG421` for a missing column."""
         source, reading = self.table.reading()
         at = f"join.table.{source}"
         try:

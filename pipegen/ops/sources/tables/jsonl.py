@@ -22,11 +22,8 @@ class JsonLinesTable(TableReading):
     """File of JSON lines in UTF-8, one object per line, relative to the spec's file."""
 
     def read(self, base: Path) -> LineTable:
-        """Reads all lines except blank ones.
-
-        Raises:
-            OpError: `PG401` if the file is missing, `PG421` for a line that is not a JSON object.
-        """
+        """Reads all lines except blank ones. Raises `OpError`: `PG401` if the file is missing, `PG421` for a line that is not a JSON
+        object."""
         file = find_table(str(base), self.path)
         rows: list[dict[str, Any]] = []
         lines: list[int] = []

@@ -75,11 +75,8 @@ def read_parquet(files: Sequence[str], root: str | None = None, beside: Sequence
 
 
 def _check_whole(file: str, meta: Any) -> None:
-    """Checks that the footer's counts agree, and that it follows the columns.
-
-    Raises:
-        ValueError: The footer contradicts itself, or a second file was appended, whose footer is taken for that of the first.
-    """
+    """Checks that the footer's counts agree, and that it follows the columns. Raises `ValueError` if the footer contradicts itself, or a
+    second file was appended, whose footer is taken for that of the first."""
     groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
     if sum(group.num_rows for group in groups) != meta.num_rows:
         message = f"its footer counts {meta.num_rows:,} rows, but {sum(group.num_rows for group in groups):,} by row group"

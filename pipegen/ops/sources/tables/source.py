@@ -83,11 +83,8 @@ class TableSource(FeatureSource):
         raise NotImplementedError
 
     def listing(self, table: Table, base: Path, progress: Callable[[int], None] | None) -> Listing:
-        """Lists the records of a table.
-
-        Raises:
-            OpErrors: As `Table.column`; `PG420` for invalid labels, `PG423` for invalid numbers; as `kept_rows`.
-        """
+        """Lists the records of a table. Raises `OpErrors` as `Table.column`; `PG420` for invalid labels, `PG423` for invalid numbers; as
+        `kept_rows`."""
         joined = self.join.joined(table, base) if self.join is not None else None
         table = joined or table
         labels = {name: feature for name, feature in self.features.items() if kind_of(feature).labels}

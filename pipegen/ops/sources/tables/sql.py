@@ -60,12 +60,8 @@ class SqlTable(TableReading):
         return query.strip()
 
     def read(self, base: Path) -> Table:
-        """Reads the snapshot, else the database.
-
-        Raises:
-            OpError: `PG401` for a missing SQLite file, `PG421` without SQLAlchemy, `PG453` if the database refuses, `PG454` for an unusable
-                snapshot.
-        """
+        """Reads the snapshot, else the database. Raises `OpError`: `PG401` for a missing SQLite file, `PG421` without SQLAlchemy, `PG453`
+        if the database refuses, `PG454` for an unusable snapshot."""
         kept = self._kept(base)
         names, rows = kept.columns, kept.rows
         folder, file = str(base), self._file(base)
@@ -242,11 +238,8 @@ _WRITES = frozenset({
 
 
 def refuse_writing(query: str) -> None:
-    """Checks that a query is one statement that only reads. It also runs read-only, since it may call functions.
-
-    Raises:
-        ValueError: It is not.
-    """
+    """Checks that a query is one statement that only reads. It also runs read-only, since it may call functions. Raises `ValueError` if it
+    is not."""
     if re.search(r"\\['\"]", query):
         raise ValueError("a query cannot have a backslash before a quote; double quotes in a text: ''")
     bare = _SKIPPED.sub(lambda match: " " if match["comment"] else " x ", query)

@@ -68,11 +68,7 @@ def _record(line: bytes) -> dict[str, Any]:
 
 
 def keep_snapshot(file: str, url: str, query: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Writes the rows as they come, atomically. If another process was faster, its rows stay.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Writes the rows as they come, atomically. If another process was faster, its rows stay. Raises `OSError` if it cannot be written."""
     os.makedirs(os.path.dirname(file), exist_ok=True)
     digest, count = hashlib.sha256(), 0
     taken = datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -50,11 +50,8 @@ class Table:
         return False
 
     def arrays(self, wanted: str | int, shape: tuple[int, ...], field: str, dtype: NumberType | None = None) -> Any:
-        """Reads a column of arrays of one shape, float32 or int64 `(n, *shape)`.
-
-        Raises:
-            OpError: As `column`; `PG410` if they do not fit in memory, `PG423`, `PG449` and `PG666` as `nested.checked`.
-        """
+        """Reads a column of arrays of one shape, float32 or int64 `(n, *shape)`. Raises `OpError` as `column`; `PG410` if they do not fit
+        in memory, `PG423`, `PG449` and `PG666` as `nested.checked`."""
         found = self.values(wanted, field)
         check_room(self.num_rows, shape, field, dtype)
         cells = read_cells(found, shape, dtype)
@@ -108,11 +105,7 @@ class Table:
 
     def values(self, wanted: str | int, field: str) -> Iterable[Any]:
         """Returns the values of a column, or of a field of its JSON, with `None` for rows without it. For arguments and errors see
-        `column`.
-
-        Raises:
-            OpError: `PG421` also if a cell is not JSON, or no row has the field.
-        """
+        `column`. Raises `OpError`: `PG421` also if a cell is not JSON, or no row has the field."""
         (column, path), cells = self.json_place(wanted), self.columns(self.number(wanted, field))
         return self._fields(column, path, cells, field) if path else cells
 
@@ -147,11 +140,8 @@ class Table:
         return self.folder
 
     def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
-        """Returns the cells of a column in `where` for some rows, and a function that describes the place of a cell.
-
-        Raises:
-            OpError: As `column`; `PG450` for rows without a joined one.
-        """
+        """Returns the cells of a column in `where` for some rows, and a function that describes the place of a cell. Raises `OpError` as
+        `column`; `PG450` for rows without a joined one."""
         whole = self.column(column, "where")
         return [whole[row] for row in rows], self.place_in(column)
 
