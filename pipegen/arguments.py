@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-_LONGEST = 60
-"""Maximal number of characters of a value in a message."""
+_LONGEST = 60  # maximal number of characters of a value in a message
 
 
 def got(value: object) -> str:

@@ -16,11 +16,9 @@ from typing import IO, TypeVar
 K = TypeVar("K")
 
 _BEGIN, _END = ".pipegen-", ".part"
-_OPEN = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
-"""Names of files that a process has open already; they are written directly."""
+_OPEN = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")  # names of files that a process has open already; they are written directly
 _NO_ROOM = {errno.EACCES, errno.EPERM, errno.EROFS}
-_UNLINKED = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
-"""Errors of file systems without hard links."""
+_UNLINKED = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}  # errors of file systems without hard links
 
 
 def part_name() -> str:

@@ -13,12 +13,10 @@ _WARNINGS = ("Corrupt JPEG data", "Premature end of JPEG", "Inconsistent progres
 """Beginnings of libjpeg's messages about damage. Other messages, such as for unsupported files, are not about damage."""
 _AT_END = "extraneous bytes before marker 0xd9"
 """libjpeg's message about bytes that are left after the last row; they have one of two causes."""
-_ZEROS = bytes(32)
-"""No encoder writes so many zeros within a scan, except for an image of one colour with custom Huffman tables."""
+_ZEROS = bytes(32)  # no encoder writes so many zeros within a scan, except for an image of one colour with custom Huffman tables
 _END_OF_SCAN = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
 _TABLES, _SCAN = 0xC4, 0xDA
-_ALONE = frozenset({0x01, *range(0xD0, 0xD9)})
-"""Markers without a segment."""
+_ALONE = frozenset({0x01, *range(0xD0, 0xD9)})  # markers without a segment
 
 
 def available() -> bool:

@@ -11,27 +11,19 @@ from typing import IO, Protocol
 from pipegen.files import is_part, open_folder, open_owned, write_whole
 from pipegen.terminal import log
 
-SPLITS = "splits"
-"""Folder, and file ending, of split assignments that take long to compute."""
-LOOKS = "looks"
-"""Folder, and file ending, of measurements of images (`pipegen report`)."""
-COLUMNS = "columns"
-"""Folder, and file ending, of columns of the data that are too large for a graph."""
-INDEXES = "index"
-"""Folder, and file ending, of the offsets and labels of records."""
-REMOTE = "remote"
-"""Folder of files fetched from other machines."""
-STATISTICS = "statistics"
-"""Folder of what steps have learned from a training split; the ending of a file is the kind of numbers."""
+SPLITS = "splits"  # folder, and file ending, of split assignments that take long to compute
+LOOKS = "looks"  # folder, and file ending, of measurements of images (`pipegen report`)
+COLUMNS = "columns"  # folder, and file ending, of columns of the data that are too large for a graph
+INDEXES = "index"  # folder, and file ending, of the offsets and labels of records
+REMOTE = "remote"  # folder of files fetched from other machines
+STATISTICS = "statistics"  # folder of what steps have learned from a training split; the ending of a file is the kind of numbers
 
 
-MARKER = ".pipegen-folder"
-"""The file that marks a folder as pipegen's own."""
+MARKER = ".pipegen-folder"  # the file that marks a folder as pipegen's own
 _MARK = b"This folder belongs to pipegen, which writes and deletes files in it.\n"
 
 
-_claimed: set[str] = set()
-"""Folders named by specs that were marked or empty when this process checked them."""
+_claimed: set[str] = set()  # folders named by specs that were marked or empty when this process checked them
 
 
 class ForeignFolderError(Exception):

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 MOUNTED = Path("/sys/fs/cgroup")
-_NONE = 2**60
-"""Limits from here on mean no limit: version 1 writes the largest number of pages."""
+_NONE = 2**60  # limits from here on mean no limit: version 1 writes the largest number of pages
 
 
 class Cgroup:
@@ -132,7 +131,6 @@ class Limits(Protocol):
 
     @property
     def threads(self) -> Literal["auto"] | int: ...
-
     @property
     def ram_budget(self) -> Literal["auto"] | int: ...
 

@@ -12,11 +12,9 @@ from typing import Any
 
 from pipegen.frozen import dataclass
 
-MOST = 2000
-"""Maximal number of characters of a pattern, far above patterns written by hand."""
+MOST = 2000  # maximal number of characters of a pattern, far above patterns written by hand
 
-_UNICODE = {"d": r"\p{Nd}", "w": r"\p{L}\p{N}_", "s": r"\s\v\x1c-\x1f\x{85}\p{Z}"}
-"""Python's character classes, for use inside brackets."""
+_UNICODE = {"d": r"\p{Nd}", "w": r"\p{L}\p{N}_", "s": r"\s\v\x1c-\x1f\x{85}\p{Z}"}  # Python's character classes, for use inside brackets
 _SURROGATES = {0xDC80 + i: 0x10FF00 + i for i in range(128)}
 """Characters for private use that replace, for RE2, the bytes of file names that are not UTF-8."""
 _BEYOND: tuple[tuple[str, str], ...] = (

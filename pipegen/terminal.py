@@ -18,8 +18,7 @@ WEB = frozenset({
     "webdav", "webdavs", "webhdfs",
 })  # fmt: skip
 """Schemes whose user and host end at the first slash; in others, such as databases, a password may contain slashes."""
-_TOKEN_FOR_USER = ("http", "https", "git+https")
-"""Schemes in which a user without a password is a token."""
+_TOKEN_FOR_USER = ("http", "https", "git+https")  # schemes in which a user without a password is a token
 HARMLESS = frozenset({
     "access_mode", "application_name", "autocommit", "cache", "channel_binding", "charset", "client_encoding", "collation",
     "connect_timeout", "connection_timeout", "database", "dbname", "dl", "download", "driver", "encoding", "encrypt", "format",

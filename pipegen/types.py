@@ -12,8 +12,7 @@ from functools import reduce
 
 from pipegen.frozen import dataclass
 
-Dim = int | None
-"""A dimension in elements; `None` is unknown until the data is read."""
+Dim = int | None  # a dimension in elements; `None` is unknown until the data is read
 
 DTYPES = ("uint8", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "string", "bool")
 DTYPE_BYTES = {
@@ -58,10 +57,8 @@ class Interval:
 
 BYTE_RANGE = Interval(0.0, 255.0)
 WORD_RANGE = Interval(0.0, 65535.0)
-LARGEST_SIDE = 32767
-"""Maximal side of an image in pixels."""
-INTEGER_RANGES = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE}
-"""Ranges of the integer dtypes of images."""
+LARGEST_SIDE = 32767  # maximal side of an image in pixels
+INTEGER_RANGES = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE}  # ranges of the integer dtypes of images
 
 
 @dataclass(frozen=True, slots=True)

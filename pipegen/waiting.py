@@ -80,19 +80,16 @@ class EpochRate:
         return {"wait_share": min(1.0, taken.seconds / seconds), "examples_per_second": taken.examples / seconds}
 
 
-VARIABLE = "PIPEGEN_WAITS"
-"""Environment variable with the path of a monitor's pipe, for the processes that it watches."""
+VARIABLE = "PIPEGEN_WAITS"  # environment variable with the path of a monitor's pipe, for the processes that it watches
 
 
 class Wait(NamedTuple):
     """The wait of a process for one batch."""
 
     pid: int
-    ended: float
-    """The time when the batch arrived, in seconds since 1970."""
+    ended: float  # the time when the batch arrived, in seconds since 1970
     seconds: float
-    step_seconds: float
-    """The time of the whole step, since the previous batch of any split arrived; for the first of a process, its wait."""
+    step_seconds: float  # the time of the whole step, since the previous batch of any split arrived; for the first of a process, its wait
     split: str
 
     def as_line(self) -> bytes:

@@ -85,8 +85,7 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
-LIVE: WeakSet[Pipeline] = WeakSet()
-"""All pipelines of this process that are in use."""
+LIVE: WeakSet[Pipeline] = WeakSet()  # all pipelines of this process that are in use
 
 
 @untraced

@@ -202,8 +202,7 @@ _WAYS: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 }
 
 
-_Stored = tuple[Sequence[str], Sequence[str], Reader]
-"""Names and keys of the records, and their reader."""
+_Stored = tuple[Sequence[str], Sequence[str], Reader]  # names and keys of the records, and their reader
 Wanted = str | os.PathLike[str] | Sequence[Any] | np.ndarray[Any, Any]
 
 

@@ -123,8 +123,7 @@ def _one_of(name: str, given: str, known: tuple[T, ...]) -> T:
     raise ValueError(f"`{name}` is one of {', '.join(map(str, known))}, got {given!r}")
 
 
-_READABLE = frozenset({"PG404", "PG405", "PG406", "PG407"})
-"""Errors after which the data can still be surveyed."""
+_READABLE = frozenset({"PG404", "PG405", "PG406", "PG407"})  # errors after which the data can still be surveyed
 
 
 @dataclass(frozen=True, eq=False)

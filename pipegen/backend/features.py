@@ -6,11 +6,9 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-Features = dict[str, tf.Tensor]
-"""Features by name; internal ones start with `@`: `@draws` float64 `(n, d)`, and pending matrices."""
+Features = dict[str, tf.Tensor]  # features by name; internal ones start with `@`: `@draws` float64 `(n, d)`, and pending matrices
 
-Found = tuple[tf.Tensor | None, ...]
-"""The result of a survey for one example."""
+Found = tuple[tf.Tensor | None, ...]  # the result of a survey for one example
 
 Params = tuple[tf.Tensor, ...]
 Phase = Callable[[tf.Tensor, Params], Params]

@@ -56,8 +56,7 @@ State = Literal["empty", "whole", "damaged"]
 FORMAT = 1
 ABOUT = "about.json"
 INDEX = "index"
-_ENTRY = struct.Struct("<IIq")
-"""A row's entry in the index: checksum, mark, stamp. A hole in the file reads as a mark of 0."""
+_ENTRY = struct.Struct("<IIq")  # a row's entry in the index: checksum, mark, stamp. A hole in the file reads as a mark of 0.
 _FILLED = 0x70670001
 _PAGES = 4096
 _LONGEST_ABOUT = 2**22
@@ -291,8 +290,7 @@ _DECODERS = (
     "rasterio",
 )  # fmt: skip
 """Distributions that decode images, or files of arrays."""
-_CODE = ("ops", "backend")
-"""Folders of pipegen whose code computes pixels."""
+_CODE = ("ops", "backend")  # folders of pipegen whose code computes pixels
 _PLACE = frozenset({"when", "probability"})
 """Arguments that choose the examples of a step: the steps before a cache act on every example of its split."""
 

@@ -13,8 +13,7 @@ from types import FrameType
 
 from pipegen.cli import failures
 
-_PATIENCE = 3.0
-"""Seconds that a command has to end by itself after Ctrl-C."""
+_PATIENCE = 3.0  # seconds that a command has to end by itself after Ctrl-C
 _PLAIN = {
     "×": "x", "·": "*", "−": "-", "≤": "<=", "≥": ">=", "√": "sqrt", "µ": "u", "°": " degrees", "→": "->", "…": "...",
     "–": "-", "“": '"', "”": '"', "’": "'", "─": "-", "├": "+", "└": "+", "▶": ">", "⏎": "\\n", "⌊": "[", "⌋": "]", "⌈": "[", "⌉": "]",

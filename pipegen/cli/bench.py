@@ -61,8 +61,7 @@ def bench(
     say(json.dumps(figures.as_json(model_ms), indent=2) if output_format == "json" else figures.as_text(model_ms))
 
 
-_WARM_UP = 5
-"""Batches between the first one and the clock, and between the epoch that fills a cache and later ones."""
+_WARM_UP = 5  # batches between the first one and the clock, and between the epoch that fills a cache and later ones
 _SECONDS = 10.0
 
 

@@ -162,8 +162,7 @@ for command in (ls, clear, verify):
     app.command(cls=OptionalValues, help=help_text(command))(with_allowances(command))
 
 
-_KEY = 8
-"""Digits of a key that tell caches apart in practice."""
+_KEY = 8  # digits of a key that tell caches apart in practice
 _SPANS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0))
 _SHOWN = 10
 _FILES = {

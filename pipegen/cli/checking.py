@@ -71,11 +71,9 @@ def _is_list(file: str, header: str, known: set[str]) -> bool:
     return lines[:1] == [header] or {line for line in lines if line and not line.startswith("#")} <= known
 
 
-SAMPLE = 200
-"""Files of each split that `--data` decodes."""
+SAMPLE = 200  # files of each split that `--data` decodes
 _SHOWN = 20
-_READABLE = frozenset({"PG405", "PG406", "PG407"})
-"""Errors after which files can still be decoded."""
+_READABLE = frozenset({"PG405", "PG406", "PG407"})  # errors after which files can still be decoded
 _HELP = "leave them out: `pipegen validate SPEC --data=all --write-exclude damaged.txt`, then `errors: {exclude: damaged.txt}`"
 
 

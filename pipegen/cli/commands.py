@@ -36,8 +36,7 @@ _USAGE = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickExcep
 """Base class of Typer's usage errors; its module depends on the version of Typer."""
 
 
-_LONGEST = 1000
-"""Characters of a summary: enough that none is shortened."""
+_LONGEST = 1000  # characters of a summary: enough that none is shortened
 
 
 class _Imported(UserDict[str, Any]):

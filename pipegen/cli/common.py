@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 
 STDIN = "<stdin>"
-_READ = 2**20 + 1
-"""Bytes read from standard input: one more than a spec may have, so that the loader can reject it."""
+_READ = 2**20 + 1  # bytes read from standard input: one more than a spec may have, so that the loader can reject it
 
 SpecFile = Annotated[str, typer.Argument(metavar="SPEC", help="The spec, such as flowers.pipegen.yaml; `-` reads standard input.")]
 AllowCode = Annotated[
@@ -176,8 +175,7 @@ def with_allowances(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-_KEEP_LINES = "\b"
-"""Marks a paragraph that Click must not wrap."""
+_KEEP_LINES = "\b"  # marks a paragraph that Click must not wrap
 
 
 def help_text(command: Callable[..., None]) -> str:

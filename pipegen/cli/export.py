@@ -149,8 +149,7 @@ def _tell(done: Exported, split: str, draws: int) -> None:
         say(f"  values of `{name}` were mapped from [{low:g}, {high:g}] to levels from 0 to 255")
 
 
-_TAKEN = ("tensorflow", "keras", "numpy", "pipegen")
-"""Modules that the written code imports."""
+_TAKEN = ("tensorflow", "keras", "numpy", "pipegen")  # modules that the written code imports
 
 
 def eject(

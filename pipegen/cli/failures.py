@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 OK, FOUND, FAILED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 """Exit codes: no errors; errors in the spec or the data; could not run; Ctrl-C; the reader of the output is gone."""
 
-FindingsFormat = Literal["text", "json", "github", "sarif"]
-"""Output formats of findings."""
+FindingsFormat = Literal["text", "json", "github", "sarif"]  # output formats of findings
 
 TRACEBACK = "PIPEGEN_TRACEBACK"
 _LIBRARIES = {"tensorflow": "TensorFlow", "keras": "Keras", "numpy": "NumPy", "PIL": "Pillow"}
@@ -29,8 +28,7 @@ _REPORT = (
     f"the output of `pipegen version`, and the output of this command with {TRACEBACK}=1 set.",
 )
 
-interrupt_reported = False
-"""True once this process, or a program that it ran, has reported the interruption."""
+interrupt_reported = False  # true once this process, or a program that it ran, has reported the interruption
 
 
 class CannotRun(Exception):

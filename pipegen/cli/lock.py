@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from pipegen.api.lock import Locked
     from pipegen.spec.lock_file import Entry
 
-_DIGITS = 12
-"""Digits of a hash that identify it for people."""
+_DIGITS = 12  # digits of a hash that identify it for people
 
 
 def lock(

@@ -13,8 +13,7 @@ from pipegen.cli.common import as_app
 from pipegen.cli.failures import CannotRun, check_parent, keep_silent, refused, report
 from pipegen.terminal import aligned, is_terminal, json_text, note, note_between, say
 
-_LIVE = 10.0
-"""Seconds between two lines on a terminal."""
+_LIVE = 10.0  # seconds between two lines on a terminal
 
 
 def monitor(

@@ -42,11 +42,9 @@ def show(
     say(json_text(resolved_json(loaded)) if output_format == "json" else resolved_yaml(loaded).rstrip())
 
 
-_WIDEST = 72
-"""The rightmost column at which comments are aligned."""
+_WIDEST = 72  # the rightmost column at which comments are aligned
 
-Line = tuple[str, str]
-"""A line of YAML, and the comment that follows it."""
+Line = tuple[str, str]  # a line of YAML, and the comment that follows it
 
 
 def resolved_json(spec: Spec) -> dict[str, Any]:

@@ -116,8 +116,7 @@ def _describe(inspection: Inspection) -> str:
     return ", ".join(parts)
 
 
-_ROUNDS = 10
-"""Maximal number of rounds: a fix may reveal another finding."""
+_ROUNDS = 10  # maximal number of rounds: a fix may reveal another finding
 _BOM = "\ufeff"
 
 

@@ -22,8 +22,7 @@ from pipegen.spec.lock_file import Data, Entry, Lock, read_lock
 from pipegen.spec.source_map import KeyPath
 from pipegen.spec.spec_hash import meaning
 
-_TIMEOUT = 60
-"""The time limit of a git command in seconds."""
+_TIMEOUT = 60  # the time limit of a git command in seconds
 _MOST_FILES = 128
 
 

@@ -55,8 +55,7 @@ class Comparison:
         }
 
 
-_DONE = ("source", "splits", "errors")
-"""Sections that a prepared store fixes: the examples, and their splits."""
+_DONE = ("source", "splits", "errors")  # sections that a prepared store fixes: the examples, and their splits
 
 
 def store_changes(a: Side, b: Side) -> tuple[list[Change], Draws] | None:
@@ -81,8 +80,7 @@ def store_changes(a: Side, b: Side) -> tuple[list[Change], Draws] | None:
     return [*stored, *found], draws
 
 
-_LONGEST = 60
-"""Characters of a path that are shown."""
+_LONGEST = 60  # characters of a path that are shown
 _SPEED: tuple[tuple[KeyPath, str], ...] = (
     (("cache",), "how fast, and how much memory or disk it needs"),
     (("shard",), "which host does which share"),

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 _G = TypeVar("_G", bound="Arguments")
 _APPLICATION = re.compile(r"(?:^|\.)applications\.(\w+)$")
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-_HANDED = "flow:preprocessing_function"
-"""Placeholder in a flow's spec for a function that cannot be imported."""
+_HANDED = "flow:preprocessing_function"  # placeholder in a flow's spec for a function that cannot be imported
 
 
 @dataclass(frozen=True)
@@ -129,8 +128,7 @@ def _channels_last(generator: Arguments, function: Callable[[Array], Array]) -> 
     return called
 
 
-_MOST = 64
-"""Maximal number of single distances of a shift: each is a step, and all are compiled."""
+_MOST = 64  # maximal number of single distances of a shift: each is a step, and all are compiled
 
 
 def shift_steps(generator: Arguments, size: tuple[int, int] | None, reading: dict[str, Any]) -> list[Any]:
@@ -316,12 +314,10 @@ def _fitted(argument: str, name: str, found: Any, channels: int, added: float) -
     return values
 
 
-ENCODINGS = {"categorical": "one_hot", "binary": "binary", "sparse": "int"}
-"""The encoding of the label for each class mode."""
+ENCODINGS = {"categorical": "one_hot", "binary": "binary", "sparse": "int"}  # the encoding of the label for each class mode
 _CHANNELS = {"rgb": 3, "rgba": 4, "grayscale": 1}
 _DTYPES = ("float32", "float16", "bfloat16", "uint8")
-UNLABELLED = ["."]
-"""The usual `classes` for a folder of images without sub-folders."""
+UNLABELLED = ["."]  # the usual `classes` for a folder of images without sub-folders
 
 
 def source_of(

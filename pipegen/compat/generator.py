@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from pipegen.compat.images import Array
     from pipegen.compat.iterators import DataFrameIterator, DirectoryIterator, NumpyArrayIterator
 
-_EPSILON = 1e-6
-"""Added to a standard deviation before it divides."""
+_EPSILON = 1e-6  # added to a standard deviation before it divides
 _MOVES = {"theta": 0, "tx": 0, "ty": 0, "shear": 0, "zx": 1, "zy": 1}
 """Arguments of `apply_affine_transform`, with the values that change nothing."""
-_BLOCK = 256
-"""Number of images in a block for statistics."""
+_BLOCK = 256  # number of images in a block for statistics
 
 
 class ImageDataGenerator(Described):

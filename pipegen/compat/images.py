@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-RESAMPLING = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
-"""Pillow's filters, by Keras' names."""
+RESAMPLING = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")  # pillow's filters, by Keras' names
 _KEPT_GRAY = ("L", "I;16", "I")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
@@ -237,8 +236,7 @@ class Saving:
         return batches.map(tf.autograph.experimental.do_not_convert(written))
 
 
-LARGEST_WHITENING = 16_384
-"""Maximal number of values of an image for a whitening matrix: 2 GiB in float64."""
+LARGEST_WHITENING = 16_384  # maximal number of values of an image for a whitening matrix: 2 GiB in float64
 
 
 def moments(blocks: Iterable[Array], channel_axis: int) -> tuple[Array, Array]:

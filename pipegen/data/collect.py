@@ -117,12 +117,9 @@ class Collected:
     manifest: Manifest | None
     diagnostics: Diagnostics
     assigned: Manifest | None = None
-    missing: tuple[str, ...] = ()
-    """Keys of records that lack a file."""
-    lost: tuple[Diagnostic, ...] = ()
-    """Findings about these."""
-    excluded: tuple[str, ...] = ()
-    """Keys that `errors.exclude` left out."""
+    missing: tuple[str, ...] = ()  # keys of records that lack a file
+    lost: tuple[Diagnostic, ...] = ()  # findings about these
+    excluded: tuple[str, ...] = ()  # keys that `errors.exclude` left out
 
 
 def _collected(
@@ -446,10 +443,8 @@ def in_stage(spec: PipelineSpec, stage: PipelineSpec, manifest: Manifest) -> tup
     return own, notes
 
 
-_PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\d+")
-"""Names and numbers, in which two findings of one kind differ."""
-_SHOWN = 3
-"""Kinds of one code that have a line each; further ones are counted."""
+_PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\d+")  # names and numbers, in which two findings of one kind differ
+_SHOWN = 3  # kinds of one code that have a line each; further ones are counted
 
 
 def warning_lines(manifest: Manifest) -> Iterator[str]:

@@ -24,11 +24,9 @@ if TYPE_CHECKING:
 
 
 Array = np.ndarray[Any, Any]
-_AT_ONCE = 256
-"""Files handed to the threads at a time, so that ten million take no memory."""
+_AT_ONCE = 256  # files handed to the threads at a time, so that ten million take no memory
 _BLOCK = 2**20
-_CHUNK = 64
-"""Files between two reports of progress."""
+_CHUNK = 64  # files between two reports of progress
 
 
 def content_digest(listing: Listing, progress: Callable[[int], None] | None = None) -> str:

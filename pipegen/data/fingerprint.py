@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.strings import Ints
 
-_BLOCK = 1 << 14
-"""Numbers written as text at a time."""
+_BLOCK = 1 << 14  # numbers written as text at a time
 
 
 def example_ids(source_name: str, keys: Iterable[str]) -> Ints:

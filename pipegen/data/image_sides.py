@@ -46,10 +46,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 _FORMAT = 1
-_WORTH_KEEPING = 1000
-"""Files from which on the results of reading their headers are kept."""
-_AT_ONCE = 256
-"""Files between two reports of progress."""
+_WORTH_KEEPING = 1000  # files from which on the results of reading their headers are kept
+_AT_ONCE = 256  # files between two reports of progress
 
 
 def with_sides(
@@ -153,8 +151,7 @@ def _read_kept(folder: Path | None, name: str, dtype: np.dtype[Any], length: int
     return None
 
 
-_LOOKED_AT = 32
-"""Examples to look at, of remote files and of records: if none of them is odd, the others count as sound."""
+_LOOKED_AT = 32  # examples to look at, of remote files and of records: if none of them is odd, the others count as sound
 
 
 def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[int], None] | None) -> Listing:

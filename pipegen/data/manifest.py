@@ -40,12 +40,9 @@ class Manifest:
     source_name: str  # the source's op; it enters the example ids
     excluded: tuple[str, ...] = ()  # the keys that `errors.exclude` left out
     by_place: bool = False  # make ids from positions in the listing, rather than from keys
-    left_out: tuple[str, ...] = ()
-    """Keys that `splits.exclude` left out: they are in the listing, but in no split."""
-    spared: int = 0
-    """Number of training examples that `sampling.subset` left out."""
-    findings: tuple[Diagnostic, ...] = ()
-    """Findings about the data that are not errors."""
+    left_out: tuple[str, ...] = ()  # keys that `splits.exclude` left out: they are in the listing, but in no split
+    spared: int = 0  # number of training examples that `sampling.subset` left out
+    findings: tuple[Diagnostic, ...] = ()  # findings about the data that are not errors
     sides: np.ndarray[Any, Any] | None = None
     """Height and width of each record's image in pixels, float64 `(n, 2)`, NaN if unknown; `None` without buckets."""
 
@@ -241,8 +238,7 @@ class ShardedManifest(Manifest):
     """A listing of shards and its splits, in the spec's order."""
 
     members: Mapping[str, Selected]  # type: ignore[assignment]
-    by_column: bool = False
-    """Whether values in the records, or in a file, decide which record is in which split."""
+    by_column: bool = False  # whether values in the records, or in a file, decide which record is in which split
 
     def __post_init__(self) -> None:
         """Keeps the members as they are."""

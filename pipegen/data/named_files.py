@@ -8,29 +8,25 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.errors import OpError
 from pipegen.files import is_foreign, read_regular
 from pipegen.kept import ForeignFolderError, claim
+from pipegen.ops.sampling_sections import Splits
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.wording import close_names, count, nearest_folder, quoted
 from pipegen.spec.addresses import addresses_in
+from pipegen.spec.locate import Locate
 from pipegen.spec.models import DiskCache, PipelineSpec
 from pipegen.spec.rebase import ADDRESS, SNAPSHOT, places
 from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.trust import REPORT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pipegen.ops.sampling_sections import Splits
-    from pipegen.ops.sources.listing.base import Listing
-    from pipegen.spec.locate import Locate
 
 
 def claim_places(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -117,14 +113,12 @@ def source_paths(node: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:
             yield from ((here, one) for one in several if isinstance(one, str) and one)
 
 
-_LARGEST = 2**26
-"""The most bytes of a list."""
+_LARGEST = 2**26  # the most bytes of a list
 EXCLUDE_HEADER = "# Files that cannot be read, for `errors: {exclude: FILE}`. Written by `pipegen validate --data --write-exclude`."
 """First line of a list that `validate` wrote."""
 COPIES_HEADER = "# Copies of records of other splits, for `splits: {exclude: FILE}`. Written by `pipegen report --write-exclude`."
 """First line of a list that `report` wrote."""
-SECTIONS = ("errors", "splits")
-"""Sections with an `exclude`, which applies before records are assigned to splits, and after."""
+SECTIONS = ("errors", "splits")  # sections with an `exclude`, which applies before records are assigned to splits, and after
 _ROW = re.compile(r"#\d+$")
 
 

@@ -11,8 +11,7 @@ from math import gcd, lcm
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 
-SLACK = Fraction(1, 10**6)
-"""Tolerance for a sum of fractions that should be 1."""
+SLACK = Fraction(1, 10**6)  # tolerance for a sum of fractions that should be 1
 
 
 def exact(value: float) -> Fraction:
@@ -90,12 +89,9 @@ class _Rounding:
         raise ArithmeticError("the margins of the table do not agree")
 
 
-UNIT = 2**31
-"""The largest denominator of a share. A remainder below it, times an epoch's number up to 2^32, stays below 2^63."""
-COUNTED = 2**10
-"""Settled epochs that are counted one by one if shares are less than an example an epoch."""
-LONGEST = 2**31
-"""The most examples of an epoch, so that a position times a count stays below 2^63."""
+UNIT = 2**31  # the largest denominator of a share. A remainder below it, times an epoch's number up to 2^32, stays below 2^63.
+COUNTED = 2**10  # settled epochs that are counted one by one if shares are less than an example an epoch
+LONGEST = 2**31  # the most examples of an epoch, so that a position times a count stays below 2^63
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 BITS = 16
-UNIT = 1 << BITS
-"""Units in one visit of an example."""
+UNIT = 1 << BITS  # units in one visit of an example
 
 
 def settled(units: Array, examples: int) -> Array:
@@ -57,8 +56,7 @@ def settled(units: Array, examples: int) -> Array:
     return units + int(np.sign(missing)) * spread
 
 
-GOLDEN = 40503
-"""2¹⁶ over the golden ratio, odd: its multiples modulo 2¹⁶ meet every value once, and spread evenly from the first on."""
+GOLDEN = 40503  # 2¹⁶ over the golden ratio, odd: its multiples modulo 2¹⁶ meet every value once, and spread evenly from the first on
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +133,7 @@ class Paced:
 Epochs = Repeats | Easiest
 
 
-_SLACK = 1e-9
-"""Tolerance for rounding a share up to whole examples, so that 0.1 of 30 is 3."""
+_SLACK = 1e-9  # tolerance for rounding a share up to whole examples, so that 0.1 of 30 is 3
 
 
 def easiest_first(difficulty: Array, ids: Array, shares: Sequence[float], size: int, seed: int) -> Easiest:

@@ -26,8 +26,7 @@ from pipegen.ops.sources.listing.strings import Strings
 
 Array = np.ndarray[Any, Any]
 
-BLOCK = 4096
-"""Records per entry of the directory; its 8 bytes add 1.6 % to the bits."""
+BLOCK = 4096  # records per entry of the directory; its 8 bytes add 1.6 % to the bits
 _BYTES = BLOCK // 8
 _ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1).astype(np.uint8)
 
@@ -89,8 +88,7 @@ def bitmap_of(mask: Array) -> Bitmap:
     return writer.done()
 
 
-ROW_BITS = 24
-"""Bits for the row in an id before it is mixed; the other 40 are the shard's."""
+ROW_BITS = 24  # bits for the row in an id before it is mixed; the other 40 are the shard's
 MIX_SHIFTS = (30, 27, 31)
 MIX_FACTORS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
@@ -132,8 +130,7 @@ def seed_salt(seed: int, purpose: bytes) -> np.uint64:
 
 FORMAT = 1
 _ALIGNED = 64
-LEAST = 10**7
-"""Records from which on bitmaps are kept: fewer are counted in a second."""
+LEAST = 10**7  # records from which on bitmaps are kept: fewer are counted in a second
 
 
 def _mapped(folder: Path, name: str, names: Sequence[str], size: int) -> dict[str, Bitmap]:
@@ -259,10 +256,8 @@ def cumulative(rows: Array) -> Array:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(rows, dtype=np.int64)])
 
 
-_AT_ONCE = 256 * BLOCK
-"""Records hashed at a time."""
-RANKED = 10**7
-"""The most records that are ranked, each by its own name."""
+_AT_ONCE = 256 * BLOCK  # records hashed at a time
+RANKED = 10**7  # the most records that are ranked, each by its own name
 
 
 def assign_shards(

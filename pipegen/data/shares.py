@@ -72,10 +72,8 @@ def _ends_short(spec: PipelineSpec, split: str) -> bool:
     return spec.batch.remainder_for(split) == "keep" and (split != "train" or spec.epoch == "pass")
 
 
-USUAL = 2**30
-"""Bytes of a window of a global shuffle if records cannot be read one by one."""
-HELD = 2
-"""Windows in memory at a time: the current one, and the beginning of the next."""
+USUAL = 2**30  # bytes of a window of a global shuffle if records cannot be read one by one
+HELD = 2  # windows in memory at a time: the current one, and the beginning of the next
 
 
 def window_bytes(asked: int | None, manifest: Manifest, split: str) -> int:

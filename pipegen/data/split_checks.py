@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from pipegen.data.named_files import path_only
 from pipegen.data.rounding import SLACK, exact
@@ -12,22 +12,16 @@ from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Di
 from pipegen.diagnostics.foreign import rows
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.sampling_sections import ByColumn, PathGroup, Splits
+from pipegen.ops.transform import When
 from pipegen.patterns import compile_pattern
 from pipegen.spec.expect import join, one_of
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
+from pipegen.spec.source_map import KeyPath
 from pipegen.spec.variants import branches, joined, part_path, relocated_part
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from pipegen.ops.transform import When
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.source_map import KeyPath
-
-
 _KNOWN = frozenset({"train", "validation", "test", "predict"})
-_ATTRIBUTES = _KNOWN - {"predict"}
-"""Splits that are attributes of a pipeline."""
+_ATTRIBUTES = _KNOWN - {"predict"}  # splits that are attributes of a pipeline
 
 
 def lint_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -92,12 +86,10 @@ def uses(spec: PipelineSpec) -> Iterator[tuple[str, KeyPath]]:
 
 _PARTS = ("splits", "parts")
 _EXAMPLE = "{train: 0.8, validation: 0.2}"
-_GUESSES = 50
-"""Names that get a suggestion: each takes time, and a damaged spec may hold thousands."""
+_GUESSES = 50  # names that get a suggestion: each takes time, and a damaged spec may hold thousands
 
 
-WITHOUT_DATA = frozenset({"PG626"})
-"""Findings that hold only until the data is listed."""
+WITHOUT_DATA = frozenset({"PG626"})  # findings that hold only until the data is listed
 
 
 def check_splits(spec: PipelineSpec, locate: Locate = path_only) -> Diagnostics:
@@ -319,8 +311,7 @@ def _as_utility(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 _OF_KERAS = ("keras", "keras_utility")
-_KERAS_SEEDS = 2**32
-"""One above the highest seed of `numpy.random.RandomState`."""
+_KERAS_SEEDS = 2**32  # one above the highest seed of `numpy.random.RandomState`
 
 
 def _rows(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:

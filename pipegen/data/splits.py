@@ -133,8 +133,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 N = TypeVar("N", int, Fraction)
 
-_SHOWN = 4
-"""Values of a part that a message lists."""
+_SHOWN = 4  # values of a part that a message lists
 
 _REST = ""
 

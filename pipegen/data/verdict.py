@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from pipegen.spec.locate import Locate
 
 
-_MOST_COMPARED = 1000
-"""Values of a column that an unknown one is compared with."""
+_MOST_COMPARED = 1000  # values of a column that an unknown one is compared with
 
 
 def check_assignment(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:

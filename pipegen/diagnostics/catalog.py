@@ -304,8 +304,7 @@ _TABLE = (
 _LONGEST_WORD = 400
 _LONG_WORD = re.compile(rf"(\S{{{_LONGEST_WORD}}})\S+")
 
-CODES: dict[str, Code] = {c.code: c for c in _TABLE}
-"""Every code, in order."""
+CODES: dict[str, Code] = {c.code: c for c in _TABLE}  # every code, in order
 
 
 def make(

@@ -9,13 +9,11 @@ from typing import Any, Literal, cast
 
 from pipegen.frozen import dataclass
 
-LONGEST = 80
-"""The longest word that is looked up, as damaged files may have any number of longer ones."""
+LONGEST = 80  # the longest word that is looked up, as damaged files may have any number of longer ones
 
 Kind = Literal["step", "source", "key", "value", "spec", "split", "member"]
 _SEPARATOR = " | "
-NOTHING = "-"
-"""The placeholder for no lines."""
+NOTHING = "-"  # the placeholder for no lines
 VAGUE = frozenset({"true", "yes", "on", "false", "no", "off"})
 """Words of yes and no, for which nothing is suggested if several words could fit."""
 

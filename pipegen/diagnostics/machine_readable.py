@@ -10,8 +10,7 @@ from typing import Any
 from pipegen.diagnostics.catalog import CODES, Code, page
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Label, Severity, Span, file_uri, relative_path
 
-JSON_VERSION = 1
-"""The version of the JSON document: new keys do not change it, but removed or changed keys do."""
+JSON_VERSION = 1  # the version of the JSON document: new keys do not change it, but removed or changed keys do
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
@@ -83,8 +82,7 @@ def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-"""The name of the schema of the document; nothing is fetched."""
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"  # the name of the schema of the document; nothing is fetched
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 

@@ -51,8 +51,7 @@ class Mark:
     text: str = ""
 
 
-Row = list[tuple[str, str]]
-"""A row to print: pieces of text with the names of their styles."""
+Row = list[tuple[str, str]]  # a row to print: pieces of text with the names of their styles
 
 
 def _place(line: str, marks: list[Mark], focus: Mark, budget: int) -> tuple[str, list[Mark]]:

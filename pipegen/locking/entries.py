@@ -147,8 +147,7 @@ def _data(old: Data | None, new: Data | None) -> Iterator[str]:
         yield "the data differs: names and sizes are the same, but the contents of files are not"
 
 
-_HOPS = 8
-"""The most modules that a function may be imported through."""
+_HOPS = 8  # the most modules that a function may be imported through
 
 
 def python_functions(spec: PipelineSpec) -> list[str]:
@@ -219,8 +218,7 @@ def _module_path(module: str) -> Path | None:
     return None
 
 
-_LISTS = ("RECORD", "SOURCES.txt", "installed-files.txt")
-"""Lists of a distribution's files; the name depends on the installer."""
+_LISTS = ("RECORD", "SOURCES.txt", "installed-files.txt")  # lists of a distribution's files; the name depends on the installer
 
 
 def distribution_of(address: PackageFile) -> tuple[str, str | None]:
@@ -248,8 +246,7 @@ def distribution_of(address: PackageFile) -> tuple[str, str | None]:
 _HEAD = "# Written by `pipegen lock`, to be committed. `pipegen lock --check` says what has moved since; do not edit it by hand.\n"
 
 
-_LISTED = ("texts", "packages", "fitted")
-"""Keys whose maps have a line for each name."""
+_LISTED = ("texts", "packages", "fitted")  # keys whose maps have a line for each name
 
 
 class _Lines(dict[str, Any]):

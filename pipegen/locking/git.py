@@ -14,10 +14,8 @@ from pipegen.diagnostics.suggest import closest, hints
 from pipegen.spec.lock_file import Pin, digest, kept_text, text_path
 from pipegen.spec.shared_bases import BaseProblem, GitFile
 
-_PATIENCE = 120.0
-"""The time limit of a git command in seconds."""
-_LARGEST = "1m"
-"""The largest file that is fetched, if the server can filter: larger ones are not specs."""
+_PATIENCE = 120.0  # the time limit of a git command in seconds
+_LARGEST = "1m"  # the largest file that is fetched, if the server can filter: larger ones are not specs
 _SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",

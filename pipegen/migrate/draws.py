@@ -12,8 +12,7 @@ from pipegen.migrate.interpret import Collected, Use
 from pipegen.migrate.nodes import Comprehension, Function, Loop, begins_in, lies_in, names_in, start, stored_in, targets_of
 from pipegen.migrate.values import Flow, Frame
 
-ENDLESS = ".repeat().as_numpy_iterator()"
-"""Turns a split into endless batches."""
+ENDLESS = ".repeat().as_numpy_iterator()"  # turns a split into endless batches
 _NEXT = ("next", "__next__")
 
 
@@ -94,8 +93,7 @@ class Draws:
 
     edits: Edits
     found: Collected
-    names_of_calls: list[str] = field(default_factory=list)
-    """Iterators that replace calls."""
+    names_of_calls: list[str] = field(default_factory=list)  # iterators that replace calls
     _names: dict[str, str] = field(default_factory=dict)
     _placed: set[tuple[str, int]] = field(default_factory=set)
     _rounds: dict[tuple[str, int], str] = field(default_factory=dict)

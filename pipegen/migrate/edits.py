@@ -24,10 +24,8 @@ class Edits:
     _blocks: dict[int, list[ast.stmt]] = field(default_factory=dict)
     _branches: dict[int, ast.If | ast.Try] = field(default_factory=dict)
     _gone: set[int] = field(default_factory=set)
-    texts: dict[int, str] = field(default_factory=dict)
-    """Texts of expressions that are not in the source, by node id."""
-    imports: set[str] = field(default_factory=set)
-    """Modules of the standard library that the edits need."""
+    texts: dict[int, str] = field(default_factory=dict)  # texts of expressions that are not in the source, by node id
+    imports: set[str] = field(default_factory=set)  # modules of the standard library that the edits need
 
     def __post_init__(self) -> None:
         self._lines = lines_of(self.text)

@@ -67,8 +67,7 @@ _TABLE = (
     Rule("PG658", "black-images", "mistake", "A change of brightness makes values in 0..1 black"),
 )
 
-RULES: dict[str, Rule] = {rule.code: rule for rule in _TABLE}
-"""Every rule by code, in order."""
+RULES: dict[str, Rule] = {rule.code: rule for rule in _TABLE}  # every rule by code, in order
 
 
 @dataclass(frozen=True)

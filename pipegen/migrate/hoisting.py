@@ -24,8 +24,7 @@ from pipegen.migrate.steps import RANDOM
 from pipegen.migrate.values import Argument, Dotted, Flow, Frame, Generator, Local, Seq, Setting, Table, Unknown, Value, Zipped, plain
 
 _Site = tuple[ast.Call, "Frame"]
-_HARMLESS = ("print", "info", "debug", "fit")
-"""Calls that a function may make as statements, and that may be dropped."""
+_HARMLESS = ("print", "info", "debug", "fit")  # calls that a function may make as statements, and that may be dropped
 _READING = (
     "os.path.", "os.listdir", "os.environ.", "os.getenv", "pandas.", "numpy.", "math.", "pathlib.", "glob.", "builtins.", "sklearn.",
     "time.",
@@ -36,8 +35,7 @@ _METHODS = (
     "reset_index", "reshape", "sample", "split", "startswith", "strip", "tolist", "unique", "values",
 )  # fmt: skip
 """Methods of tables, texts, dicts and paths without side effects."""
-CALLER = "the caller of `"
-"""Beginning of the origin of a value that a function of the file receives."""
+CALLER = "the caller of `"  # beginning of the origin of a value that a function of the file receives
 _NUMBERS = ("directory", "target_size", "batch_size", "seed")
 
 

@@ -56,23 +56,18 @@ class Collected:
     generators: list[Generator] = field(default_factory=list)
     flows: list[Flow] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)
-    pairs: list[Zipped] = field(default_factory=list)
-    """Pairs of iterators joined by `zip`."""
+    pairs: list[Zipped] = field(default_factory=list)  # pairs of iterators joined by `zip`
     calls: list[ModelCall] = field(default_factory=list)
     fits: list[tuple[Generator, ast.Call]] = field(default_factory=list)
     members: list[tuple[Generator, str, int]] = field(default_factory=list)
     assigned: list[tuple[Generator, str, int]] = field(default_factory=list)
     """Constructor arguments and statistics that the code assigns to a generator later, with their lines."""
-    names: dict[int, str] = field(default_factory=dict)
-    """Variable of an iterator or a generator, by the object's id."""
+    names: dict[int, str] = field(default_factory=dict)  # variable of an iterator or a generator, by the object's id
     statements: dict[int, tuple[ast.stmt, Frame]] = field(default_factory=dict)
     """Assignment whose whole value is the call that makes an object, by the object's id."""
-    shared: set[int] = field(default_factory=set)
-    """Nodes that make several objects, since their function is called several times."""
-    kept: list[object] = field(default_factory=list)
-    """Objects kept alive, since the ids of their nodes are stored."""
-    unsure: dict[int, ast.Attribute] = field(default_factory=dict)
-    """Attributes of unknown values that may be iterators, by the node's id."""
+    shared: set[int] = field(default_factory=set)  # nodes that make several objects, since their function is called several times
+    kept: list[object] = field(default_factory=list)  # objects kept alive, since the ids of their nodes are stored
+    unsure: dict[int, ast.Attribute] = field(default_factory=dict)  # attributes of unknown values that may be iterators, by the node's id
     sites: dict[int, list[tuple[ast.Call, Frame]]] = field(default_factory=dict)
     """Calls of functions of the file that return an iterator, outermost first, each with its frame, by the iterator's id."""
 
@@ -107,8 +102,7 @@ class Collected:
 
 
 MODEL_METHODS = ("fit", "fit_generator", "evaluate", "evaluate_generator", "predict", "predict_generator", "predict_classes")
-_OBJECTS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.GeneratorExp)
-"""Expressions that can be an iterator or a generator."""
+_OBJECTS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.GeneratorExp)  # expressions that can be an iterator or a generator
 _MOST_FRAMES = 500
 
 

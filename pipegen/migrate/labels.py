@@ -11,8 +11,7 @@ from pipegen.migrate.nodes import Row, called, start
 from pipegen.migrate.signatures import is_keras
 from pipegen.migrate.values import ClassIndices, Dotted, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, Value
 
-_KEEPING = ("array", "asarray", "astype", "copy", "concatenate")
-"""Functions of NumPy and methods of arrays that keep the form of labels."""
+_KEEPING = ("array", "asarray", "astype", "copy", "concatenate")  # functions of NumPy and methods of arrays that keep the form of labels
 _ENCODERS = ("sklearn.preprocessing.LabelEncoder", "sklearn.preprocessing._label.LabelEncoder")
 
 
@@ -74,8 +73,7 @@ def are_several(values: list[Value], node: ast.Call) -> bool:
 
 
 UNLABELLED = (None, "input")
-WITHOUT_CLASSES = ("raw", "other", "multi_output")
-"""Class modes whose labels are numbers or several columns."""
+WITHOUT_CLASSES = ("raw", "other", "multi_output")  # class modes whose labels are numbers or several columns
 
 
 def takes_share(flow: Flow) -> bool:

@@ -26,8 +26,7 @@ _METHODS = {
 }
 _OLD_CALLS = ("fit_generator", "evaluate_generator", "predict_generator")
 _CALLS = ("fit", "evaluate", "predict")
-_OF_CONTAINERS = ("items", "values", "get", "pop", "copy")
-"""Methods of a dict or list that return its content."""
+_OF_CONTAINERS = ("items", "values", "get", "pop", "copy")  # methods of a dict or list that return its content
 _KEEPING = ("iter", "list", "tuple", "dict", "zip", "enumerate", "reversed", "cycle", "chain")
 """Functions whose result contains their arguments."""
 _PARTS: dict[tuple[type[ast.expr], ...], tuple[str, ...]] = {

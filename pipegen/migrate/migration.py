@@ -22,8 +22,7 @@ from pipegen.migrate.write_spec import Writer
 from pipegen.phases.compilation import inspect
 
 SUFFIX = ".pipegen.yaml"
-_OF_ARRAYS = ("random_transform", "apply_transform", "get_random_transform", "standardize")
-"""Methods of a generator that take one array."""
+_OF_ARRAYS = ("random_transform", "apply_transform", "get_random_transform", "standardize")  # methods of a generator that take one array
 
 
 @dataclass

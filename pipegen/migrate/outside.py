@@ -43,10 +43,8 @@ class Outside:
     tree: ast.Module
     _options: dict[str, list[_Declared]] = field(default_factory=dict)
     _flags: dict[str, list[_Declared]] = field(default_factory=dict)
-    _reset: set[str] = field(default_factory=set)
-    """Options whose default is set elsewhere, too; `*` for any."""
-    _stored: set[str] = field(default_factory=set)
-    """Environment variables that the code sets; `*` for any."""
+    _reset: set[str] = field(default_factory=set)  # options whose default is set elsewhere, too; `*` for any
+    _stored: set[str] = field(default_factory=set)  # environment variables that the code sets; `*` for any
     _read: bool = False
     _known: dict[tuple[str, bool], Value] = field(default_factory=dict)
 

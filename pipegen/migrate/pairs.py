@@ -18,8 +18,7 @@ from pipegen.migrate.removal import is_read_elsewhere
 from pipegen.migrate.uses import UseEdits, access, is_dropped
 from pipegen.migrate.values import Const, Flow, Generator, Unknown, Zipped
 
-_MASKS = re.compile(r"mask|annot|segm|(?:^|[^a-z])(?:label|gt(?:[^a-z]|$)|seg(?:[^a-z]|$))")
-"""Names of iterators and folders of masks."""
+_MASKS = re.compile(r"mask|annot|segm|(?:^|[^a-z])(?:label|gt(?:[^a-z]|$)|seg(?:[^a-z]|$))")  # names of iterators and folders of masks
 _ALIKE = ("target_size", "batch_size", "seed", "shuffle", "subset")
 _VALUES = ("rescale", "preprocessing_function", "dtype")
 """Arguments that may differ between images and masks, since they change values and not positions."""
@@ -79,8 +78,7 @@ def folder_of(flow: Flow) -> str | None:
     return posixpath.join(folder, below) if below else folder
 
 
-_COUNTS = ("samples", "n", "batch_size", "target_size")
-"""Members of an iterator of images that its pairs have, too."""
+_COUNTS = ("samples", "n", "batch_size", "target_size")  # members of an iterator of images that its pairs have, too
 
 
 def edit_pair(edits: UseEdits, zipped: Zipped) -> None:

@@ -181,8 +181,7 @@ def _first_line(error: BaseException) -> str:
     return str(error).split("\n")[0]
 
 
-_END = re.compile(r"\r\n|\r|\n")
-"""Line ends in Python; a form feed, U+2028 and similar are ordinary characters."""
+_END = re.compile(r"\r\n|\r|\n")  # line ends in Python; a form feed, U+2028 and similar are ordinary characters
 
 
 def plain_text(text: str) -> str:

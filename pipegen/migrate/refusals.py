@@ -17,8 +17,7 @@ from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import RANDOM
 from pipegen.migrate.values import Flow, Frame, Generator, Unknown
 
-BY_NUMBER = "by number"
-"""Reason for batches that are not taken in order."""
+BY_NUMBER = "by number"  # reason for batches that are not taken in order
 
 
 @dataclass

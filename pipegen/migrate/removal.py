@@ -17,8 +17,7 @@ from pipegen.migrate.values import Flow, Frame, Generator
 
 _NAME = "ImageDataGenerator"
 _UTILS = ("array_to_img", "img_to_array", "load_img", "save_img")
-_OF_KERAS_3 = (*_UTILS, "smart_resize")
-"""Functions of `keras.preprocessing.image` in Keras 3."""
+_OF_KERAS_3 = (*_UTILS, "smart_resize")  # functions of `keras.preprocessing.image` in Keras 3
 _COMPAT = (
     "DataFrameIterator", "DirectoryIterator", "Iterator", "NumpyArrayIterator", "apply_affine_transform", "apply_brightness_shift",
     "apply_channel_shift", "flip_axis", "list_pictures", "random_brightness", "random_channel_shift", "random_rotation", "random_shear",

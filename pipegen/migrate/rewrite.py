@@ -41,12 +41,9 @@ class Rewriter:
     draws: Draws = field(init=False)
     done: list[Flow] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    moved: list[Flow] = field(default_factory=list)
-    """Iterators that stand at calls of functions of the file."""
-    gone: list[Function] = field(default_factory=list)
-    """Removed functions."""
-    compat: bool = False
-    """True if code remains that takes `ImageDataGenerator` from `pipegen.compat`."""
+    moved: list[Flow] = field(default_factory=list)  # iterators that stand at calls of functions of the file
+    gone: list[Function] = field(default_factory=list)  # removed functions
+    compat: bool = False  # true if code remains that takes `ImageDataGenerator` from `pipegen.compat`
 
     def __post_init__(self) -> None:
         self.edits = Edits(self.code.text, cast("ast.Module", self.code.tree))

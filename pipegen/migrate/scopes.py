@@ -30,11 +30,9 @@ from pipegen.migrate.nodes import (
 Node = ast.Module | Function | ast.ClassDef | ast.Lambda | Comprehension | ast.For
 
 Kind = Literal["value", "import", "def", "class", "param", "changed", "other"]
-ALWAYS: Position = (1 << 29, 0)
-"""Position of events in a function, which may run at any time."""
+ALWAYS: Position = (1 << 29, 0)  # position of events in a function, which may run at any time
 _MOST_ROUNDS = 5
-Changers = Mapping[str, frozenset[str | int]]
-"""Parameters whose objects a function changes, by name and position, for each function name."""
+Changers = Mapping[str, frozenset[str | int]]  # parameters whose objects a function changes, by name and position, for each function name
 
 CHANGING = frozenset(
     {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add", "discard"}
@@ -78,8 +76,7 @@ class Scope:
     node: Node
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     module_names: set[str] = field(default_factory=set)
-    stars: list[str] = field(default_factory=list)
-    """Modules of `from MODULE import *`."""
+    stars: list[str] = field(default_factory=list)  # modules of `from MODULE import *`
     loops: list[tuple[Position, Position]] = field(default_factory=list)
 
     def is_once(self, at: Position) -> bool:

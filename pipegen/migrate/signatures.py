@@ -9,8 +9,7 @@ CONSTRUCTOR = (
     "validation_split", "interpolation_order", "dtype",
 )  # fmt: skip
 
-FITTED = ("mean", "std", "zca_whitening_matrix")
-"""Statistics that `fit` computes."""
+FITTED = ("mean", "std", "zca_whitening_matrix")  # statistics that `fit` computes
 
 FLOWS = {
     "flow": (
@@ -27,8 +26,7 @@ FLOWS = {
     ),
 }  # fmt: skip
 
-OLD_DATAFRAME = ("has_ext", "sort", "drop_duplicates")
-"""Former arguments of `flow_from_dataframe`."""
+OLD_DATAFRAME = ("has_ext", "sort", "drop_duplicates")  # former arguments of `flow_from_dataframe`
 
 FIT_GENERATOR = (
     "x", "steps_per_epoch", "epochs", "verbose", "callbacks", "validation_data", "validation_steps", "validation_freq", "class_weight",
@@ -46,8 +44,7 @@ DROPPED = ("workers", "use_multiprocessing", "max_queue_size", "max_q_size", "pi
 
 RENAMED = {"generator": "x", "nb_epoch": "epochs", "samples_per_epoch": "steps_per_epoch", "nb_val_samples": "validation_steps"}
 
-STEPS = ("steps_per_epoch", "validation_steps", "steps")
-"""Arguments that are not needed for a dataset of known length."""
+STEPS = ("steps_per_epoch", "validation_steps", "steps")  # arguments that are not needed for a dataset of known length
 
 _ROOTS = ("keras", "tensorflow", "tf_keras", "keras_preprocessing", "tensorflow_core")
 

@@ -14,8 +14,7 @@ from pipegen.migrate.steps import Knob, Knobs, is_open, number, varies
 from pipegen.migrate.values import Flow, Generator, Share, Table, Unknown
 from pipegen.spec.compose import flow_scalar
 
-_KEY = "'([^/]+)[.][^./]+$'"
-"""Pattern for the name of a file without folders and extension."""
+_KEY = "'([^/]+)[.][^./]+$'"  # pattern for the name of a file without folders and extension
 _SUBSETS = {"train": "training", "validation": "validation"}
 
 

@@ -29,8 +29,7 @@ MEMBERS = {
 """Expressions in place of the members of an iterator."""
 ARGUMENTS = {"batch_size": 32, "class_mode": "categorical", "color_mode": "rgb", "target_size": (256, 256)}
 """Members that repeat an argument, with the defaults of flows from files."""
-REPLACED = frozenset((*MEMBERS, *ARGUMENTS, "filenames", "image_shape"))
-"""Members that the edits replace."""
+REPLACED = frozenset((*MEMBERS, *ARGUMENTS, "filenames", "image_shape"))  # members that the edits replace
 _PROPERTIES = ("train", "validation", "test")
 
 

@@ -151,10 +151,8 @@ class Frame:
     parent: Frame | None = None
     args: dict[str, Value] = field(default_factory=dict)
     depth: int = 0
-    class_frame: Frame | None = None
-    """For a method: the frame of its class."""
-    known: dict[int, Value] = field(default_factory=dict)
-    """Values of expressions, by node id."""
+    class_frame: Frame | None = None  # for a method: the frame of its class
+    known: dict[int, Value] = field(default_factory=dict)  # values of expressions, by node id
 
     @property
     def outward(self) -> Iterator[Frame]:

@@ -20,8 +20,7 @@ from typing import Any
 
 from pipegen.terminal import say
 
-_PATIENCE = 180.0
-"""The time limit in seconds; importing TensorFlow from slow storage takes a minute."""
+_PATIENCE = 180.0  # the time limit in seconds; importing TensorFlow from slow storage takes a minute
 _HOME = str(Path(__file__).resolve().parents[2])
 
 

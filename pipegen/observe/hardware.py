@@ -42,8 +42,7 @@ def check_vector_units(examination: Examination) -> Iterator[Line]:
     )
 
 
-_HELD_BACK = 0.1
-"""The share of throttled periods from which on throttling is reported."""
+_HELD_BACK = 0.1  # the share of throttled periods from which on throttling is reported
 
 
 def check_cores(examination: Examination) -> Iterator[Line]:
@@ -69,8 +68,7 @@ def check_cores(examination: Examination) -> Iterator[Line]:
         yield Line("throttling", f"the control group was throttled in {share:.0%} of its periods", "warning", remedy, {"share": share})
 
 
-_BUSY = 0.5
-"""The share of busy cores above which a machine counts as busy, beside one core for this program."""
+_BUSY = 0.5  # the share of busy cores above which a machine counts as busy, beside one core for this program
 
 
 def check_load(examination: Examination) -> Iterator[Line]:
@@ -86,8 +84,7 @@ def check_load(examination: Examination) -> Iterator[Line]:
     yield judged("load", fact, {"load": load, "cores": cores}, (is_busy, "warning", remedy))
 
 
-_SMALL = 2 * 2**30
-"""The available memory below which there is a warning; TensorFlow alone takes a quarter of it."""
+_SMALL = 2 * 2**30  # the available memory below which there is a warning; TensorFlow alone takes a quarter of it
 
 
 def check_memory(examination: Examination) -> Iterator[Line]:
@@ -116,8 +113,7 @@ def check_memory(examination: Examination) -> Iterator[Line]:
     )
 
 
-_ENOUGH_FILES = 4096
-"""Far more than mapped shards, caches, reading threads and the sockets of services need."""
+_ENOUGH_FILES = 4096  # far more than mapped shards, caches, reading threads and the sockets of services need
 
 
 def check_descriptors(examination: Examination) -> Iterator[Line]:
@@ -136,8 +132,7 @@ def check_descriptors(examination: Examination) -> Iterator[Line]:
     yield judged("open files", fact, figures, (soft < _ENOUGH_FILES, "warning", remedy))
 
 
-_ENOUGH_SHARED = 2**30
-"""Docker's default of 64 MiB is too little for loaders with several processes."""
+_ENOUGH_SHARED = 2**30  # docker's default of 64 MiB is too little for loaders with several processes
 
 
 def check_shared_memory(examination: Examination) -> Iterator[Line]:
@@ -248,8 +243,7 @@ def _compared(examination: Examination, needs: Needs, rates: Rates) -> Line:
 
 
 _NVIDIA = "0x10de"
-_DISPLAY = "0x03"
-"""The class of display controllers, which includes GPUs of data centres."""
+_DISPLAY = "0x03"  # the class of display controllers, which includes GPUs of data centres
 _CONTAINER = "start the container with the GPU: `docker run --gpus all`, or the device plugin of your cluster"
 _REINSTALL = "pip install 'tensorflow[and-cuda]'"
 

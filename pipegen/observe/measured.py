@@ -20,12 +20,9 @@ if TYPE_CHECKING:
     from pipegen.waiting import Waiting
 
 
-WARM = 6
-"""Batches before the clock starts, during which TensorFlow compiles and optimises the graph."""
-SECONDS = 4.0
-"""Seconds of each of the two measurements, without and with a trace."""
-_LEAST = 8
-"""The least number of batches of each measurement."""
+WARM = 6  # batches before the clock starts, during which TensorFlow compiles and optimises the graph
+SECONDS = 4.0  # seconds of each of the two measurements, without and with a trace
+_LEAST = 8  # the least number of batches of each measurement
 
 
 @dataclass

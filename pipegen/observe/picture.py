@@ -17,8 +17,7 @@ from pipegen.page import Page, element, page, table
 _BLUE, _ORANGE, _GREEN, _PINK, _SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9"
 """Colours that colour-blind people can tell apart (Okabe and Ito, Color Universal Design, 2008)."""
 _COLOURS = (_BLUE, _ORANGE, _GREEN, _PINK, _SKY)
-_FEW = 400
-"""The most steps that are drawn as dots, not as a curve."""
+_FEW = 400  # the most steps that are drawn as dots, not as a curve
 FORMS = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
 
 

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 _OWN = {Index: (INDEX, "order and random numbers"), Read: (READ, "reading"), Cache: (CACHE, "the cache"), Batch: (BATCH, "batches")}
 """The scope and the name of a node's own time, beside its stages."""
 
-_UNLIKE = 2.0
-"""The largest plausible ratio of made examples to those handed over; beyond it, the part runs at times of its own."""
+_UNLIKE = 2.0  # the largest plausible ratio of made examples to those handed over; beyond it, the part runs at times of its own
 
 
 @dataclass(frozen=True)
@@ -137,15 +136,12 @@ def _key(stage: Stage) -> tuple[object, ...]:
     return type(stage).__name__, stage.feature, tuple(ref.id for ref in stage.uses())
 
 
-WORTH = 1.1
-"""The least expected speed-up of a remedy."""
-_MOST_TIMES = 8
-"""The most times as many threads that are advised, since other limits are unknown."""
+WORTH = 1.1  # the least expected speed-up of a remedy
+_MOST_TIMES = 8  # the most times as many threads that are advised, since other limits are unknown
 _STAYS = 0.75
 """The share of the time outside of operations that stays when a cache saves operations. Measurements gave a quarter to three quarters;
 the highest is used, so that promises are kept."""
-_BLOCKED = 0.5
-"""The share of time in which threads of a blocked pipeline neither run nor wait for a core."""
+_BLOCKED = 0.5  # the share of time in which threads of a blocked pipeline neither run nor wait for a core
 
 
 @dataclass(frozen=True)
@@ -244,14 +240,10 @@ def _with_threads(found: Recording, threads: int, cores: int) -> float:
     return now / max(busy / threads, cpu / min(cores, threads))
 
 
-STARVED = 0.05
-"""The share of its time from which on waiting counts as a problem."""
-UNATTRIBUTED = 0.15
-"""The share of processor time outside of all parts from which on the report mentions it."""
-_SHOWN = 0.005
-"""The least share of a part with a line of its own."""
-_IDLE = 0.5
-"""The share of time below which busy threads are not what a model waits for: handing over batches takes the rest."""
+STARVED = 0.05  # the share of its time from which on waiting counts as a problem
+UNATTRIBUTED = 0.15  # the share of processor time outside of all parts from which on the report mentions it
+_SHOWN = 0.005  # the least share of a part with a line of its own
+_IDLE = 0.5  # the share of time below which busy threads are not what a model waits for: handing over batches takes the rest
 
 
 @dataclass(frozen=True)

@@ -98,8 +98,7 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
 
 
-_SMALL = 0.05
-"""The share of waiting below which the input keeps up."""
+_SMALL = 0.05  # the share of waiting below which the input keeps up
 
 
 @dataclass
@@ -109,8 +108,7 @@ class Waits:
     steps: int = 0
     wait_s: float = 0.0
     step_s: float = 0.0
-    first_s: float | None = None
-    """The wait for the first batch, which includes the start of the pipeline and is left out of the sums."""
+    first_s: float | None = None  # the wait for the first batch, which includes the start of the pipeline and is left out of the sums
 
     @property
     def share(self) -> float:
@@ -247,8 +245,7 @@ def live_line(row: Row, steps: list[Row], start: Row) -> str:
     return f"{duration(row['t'])}  {' · '.join(parts)}"
 
 
-_POINTS = 1200
-"""More than a picture has columns for a curve."""
+_POINTS = 1200  # more than a picture has columns for a curve
 
 
 class Series:

@@ -138,8 +138,7 @@ class Gpus:
             return None
 
 
-SHARE = 0.005
-"""The share of a core that measuring may take; if samples are expensive, they are further apart."""
+SHARE = 0.005  # the share of a core that measuring may take; if samples are expensive, they are further apart
 
 
 class Sampler:

@@ -24,8 +24,7 @@ def check_software(_: Examination) -> Iterator[Line]:
 
 FIRST, LAST = (2, 16), (2, 21)
 """The oldest and the newest release that pipegen's tests run with."""
-_SLOW = 20.0
-"""Seconds from which on an import counts as slow."""
+_SLOW = 20.0  # seconds from which on an import counts as slow
 
 
 def check_tensorflow(examination: Examination) -> Iterator[Line]:
@@ -57,8 +56,7 @@ def _broken(why: str) -> Line:
     return Line("TensorFlow", f"cannot be imported: {why}", "error", remedy)
 
 
-FIRST_KERAS = (3, 7)
-"""The oldest Keras whose `fit` takes pipegen's iterators."""
+FIRST_KERAS = (3, 7)  # the oldest Keras whose `fit` takes pipegen's iterators
 
 
 def check_keras(examination: Examination) -> Iterator[Line]:
@@ -103,8 +101,7 @@ def check_onednn(examination: Examination) -> Iterator[Line]:
 
 
 _PATIENCE_TENSORFLOW_IO = 120.0
-_LOADS = "from tensorflow_io.python.ops import core_ops; dir(core_ops)"
-"""The import alone loads nothing yet; `dir` does."""
+_LOADS = "from tensorflow_io.python.ops import core_ops; dir(core_ops)"  # the import alone loads nothing yet; `dir` does
 
 
 def check_tensorflow_io(examination: Examination) -> Iterator[Line]:
@@ -126,10 +123,8 @@ def check_tensorflow_io(examination: Examination) -> Iterator[Line]:
 _MARKED = re.compile(r"^([A-Za-z0-9._-]+).*;.*\bextra\s*==\s*['\"]([\w-]+)['\"]")
 _WRITTEN = re.compile(r"^([\w-]+) = \[([^\]]*)\]", re.MULTILINE)
 _NAME = re.compile(r"[\"']([A-Za-z0-9._-]+)")
-_OURS = {"dev", "test", "docs", "benchmark", "peers"}
-"""Extras for the development of pipegen."""
-_NARROW = {"io"}
-"""Extras for a single release of TensorFlow, with a check of their own."""
+_OURS = {"dev", "test", "docs", "benchmark", "peers"}  # extras for the development of pipegen
+_NARROW = {"io"}  # extras for a single release of TensorFlow, with a check of their own
 _MODULES = {
     "array-record": "array_record.python.array_record_module",
     "nvidia-ml-py": "pynvml",
@@ -137,8 +132,7 @@ _MODULES = {
     "pillow-jxl-plugin": "pillow_jxl",
 }
 """The modules of libraries with other names than their own; of several, the one with the binary part."""
-_PATIENCE = 60.0
-"""The time limit in seconds; all libraries together take three."""
+_PATIENCE = 60.0  # the time limit in seconds; all libraries together take three
 
 
 def check_extras(examination: Examination) -> Iterator[Line]:

@@ -28,19 +28,14 @@ if TYPE_CHECKING:
     from pipegen.phases.specs import Spec
 
 
-_LISTED = 50_000
-"""The most files that are listed."""
-_TAKEN = 3000
-"""The most files that are read."""
-_LARGE = 4 << 20
-"""Bytes from which a file counts as a shard, of which parts are read."""
+_LISTED = 50_000  # the most files that are listed
+_TAKEN = 3000  # the most files that are read
+_LARGE = 4 << 20  # bytes from which a file counts as a shard, of which parts are read
 _PART = 128 << 10
 _CHUNK = 1 << 20
-_SECONDS = 1.5
-"""Seconds for each of the three measurements."""
+_SECONDS = 1.5  # seconds for each of the three measurements
 
-Piece = tuple[str, int, int]
-"""A file, an offset, and a number of bytes."""
+Piece = tuple[str, int, int]  # a file, an offset, and a number of bytes
 
 
 @dataclass(frozen=True)

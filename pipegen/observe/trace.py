@@ -26,10 +26,8 @@ from pipegen.frozen import dataclass
 from pipegen.memory import read_text
 from pipegen.physical.facts import BATCH, scope_in
 
-_IDLE = (3, 4)
-"""Indices of the idle times in a line of `/proc/stat`: idle, or waiting for storage."""
-_TIMES = 8
-"""Number of times in such a line that add up to all; later ones are included in them."""
+_IDLE = (3, 4)  # indices of the idle times in a line of `/proc/stat`: idle, or waiting for storage
+_TIMES = 8  # number of times in such a line that add up to all; later ones are included in them
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from pipegen.waiting import Waiting
 
 
-Said = tuple[str, str]
-"""A report, and its sentence."""
-_LEAST = 4
-"""The least number of batches of each of the two measurements."""
+Said = tuple[str, str]  # a report, and its sentence
+_LEAST = 4  # the least number of batches of each of the two measurements
 
 
 def profile_script(script: str, given: Sequence[str], *, spec_hash: str, split: str, form: str) -> tuple[int, Said | None]:

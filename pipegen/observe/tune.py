@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from pipegen.observe.profile import Profile
 
 
-_LEAST_US = 1.0
-"""The least time of a part that is measured well enough."""
+_LEAST_US = 1.0  # the least time of a part that is measured well enough
 _LEAST_FACTOR, _MOST_FACTOR = 0.1, 50.0
 """The range of factors: a lower one means that the part runs outside of the trace; a higher one, very slow storage, is cut."""
 
@@ -63,16 +62,11 @@ if TYPE_CHECKING:
     Build = Callable[[Mapping[str, Any]], Pipeline]
     """Builds the pipeline with settings that override its `runtime` section."""
 
-WORTH = 1.03
-"""The least speed-up of a candidate, in its worse turns."""
-MOST_HELD = 0.1
-"""The most share of the cores that other programs may hold in a turn that counts."""
-LEAST_TURNS = 5
-"""The least number of turns that count, to take a candidate."""
-_MOST_READY = 16
-"""The most batches that may be ready before a turn."""
-_PATIENCE_S = 120.0
-"""The longest time to fill a cache that is tried."""
+WORTH = 1.03  # the least speed-up of a candidate, in its worse turns
+MOST_HELD = 0.1  # the most share of the cores that other programs may hold in a turn that counts
+LEAST_TURNS = 5  # the least number of turns that count, to take a candidate
+_MOST_READY = 16  # the most batches that may be ready before a turn
+_PATIENCE_S = 120.0  # the longest time to fill a cache that is tried
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,10 @@ from pipegen.observe.sampler import Sampler
 from pipegen.waiting import VARIABLE, Wait
 
 _FORWARDED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
-_OF_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
-"""Signals that Python ignores; a child would inherit that."""
-_BY_KERNEL = 0x80
-"""`si_code` of a signal from the kernel, such as after Ctrl-C to all processes in the terminal's foreground."""
+_OF_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # signals that Python ignores; a child would inherit that
+_BY_KERNEL = 0x80  # `si_code` of a signal from the kernel, such as after Ctrl-C to all processes in the terminal's foreground
 
-_LOOK = 0.5
-"""Seconds between two checks of the child, if no signal reports its end."""
+_LOOK = 0.5  # seconds between two checks of the child, if no signal reports its end
 
 
 class NotStarted(Exception):

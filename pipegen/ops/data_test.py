@@ -30,19 +30,12 @@ _SHOWN = 3
 
 
 class DataTest(Model):
-    """One test of the data. The registry finds subclasses by their `op`.
+    """One test of the data. The registry finds subclasses by their `op`."""
 
-    Class attributes:
-        op: The name in a spec.
-        bare: The argument of a bare value, as in `unique: id`.
-        reads: Its input.
-        examples: Worked examples, as they stand in a spec.
-    """
-
-    op: ClassVar[str]
-    bare: ClassVar[str | None] = None
-    reads: ClassVar[Reads] = "listing"
-    examples: ClassVar[tuple[str, ...]]
+    op: ClassVar[str]  # the name in a spec
+    bare: ClassVar[str | None] = None  # the argument of a bare value, as in `unique: id`
+    reads: ClassVar[Reads] = "listing"  # its input
+    examples: ClassVar[tuple[str, ...]]  # worked examples, as they stand in a spec
 
     split: SplitName | Annotated[list[SplitName], Field(min_length=1)] | None = None
     """The split, or several, that it tests."""
@@ -153,13 +146,10 @@ class Counted(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]: ...
-
     @property
     def counts(self) -> list[int]: ...
-
     @property
     def total(self) -> int: ...
-
     @property
     def each(self) -> str: ...
 
@@ -198,8 +188,7 @@ class Listed(Protocol):
         ...
 
 
-SAMPLE = 1000
-"""The number of examples of each split that a test of values reads by default."""
+SAMPLE = 1000  # the number of examples of each split that a test of values reads by default
 
 
 class Watch:
@@ -242,8 +231,7 @@ class ExampleTest(DataTest):
         yield from unknown_features(known, self.splits(known.splits), self.features())
 
 
-SLACK = 1e-6
-"""The share of a range by which values may lie outside, because of rounding."""
+SLACK = 1e-6  # the share of a range by which values may lie outside, because of rounding
 
 
 class ValueTest(ExampleTest):
@@ -300,5 +288,4 @@ def _check_within(within: Range, name: str) -> None:
         raise ValueError(f"`{name}` is the least and the greatest value, in this order, got [{within[0]:g}, {within[1]:g}]")
 
 
-Within = Annotated[Range, checked(_check_within)]
-"""A least and a greatest value, both included."""
+Within = Annotated[Range, checked(_check_within)]  # a least and a greatest value, both included

@@ -198,8 +198,7 @@ class ValuesFile(Model):
         self._values = tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
 
 
-PartValues = Annotated[tuple[Value, ...], Field(min_length=1)] | ValuesFile
-"""The values of a column that a part has."""
+PartValues = Annotated[tuple[Value, ...], Field(min_length=1)] | ValuesFile  # the values of a column that a part has
 
 
 class PathGroup(Model):

@@ -28,8 +28,7 @@ else:
 
     F = TypeVar("F", covariant=True)
 
-Path = tuple[str | int, ...]
-"""A key path in the spec, such as `("transforms", 2, "random_flip")`."""
+Path = tuple[str | int, ...]  # a key path in the spec, such as `("transforms", 2, "random_flip")`
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +95,7 @@ class Stage:
     """An operation on one feature of an example or a batch. Subclasses are frozen dataclasses, with the feature first.
 
     `exact` marks a stage whose floats a later one rounds to integers, so that every bit counts: see `plan/followers.py`. Stages do not
-    depend on TensorFlow.
-
-    Class attributes:
-        one_example: Whether it works on single examples of any shape, not on batches.
-        combines: Whether it reads other examples of the batch.
-        cheap: Whether computing it again costs less than storing the result.
-        compilable: Whether XLA compiles it in a kernel, which does not pay for a few numbers an example.
-        from_memory: Whether it reads images in place, from the memory of the store, so that they are not read before.
-        branches: Whether it may run only on the examples that it acts on.
-        ns_per_value: Nanoseconds of one core for each value (pixel × channel) of the result.
-    """
+    depend on TensorFlow."""
 
     __slots__ = ()
 
@@ -117,13 +106,13 @@ class Stage:
         def feature(self) -> str:
             """The feature that it acts on."""
 
-    one_example: ClassVar[bool] = False
-    combines: ClassVar[bool] = False
-    cheap: ClassVar[bool] = False
-    compilable: ClassVar[bool] = True
-    from_memory: ClassVar[bool] = False
-    branches: ClassVar[bool] = False
-    ns_per_value: ClassVar[float] = 0.5
+    one_example: ClassVar[bool] = False  # whether it works on single examples of any shape, not on batches
+    combines: ClassVar[bool] = False  # whether it reads other examples of the batch
+    cheap: ClassVar[bool] = False  # whether computing it again costs less than storing the result
+    compilable: ClassVar[bool] = True  # whether XLA compiles it in a kernel, which does not pay for a few numbers an example
+    from_memory: ClassVar[bool] = False  # whether it reads images in place, from the memory of the store, so that they are not read before
+    branches: ClassVar[bool] = False  # whether it may run only on the examples that it acts on
+    ns_per_value: ClassVar[float] = 0.5  # nanoseconds of one core for each value (pixel × channel) of the result
 
     @property
     def name(self) -> str:
@@ -212,8 +201,7 @@ def weight_ns(ref: StepRef, kind: float, x: FeatureType) -> float:
     return (RESIZING_NS if traits.resizes else kind) * traits.weight
 
 
-RESIZING_NS = 2.8
-"""Nanoseconds for each value of a function of one example, such as a resize."""
+RESIZING_NS = 2.8  # nanoseconds for each value of a function of one example, such as a resize
 
 
 WAITING = "with numbers of split train, which `pipegen fit` finds"

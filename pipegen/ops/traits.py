@@ -66,10 +66,8 @@ class Example:
     then: str
 
 
-ANY_IMAGE = FeatureType("image", "uint8", (None, None, 3), BYTE_RANGE)
-"""An RGB image of any size, as after `decode`."""
-IMAGE_224 = FeatureType("image", "uint8", (224, 224, 3), BYTE_RANGE)
-"""An RGB image of 224 by 224 pixels."""
+ANY_IMAGE = FeatureType("image", "uint8", (None, None, 3), BYTE_RANGE)  # an RGB image of any size, as after `decode`
+IMAGE_224 = FeatureType("image", "uint8", (224, 224, 3), BYTE_RANGE)  # an RGB image of 224 by 224 pixels
 FLOAT_224 = IMAGE_224.with_(dtype="float32")
 UNIT_224 = FLOAT_224.with_(interval=Interval(0, 1))
 

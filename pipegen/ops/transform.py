@@ -31,37 +31,23 @@ When = Literal["train", "eval", "all"] | list[SplitName]
 class Transform(Model):
     """One step. Subclass a family, not this: see `step_bases.py`.
 
-    An example's draws, `u`, are float64 `(..., num_draws)`, uniform in [0, 1).
+    An example's draws, `u`, are float64 `(..., num_draws)`, uniform in [0, 1)."""
 
-    Class attributes:
-        op: The name in a spec.
-        kinds: The kinds of feature that it supports, unless it moves pixels.
-        moves: Whether it moves pixels and keeps their values, so that it acts on all features aligned with its image.
-        random: Whether it draws numbers; by default, such steps run only on the training split.
-        draws: The numbers that one example draws, unless `num_draws` depends on the arguments.
-        handles_probability: Whether it handles `probability` itself, by draws that `num_draws` counts; the backend then appends none.
-        calls_python: Whether it calls Python for an example; `rarely` is for files that TensorFlow has no decoder for.
-        factors: The magnitudes whose single number is a range around 1, not around 0.
-        pairs: Arguments of one number or two, where one stands for both.
-        only_sizes: Whether it changes only the size of images.
-        family: The way it composes, or its family in the list of steps.
-        part: The name of a part of a policy, in the text of a plan.
-        examples: Worked examples, at least one.
-    """
-
-    op: ClassVar[str]
-    kinds: ClassVar[frozenset[str]] = frozenset({"image"})
-    moves: ClassVar[bool] = False
-    random: ClassVar[bool] = False
-    draws: ClassVar[int] = 0
+    op: ClassVar[str]  # the name in a spec
+    kinds: ClassVar[frozenset[str]] = frozenset({"image"})  # the kinds of feature that it supports, unless it moves pixels
+    moves: ClassVar[bool] = False  # whether it moves pixels and keeps their values, so that it acts on all features aligned with its image
+    random: ClassVar[bool] = False  # whether it draws numbers; by default, such steps run only on the training split
+    draws: ClassVar[int] = 0  # the numbers that one example draws, unless `num_draws` depends on the arguments
     handles_probability: ClassVar[bool] = False
+    """Whether it handles `probability` itself, by draws that `num_draws` counts; the backend then appends none."""
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "never"
-    factors: ClassVar[frozenset[str]] = frozenset()
-    pairs: ClassVar[frozenset[str]] = frozenset()
-    only_sizes: ClassVar[bool] = False
-    family: ClassVar[Family | str] = Family.ELEMENT
-    part: ClassVar[str | None] = None
-    examples: ClassVar[tuple[Example, ...]] = ()
+    """Whether it calls Python for an example; `rarely` is for files that TensorFlow has no decoder for."""
+    factors: ClassVar[frozenset[str]] = frozenset()  # the magnitudes whose single number is a range around 1, not around 0
+    pairs: ClassVar[frozenset[str]] = frozenset()  # arguments of one number or two, where one stands for both
+    only_sizes: ClassVar[bool] = False  # whether it changes only the size of images
+    family: ClassVar[Family | str] = Family.ELEMENT  # the way it composes, or its family in the list of steps
+    part: ClassVar[str | None] = None  # the name of a part of a policy, in the text of a plan
+    examples: ClassVar[tuple[Example, ...]] = ()  # worked examples, at least one
 
     when: When | None = None
     """The splits that it runs on: `train`, `eval` (every split but train), `all`, or a list of names. Random steps default to `train`,

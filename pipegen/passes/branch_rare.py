@@ -20,8 +20,7 @@ from pipegen.plan import stages as s
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
 from pipegen.plan.nodes import Batch, Cache, Node, Plan, Read
 
-RARE = 0.7
-"""The share of examples up to which a branch is cheaper than running the stage on all."""
+RARE = 0.7  # the share of examples up to which a branch is cheaper than running the stage on all
 
 
 def branch_rare(plan: Plan, context: PassContext, note: Note) -> Plan:

@@ -14,8 +14,7 @@ from itertools import takewhile
 from pipegen.passes.plan_pass import Note, Pass, PassContext
 from pipegen.plan.nodes import Batch, Element, Plan, Read
 
-CHUNK = 16
-"""Examples in a call. Twice as many would gain 1 to 2 % of an ImageNet recipe, and cost 0.3 s at the start."""
+CHUNK = 16  # examples in a call. Twice as many would gain 1 to 2 % of an ImageNet recipe, and cost 0.3 s at the start.
 LONG_EPOCH = 4096
 """Examples of an epoch that outweighs the larger graph, which costs some 0.7 s at the start and saves 0.1 to 0.3 ms an example."""
 

@@ -7,7 +7,6 @@ kernel. Every bit is that of a crop of single images.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pipegen.ops.families.crops import CanvasCrop
 from pipegen.ops.kinds.registry import kind_of
@@ -15,10 +14,7 @@ from pipegen.ops.stage import Stage
 from pipegen.ops.step_bases import GeometricTransform
 from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Plan, Read
-
-if TYPE_CHECKING:
-    from pipegen.plan.nodes import Node
+from pipegen.plan.nodes import Batch, Node, Plan, Read
 
 
 def crop_batches(plan: Plan, context: PassContext, note: Note) -> Plan:

@@ -17,8 +17,7 @@ from pipegen.plan.cost import ASSUMED_FILE, Circumstances, example_bytes, gather
 from pipegen.plan.nodes import Batch, Cache, CacheKind, Element, Plan, wanted_kind
 from pipegen.spec.units import format_bytes
 
-_WORTH = 2.0
-"""The least ratio of the cost of computing an example to that of reading it, for which `auto` caches."""
+_WORTH = 2.0  # the least ratio of the cost of computing an example to that of reading it, for which `auto` caches
 
 
 def place_cache(plan: Plan, context: PassContext, note: Note) -> Plan:

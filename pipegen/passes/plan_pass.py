@@ -16,10 +16,8 @@ from pipegen.types import ElementType
 
 S = TypeVar("S", bound=Stage)
 E = TypeVar("E", bound=Stage)
-Note = Callable[[str], None]
-"""A callback for notes on what a pass did."""
-RewriteClass = Literal["E0", "E1"]
-"""E0 keeps every bit; E1 rounds, by at most 1e-6 of the width of the edge's interval."""
+Note = Callable[[str], None]  # a callback for notes on what a pass did
+RewriteClass = Literal["E0", "E1"]  # E0 keeps every bit; E1 rounds, by at most 1e-6 of the width of the edge's interval
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from pipegen.plan.cost import example_bytes
 from pipegen.plan.nodes import Plan, Prefetch
 from pipegen.spec.models import DevicePrefetch
 
-LARGE = 64 << 20
-"""Bytes from which on a batch is large."""
+LARGE = 64 << 20  # bytes from which on a batch is large
 
 
 def prefetch_last(plan: Plan, context: PassContext, note: Note) -> Plan:

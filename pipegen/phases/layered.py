@@ -213,8 +213,7 @@ def _type(values: Mapping[str, Any]) -> FeatureType:
     return FeatureType(**{**values, **lists, "interval": None if interval is None else Interval(**interval)})
 
 
-_LOOKED_AT = 2000
-"""Files of a feature and a split whose formats are checked, evenly spread; the graph rejects others when it reads them."""
+_LOOKED_AT = 2000  # files of a feature and a split whose formats are checked, evenly spread; the graph rejects others when it reads them
 _BY_HAND = "or keep Python: `pipegen eject --code` writes code that calls it"
 
 

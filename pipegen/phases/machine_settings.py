@@ -10,10 +10,10 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipegen.frozen import dataclass
 from pipegen.kept import keep, open_kept, user_folder
@@ -21,20 +21,14 @@ from pipegen.memory import available_cores
 from pipegen.phases.hosts import resolve_share
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances
 from pipegen.release import __version__
+from pipegen.spec.models import PipelineSpec
 from pipegen.terminal import log
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pipegen.spec.models import PipelineSpec
 
 VARIABLE = "PIPEGEN_MACHINE"
 FOLDER = "machines"
 _VERSION = 1
-_LARGEST = 1 << 20
-"""The most bytes of a valid file."""
-_FACTORS = (0.01, 100.0)
-"""The range of valid factors."""
+_LARGEST = 1 << 20  # the most bytes of a valid file
+_FACTORS = (0.01, 100.0)  # the range of valid factors
 
 
 @dataclass(frozen=True)
@@ -95,8 +89,7 @@ class Machine:
         return replace(self, tuned={**self.tuned, key: found})
 
 
-_seen: dict[str, tuple[tuple[int, int], Machine]] = {}
-"""The measurements of each file, with the file's time and size when it was read."""
+_seen: dict[str, tuple[tuple[int, int], Machine]] = {}  # the measurements of each file, with the file's time and size when it was read
 _ignored = [0]
 
 

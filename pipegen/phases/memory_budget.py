@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 _PASSING: dict[type[Node], str] = {Element: "examples", Batch: "batches", Kernel: "batches", Prefetch: "prefetch"}
 """The part that the memory of a node belongs to, for parts that each split has on its own."""
-TENSORFLOW = 512 << 20
-"""Bytes that TensorFlow itself takes."""
+TENSORFLOW = 512 << 20  # bytes that TensorFlow itself takes
 
 
 @dataclass(frozen=True)

@@ -5,26 +5,21 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pipegen.errors import StateError
 from pipegen.files import remove_parts, whole_file
 from pipegen.frozen import dataclass
 from pipegen.physical.extent import Extent, Position
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.spec_hash import meaning, spec_hash
 from pipegen.spec.variants import bucketed
 from pipegen.terminal import log
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pipegen.spec.models import PipelineSpec
-
 
 VERSION = 1
 _KEYS = ("epoch", "step", "origin", "shift", "examples", "spec_hash", "data", "spec")
@@ -191,8 +186,7 @@ def _begun(spec: PipelineSpec, epoch: int) -> tuple[int, int]:
     return model.batch.size, found
 
 
-KEY = "fit"
-"""The key of the record in a state file."""
+KEY = "fit"  # the key of the record in a state file
 UNCOUNTED = (
     "the optimizer of this model does not count the batches of `pipe.train` one by one (there are several optimizers, steps were skipped, "
     "`train_step` is the model's own, or `fit` has other data), so only the ends of epochs can be found again: save with "
@@ -316,10 +310,8 @@ class Record:
 
 
 KERAS_FILE = "training_metadata.json"
-KERAS_WEIGHTS = "latest.weights.h5"
-"""The files of `BackupAndRestore`, which writes first the weights, then the epoch."""
-_OLDER = ".bkp"
-"""The suffix of its files of the save before, which it keeps with `double_checkpoint=True`."""
+KERAS_WEIGHTS = "latest.weights.h5"  # the files of `BackupAndRestore`, which writes first the weights, then the epoch
+_OLDER = ".bkp"  # the suffix of its files of the save before, which it keeps with `double_checkpoint=True`
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _END_AT = {0: 40, 1: 44, 2: 28, 3: 28}
 """The offset of the end of the file in the superblock of an HDF5 file, by version. The library writes it last."""

@@ -161,8 +161,7 @@ def _check_call(step: CustomTransform | Python, function: Callable[..., Any]) ->
         raise _Unusable("PG241", message, (f"give it those arguments and no more{see}",)) from None
 
 
-LARGEST = 2**31 - 2**28
-"""The most bytes of arrays in a graph, which has at most 2 GiB when it is serialised."""
+LARGEST = 2**31 - 2**28  # the most bytes of arrays in a graph, which has at most 2 GiB when it is serialised
 
 
 def service_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) -> Iterator[Diagnostic]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise, takewhile
-from typing import TYPE_CHECKING
 
 from pipegen.errors import InternalError
 from pipegen.physical import nodes as p
@@ -13,19 +13,12 @@ from pipegen.physical.extent import Extent
 from pipegen.physical.physical_rules import verify
 from pipegen.plan.cost import HANDED_OVER
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Shard, Shuffle
+from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pipegen.spec.models import PipelineSpec
-
-FETCHED_AHEAD = 4
-"""Steps whose records are being fetched while another one is read."""
-ON_DEVICE = 2
-"""Batches in transit to a device."""
-TRIED = 32
-"""Records that are tried between two reports of progress."""
+FETCHED_AHEAD = 4  # steps whose records are being fetched while another one is read
+ON_DEVICE = 2  # batches in transit to a device
+TRIED = 32  # records that are tried between two reports of progress
 
 
 def extent_of(spec: PipelineSpec, plan: Plan, examples: int, shard: tuple[int, int] = (0, 1), buckets: tuple[int, ...] = ()) -> Extent:

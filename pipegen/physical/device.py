@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.frozen import dataclass
 from pipegen.ops.families.combining import GROUP
+from pipegen.ops.stage import Stage
 from pipegen.plan.cost import Circumstances, plan_cost
 from pipegen.plan.nodes import Kernel, Node, Plan
 from pipegen.plan.outputs import received
+from pipegen.types import ElementType
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pipegen.ops.stage import Stage
-    from pipegen.types import ElementType
-
-US_PER_BYTE = 1e-4
-"""Microseconds to send a byte to an accelerator: 10 GB/s."""
+US_PER_BYTE = 1e-4  # microseconds to send a byte to an accelerator: 10 GB/s
 
 
 def divided(plan: Plan) -> Plan:

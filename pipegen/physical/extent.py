@@ -34,8 +34,7 @@ class Position(NamedTuple):
         return Position(epoch, 0, 0, self.shift)
 
 
-FIRST = Position(0)
-"""The begin of a training."""
+FIRST = Position(0)  # the begin of a training
 
 
 @dataclass(frozen=True)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pipegen.frozen import dataclass
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.stage import Stage
 from pipegen.physical import nodes as p
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel, Plan, Read
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from pipegen.ops.stage import Stage
-
 
 RARELY = "rare kinds of files"
 

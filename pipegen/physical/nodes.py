@@ -385,8 +385,7 @@ SERVICE = Form("workers of the tf.data service", "list", "step", derived=True, t
 """On machines with TensorFlow alone. A batch with a damaged record is marked, and the trainer computes it anew."""
 EXPORTED = Form("export", "list", "step")
 SHOWN = Form("preview", "list", "record")
-PROBED = Form("records tried one by one", "list", "record")
-"""For `validate --data`."""
+PROBED = Form("records tried one by one", "list", "record")  # for `validate --data`
 SERVED = Form("serving", "request", "batch", numbered=False)
 """A function of a request rather than a dataset. Without state and draws, so that a file can hold it."""
 

@@ -190,10 +190,8 @@ class Assembly:
         self.nodes.append(Batch(self.edge, batch.size, remainder))
 
 
-_OF_SHAPES = frozenset({"PG203", "PG204", "PG205", "PG206", "PG215", "PG231"})
-"""Errors that depend on an image's kind and shape alone."""
-_OF_CHANNELS = frozenset({"PG205", "PG231"})
-"""Errors that depend on an image's channels alone."""
+_OF_SHAPES = frozenset({"PG203", "PG204", "PG205", "PG206", "PG215", "PG231"})  # errors that depend on an image's kind and shape alone
+_OF_CHANNELS = frozenset({"PG205", "PG231"})  # errors that depend on an image's channels alone
 
 
 @dataclass(slots=True)
@@ -201,12 +199,10 @@ class Unknowns:
     """The features of one split of which something is unknown."""
 
     values: set[str] = field(default_factory=set)
-    sizes: set[str] = field(default_factory=set)
-    """Features with unknown height and width, until a step fixes the size."""
+    sizes: set[str] = field(default_factory=set)  # features with unknown height and width, until a step fixes the size
     channels: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
-    lost: set[str] = field(default_factory=set)
-    """Features of which nothing is known."""
+    lost: set[str] = field(default_factory=set)  # features of which nothing is known
 
     def all(self) -> set[str]:
         """The features without a plan."""

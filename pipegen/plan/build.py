@@ -39,15 +39,12 @@ from pipegen.types import ElementType, FeatureType
 class Given(NamedTuple):
     """What is known of a spec."""
 
-    whole: bool = True
-    """All of its steps; if not, what leaves the last one is not checked."""
-    guessed: bool = False
-    """The source is a guess, so that the values of images are unknown from the start."""
+    whole: bool = True  # all of its steps; if not, what leaves the last one is not checked
+    guessed: bool = False  # the source is a guess, so that the values of images are unknown from the start
 
 
 ALL = Given()
-Records = Mapping[str, ElementType]
-"""Of a mix, the type of a record of each part."""
+Records = Mapping[str, ElementType]  # of a mix, the type of a record of each part
 
 
 @dataclass

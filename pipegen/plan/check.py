@@ -98,12 +98,9 @@ def check_service(spec: PipelineSpec, plan: Plan | None, locate: Locate) -> Iter
             yield make("PG486", message, place, asked, help=(PREPARE, WITHOUT))
 
 
-_OF_SPLITS_ALONE = frozenset({"PG105", "PG301"})
-"""Errors in splits that do not depend on the source."""
-Record = ElementType | Records
-"""The type of a record; of a mix, of a record of each part."""
-_OF_FEATURES = frozenset({"PG203", "PG217"})
-"""Errors that depend on the features of the source."""
+_OF_SPLITS_ALONE = frozenset({"PG105", "PG301"})  # errors in splits that do not depend on the source
+Record = ElementType | Records  # the type of a record; of a mix, of a record of each part
+_OF_FEATURES = frozenset({"PG203", "PG217"})  # errors that depend on the features of the source
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType, FeatureType
 
-_SOFT = ("one_hot", "binary", "multi_hot")
-"""The encodings whose weighted mean is meaningful."""
+_SOFT = ("one_hot", "binary", "multi_hot")  # the encodings whose weighted mean is meaningful
 
 
 @dataclass
@@ -31,11 +30,9 @@ class CombiningPlan:
     stages: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
     items: list[CombineItems] = field(default_factory=list)
     before: list[Stage] = field(default_factory=list)
-    last: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
-    """Stages that change masks, after all others have read these."""
+    last: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)  # stages that change masks, after all others have read these
     errors: list[OpError] = field(default_factory=list)
-    findings: list[Diagnostic] = field(default_factory=list)
-    """Findings about something else than the step."""
+    findings: list[Diagnostic] = field(default_factory=list)  # findings about something else than the step
     poisoned: set[str] = field(default_factory=set)
     """Features whose later findings are suppressed; `combining` for an error that belongs to no single feature."""
 

@@ -22,63 +22,40 @@ from pipegen.plan.plan_text import plan_json
 from pipegen.spec.units import format_bytes
 from pipegen.types import ElementType, FeatureType, times
 
-ASSUMED_FILE = 80_000
-"""Bytes of a stored image if the data is unknown."""
-ASSUMED_VALUES = 500 * 375 * 3
-"""Values of a decoded image if the data is unknown: a photograph of 500 × 375 pixels."""
-ASSUMED_CLASSES = 100
-"""Classes of an encoded label if the data is unknown."""
+ASSUMED_FILE = 80_000  # bytes of a stored image if the data is unknown
+ASSUMED_VALUES = 500 * 375 * 3  # values of a decoded image if the data is unknown: a photograph of 500 × 375 pixels
+ASSUMED_CLASSES = 100  # classes of an encoded label if the data is unknown
 
-LARGE = 1 << 20
-"""Bytes from which on the output of a kernel reuses the memory of earlier batches; the C library caches smaller blocks."""
-LEAST_US = 0.05
-"""The least cost that has a line of its own; less rounds to 0.0."""
-HANDED_OVER = 2
-"""Batches that are neither being computed nor prefetched: one in transit, one with the user."""
+LARGE = 1 << 20  # bytes from which on the output of a kernel reuses the memory of earlier batches; the C library caches smaller blocks
+LEAST_US = 0.05  # the least cost that has a line of its own; less rounds to 0.0
+HANDED_OVER = 2  # batches that are neither being computed nor prefetched: one in transit, one with the user
 
-_BETWEEN = 4
-"""Batches of floats that plain TensorFlow holds at a time while it works on one batch."""
-_EXAMPLE_US = 12.0
-"""Taking a batch of records apart and handing them on one by one."""
-_READ_US = 20.0
-"""Opening a file, and a call of the element stage."""
-_STEP_US = 10.0
-"""The fixed cost of a stage on a single example."""
-_DRAW_US = 0.15
-"""One random number."""
-_MATRIX_US = 4.0
-"""The matrix of one step, and its place in a product."""
-_FRESH_NS = 0.25
-"""A byte of fresh memory for a batch, allocated page by page."""
-_COPY_NS = 0.1
-"""A byte, copied into a batch."""
-_FETCH_US = 130.0
-"""Reading a single record from a cache."""
-_ROW_US = 5.0
-"""Reading a record from a cache as a row of a batch."""
-_FILL_US = 25.0
-"""Writing a record into a cache."""
-_GATHER_NS = 0.3
-"""A byte read from a cache."""
+_BETWEEN = 4  # batches of floats that plain TensorFlow holds at a time while it works on one batch
+_EXAMPLE_US = 12.0  # taking a batch of records apart and handing them on one by one
+_READ_US = 20.0  # opening a file, and a call of the element stage
+_STEP_US = 10.0  # the fixed cost of a stage on a single example
+_DRAW_US = 0.15  # one random number
+_MATRIX_US = 4.0  # the matrix of one step, and its place in a product
+_FRESH_NS = 0.25  # a byte of fresh memory for a batch, allocated page by page
+_COPY_NS = 0.1  # a byte, copied into a batch
+_FETCH_US = 130.0  # reading a single record from a cache
+_ROW_US = 5.0  # reading a record from a cache as a row of a batch
+_FILL_US = 25.0  # writing a record into a cache
+_GATHER_NS = 0.3  # a byte read from a cache
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
     """The data and machine that the costs of a plan depend on."""
 
-    file_bytes: float = ASSUMED_FILE
-    """The mean size of a stored record."""
-    threads: int = 1
-    """Threads of the pipeline's pool."""
+    file_bytes: float = ASSUMED_FILE  # the mean size of a stored record
+    threads: int = 1  # threads of the pipeline's pool
     examples: int | None = None
-    assumed: bool = True
-    """Whether `file_bytes` is a guess."""
+    assumed: bool = True  # whether `file_bytes` is a guess
     factors: Mapping[str, float] = field(default_factory=dict, hash=False)
     """Measured cost on this machine over that by the constants of this file, keyed by `fitted_as`; 1 if missing."""
-    hosts: int = 1
-    """The number of processes that share a batch."""
-    stored: int | None = None
-    """Bytes that the source keeps in memory, or `None` if only the types of records are known."""
+    hosts: int = 1  # the number of processes that share a batch
+    stored: int | None = None  # bytes that the source keeps in memory, or `None` if only the types of records are known
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,8 @@ from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType
 
-_BATCH = 64
-"""Images per batch of measurements."""
-Takes = Literal["bytes", "images"]
-"""The form of images in a request: the bytes of files, or decoded."""
+_BATCH = 64  # images per batch of measurements
+Takes = Literal["bytes", "images"]  # the form of images in a request: the bytes of files, or decoded
 
 
 def learning_steps(spec: PipelineSpec) -> list[tuple[int, FittedTransform]]:

@@ -21,8 +21,7 @@ from pipegen.plan.outputs import meant_feature
 from pipegen.spec.drafts import UnknownStep
 from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, FeatureType
 
-Act = tuple[StepRef, tuple[str, ...]]
-"""A use of a step, and the features that it acts on."""
+Act = tuple[StepRef, tuple[str, ...]]  # a use of a step, and the features that it acts on
 
 
 def anchors(type_: ElementType) -> tuple[str, ...]:

@@ -155,8 +155,7 @@ def shortened(edge: ElementType) -> Iterator[Kernel]:
             yield Kernel(edge, (stage,))
 
 
-Emitted = Iterator[tuple[Stage, dict[str, FeatureType]]]
-"""Stages, each with the types of the features that it changes."""
+Emitted = Iterator[tuple[Stage, dict[str, FeatureType]]]  # stages, each with the types of the features that it changes
 
 
 def number_of(type_: ElementType, home: str) -> str | None:

@@ -22,10 +22,8 @@ from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, ShardIndex, WindowShuffle
 from pipegen.types import ElementType, FeatureType
 
-_LEAST = 8
-"""The least side of an array that may be a picture; a camera matrix is smaller."""
-_LONGEST = 4
-"""The largest ratio of the sides of an array that may be a picture of unknown size."""
+_LEAST = 8  # the least side of an array that may be a picture; a camera matrix is smaller
+_LONGEST = 4  # the largest ratio of the sides of an array that may be a picture of unknown size
 
 
 def arrays_left_behind(

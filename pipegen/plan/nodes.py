@@ -121,8 +121,7 @@ class CacheKind:
     files: tuple[str, ...] = ()  # what is read of it in Python, in words
 
 
-IN_MEMORY = CacheKind("memory", "in memory", "the cache", in_memory=True)
-"""Rows in the memory of the process, filled in its first epoch."""
+IN_MEMORY = CacheKind("memory", "in memory", "the cache", in_memory=True)  # rows in the memory of the process, filled in its first epoch
 ON_DISK = CacheKind("disk", "on disk", "which records are there", outlives=True, files=("the files of the cache",))
 """Rows in files of a folder that the spec names, shared with later runs and other processes."""
 

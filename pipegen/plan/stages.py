@@ -24,12 +24,9 @@ from pipegen.types import ElementType, FeatureType, Interval, times
 
 _MIRROR_NS = 0.13
 _TURN_NS = 0.4
-_CHANNEL_NS = 0.11
-"""A colour stage that mixes no channels."""
-_MEAN_NS = 1.0
-"""The mean luma, if a colour stage uses it."""
-_OF_INTERPOLATION = {"nearest": 0.45, "bicubic": 4.0}
-"""Cost relative to bilinear interpolation."""
+_CHANNEL_NS = 0.11  # a colour stage that mixes no channels
+_MEAN_NS = 1.0  # the mean luma, if a colour stage uses it
+_OF_INTERPOLATION = {"nearest": 0.45, "bicubic": 4.0}  # cost relative to bilinear interpolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +115,10 @@ class Warp(Computes):
     interpolation: str
     canvas: tuple[int | None, int | None]
     size: tuple[int | None, int | None]
-    mirrors: bool
-    """Whether the product only mirrors axes."""
-    projective: bool = False
-    """Whether a matrix of the product can have a last row other than (0, 0, 1), so that positions are quotients."""
+    mirrors: bool  # whether the product only mirrors axes
+    projective: bool = False  # whether a matrix of the product can have a last row other than (0, 0, 1), so that positions are quotients
     exact: bool = False
-    turns: bool = False
-    """Whether the product mirrors axes and swaps them, and does nothing else."""
+    turns: bool = False  # whether the product mirrors axes and swaps them, and does nothing else
 
     def says(self) -> str:
         what = "mirror" if self.mirrors else f"turn, to {times(self.size)}" if self.turns else f"warp once, {_resampling(self)}"
@@ -174,8 +168,7 @@ class ComposeColour(Stage):
         return f"colour matrix of {use(self.ref)}"
 
 
-Composes = (Compose, ComposeColour)
-"""The stages that leave the image as it is until their segment ends."""
+Composes = (Compose, ComposeColour)  # the stages that leave the image as it is until their segment ends
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ All workers must see the data and the store under the same paths.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.errors import DataError
 from pipegen.files import write_whole
@@ -16,18 +17,12 @@ from pipegen.frozen import dataclass
 from pipegen.ops.sources.prepared_store.layout import SHARDS
 from pipegen.ops.sources.stores.field_types import MissingLibrary
 from pipegen.phases.compilation import load
+from pipegen.preparing.options import Options
 from pipegen.preparing.work import Work, listed
 from pipegen.spec.allowed import CHECKED
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pipegen.preparing.options import Options
-
-_FAILED = ".failed"
-"""The suffix of files with the error of a shard."""
-_LOOK_SECONDS = 1.0
-"""Seconds between two counts of the written shards."""
+_FAILED = ".failed"  # the suffix of files with the error of a shard
+_LOOK_SECONDS = 1.0  # seconds between two counts of the written shards
 
 
 @dataclass(frozen=True)
@@ -93,8 +88,7 @@ def write_shard(number: int, job: Job) -> None:
 
 
 _MAKING = threading.Lock()
-_WORKS: dict[tuple[str, str], Work] = {}
-"""The work of each job of this process, by key and folder."""
+_WORKS: dict[tuple[str, str], Work] = {}  # the work of each job of this process, by key and folder
 
 
 @contextmanager

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from pipegen.preparing.options import Options
     from pipegen.spec.models import PipelineSpec
 
-_ALWAYS = -1
-"""The place of a default decoder, which is not in the spec."""
+_ALWAYS = -1  # the place of a default decoder, which is not in the spec
 
 
 class NoCutError(Exception):
@@ -242,8 +241,7 @@ SPEC = "prepared.pipegen.yaml"
 _DONE = frozenset({"pipegen", "name", "params", "source", "splits", "transforms", "errors"})
 """Sections that are written separately, or done by the store."""
 _OF_TEST = re.compile(r"tests\[(\d+)\]")
-_DECODE: dict[str, Any] = {"decode": {"scaled": "never"}}
-"""The decoder of a store's files, at full size."""
+_DECODE: dict[str, Any] = {"decode": {"scaled": "never"}}  # the decoder of a store's files, at full size
 
 
 def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixels: Mapping[str, Pixels]) -> dict[str, Any]:

@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _KEY = "key"
-_COMPARED = 64
-"""Examples of each split that are computed again to verify a store."""
+_COMPARED = 64  # examples of each split that are computed again to verify a store
 
 
 def prepare(

@@ -111,8 +111,7 @@ def picture_format(content: bytes) -> str:
 
 
 _OBJECT = "image/object/"
-_FORMATS = {"jpg": b"jpeg"}
-"""Values of `image/format`, if they are not the file extension."""
+_FORMATS = {"jpg": b"jpeg"}  # values of `image/format`, if they are not the file extension
 
 
 def message_of(record: Record, described: Described) -> bytes:
@@ -178,10 +177,8 @@ def _integers(values: list[Any]) -> tf.train.Feature:
     return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
 
 
-_OPTIONS = "group_size:1,uncompressed"
-"""Records can be read one by one; compression would not make encoded images smaller."""
-_AROUND = 128
-"""The approximate overhead of a record in bytes: the header of its chunk, and its entry in the index."""
+_OPTIONS = "group_size:1,uncompressed"  # records can be read one by one; compression would not make encoded images smaller
+_AROUND = 128  # the approximate overhead of a record in bytes: the header of its chunk, and its entry in the index
 
 
 class ArrayRecordFormat(ShardFormat):

@@ -170,8 +170,7 @@ def _encoded(image: tf.Tensor, x: FeatureType, options: Options) -> tf.Tensor:
     return tf.io.encode_jpeg(image, quality=options.quality, chroma_downsampling=True, optimize_size=True)
 
 
-SHARD_BYTES = 1 << 27
-"""The approximate bytes of a shard."""
+SHARD_BYTES = 1 << 27  # the approximate bytes of a shard
 _LARGEST_SHARD = 1 << 30
 _LEAVE_OUT = "list it in `errors: {exclude: FILE}`, which `pipegen validate SPEC --data=all --write-exclude FILE` writes"
 _ENCODE = (
@@ -183,10 +182,8 @@ _SCALED = (
     "or store less on purpose: `--shorter-side 256` shrinks the images first, which changes the results",
 )
 _ENCODABLE = ("uint8", "uint16")
-_SIDE = 8
-"""The sides of a canvas for images of several sizes are multiples of this, so that rows are aligned."""
-_TRIED = 32
-"""Examples of each split by which the size of encoded files is estimated."""
+_SIDE = 8  # the sides of a canvas for images of several sizes are multiples of this, so that rows are aligned
+_TRIED = 32  # examples of each split by which the size of encoded files is estimated
 
 
 class Work:

@@ -22,18 +22,13 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-_ALIKE = 4
-"""The most records of a split with equal pHashes that a record elsewhere is compared with."""
-_NEAREST = 8
-"""The nearest candidates of a record, which are kept."""
-_HASHES = ("hash", "mirror", "inner")
-"""Hashes of a record: the first of one record is compared with each of another."""
+_ALIKE = 4  # the most records of a split with equal pHashes that a record elsewhere is compared with
+_NEAREST = 8  # the nearest candidates of a record, which are kept
+_HASHES = ("hash", "mirror", "inner")  # hashes of a record: the first of one record is compared with each of another
 _MIRROR = 1
-_AT_ONCE = 128
-"""Pairs of hashes expanded at a time to pairs of records."""
+_AT_ONCE = 128  # pairs of hashes expanded at a time to pairs of records
 _HELD = 1_000_000
-_EQUAL = 3
-"""The number of equal bands; one more makes the search finer, but needs more sorts."""
+_EQUAL = 3  # the number of equal bands; one more makes the search finer, but needs more sorts
 
 
 def distance(a: Array, b: Array) -> Array:
@@ -159,10 +154,8 @@ def _expanded(near: Array, ours: tuple[Array, Array], theirs: tuple[Array, Array
 _SMALL = 64
 _CUTS = (0.0, 0.015, 0.03)
 """Fractions that are cropped off each side of one of two images: a copy may be cropped, and fine patterns correlate only if aligned."""
-_GRAY = 4.0
-"""The mean difference of the channels, of 255, below which an image has no colour."""
-_SURE = 0.98
-"""The correlation of two whole images from which on they are not compared cropped."""
+_GRAY = 4.0  # the mean difference of the channels, of 255, below which an image has no colour
+_SURE = 0.98  # the correlation of two whole images from which on they are not compared cropped
 
 
 def likeness(pictures: Pictures, pairs: Array, mirrored: Array, workers: int, progress: Callable[[int], None] | None = None) -> Array:
@@ -235,10 +228,8 @@ def _correlation(one: Array, other: Array) -> Array:
 
 CERTAIN, LIKELY = 4, 8
 """The distances of pHashes up to which copies are errors and warnings; the second is the limit for candidates."""
-CONFIRMED = 0.9
-"""The least likeness of copies, which 999 of 1,000 edited photographs reach."""
-MOST = 500_000
-"""The most candidates that are compared; a finding counts the rest."""
+CONFIRMED = 0.9  # the least likeness of copies, which 999 of 1,000 edited photographs reach
+MOST = 500_000  # the most candidates that are compared; a finding counts the rest
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-SIDE = 128
-"""The sides of a small picture in pixels, whatever the aspect of the stored one."""
+SIDE = 128  # the sides of a small picture in pixels, whatever the aspect of the stored one
 _MOST_BYTES = 2**29
-_MOST_PIXELS = 2**27
-"""The most pixels of a picture that is decoded: more would take 400 MB in each thread."""
+_MOST_PIXELS = 2**27  # the most pixels of a picture that is decoded: more would take 400 MB in each thread
 
 
 class NotAPictureError(ValueError):
@@ -275,8 +273,7 @@ _CUT = 0.03
 _FORMAT = 1
 _KEY = np.dtype([("path", "<u8", (2,)), ("size", "<i8"), ("changed", "<i8")])
 """The key of a kept look: the BLAKE2b of the record's name, and the size and the time (in nanoseconds) of its file."""
-CHUNK = 16
-"""Records that a thread takes at once."""
+CHUNK = 16  # records that a thread takes at once
 
 
 def flat(looks: Array) -> Array:

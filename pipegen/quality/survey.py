@@ -31,8 +31,7 @@ Array = np.ndarray[Any, Any]
 DARK, BRIGHT, BLURRY, SIZES, ASPECTS = 32.0, 224.0, 20.0, 8.0, 2.0
 """Limits of oddities: a mean luma below the first is dark, above the second bright; a variance of the Laplacian below the third is blurry;
 then the odd ratios of pixels and of aspects to the median."""
-_SHARP_SIDE = 128
-"""The least side of a picture that can be blurry: smaller ones are enlarged first."""
+_SHARP_SIDE = 128  # the least side of a picture that can be blurry: smaller ones are enlarged first
 FEW, UNEVEN = 0.1, 0.8
 """The share of the mean class below which a class is nearly empty, and the relative entropy of labels below which they are uneven."""
 
@@ -57,8 +56,7 @@ class Classes:
     split: str
     counts: Mapping[str, int]
     entropy: float
-    each: str = "example"
-    """What has a class: an `example`, or an `item` on one."""
+    each: str = "example"  # what has a class: an `example`, or an `item` on one
 
     @property
     def nearly_empty(self) -> dict[str, int]:
@@ -152,8 +150,7 @@ def survey(manifest: Manifest, looks: Array, runtime: Runtime, comparing: Callab
     return Survey(manifest, looks, leaks, tuple(odd_pictures(looks)), again, several, classes, unread)
 
 
-_SHOWN = 10
-"""Pairs of each kind that are shown in text; a line counts the rest."""
+_SHOWN = 10  # pairs of each kind that are shown in text; a line counts the rest
 _PAIRS = ("PG730", "PG731", "PG732")
 _LEAVE_OUT = (
     "leave the copies out: `pipegen report SPEC --write-exclude copies.txt`, then `splits: {exclude: copies.txt}`; no other record moves"

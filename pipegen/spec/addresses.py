@@ -91,8 +91,7 @@ class Address:
 
 
 M = TypeVar("M", bound=BaseModel)
-Change = Callable[[Address, "tuple[str, ...]", "Source | None"], str]
-"""Maps an address, its key path and its source to a replacement."""
+Change = Callable[[Address, "tuple[str, ...]", "Source | None"], str]  # maps an address, its key path and its source to a replacement
 
 
 def replaced(source: M, change: Change) -> M | None:

@@ -108,18 +108,12 @@ _TELLING = ("when", "feature", "fill")  # the arguments that decide the values a
 
 
 class UnknownStep(Transform):
-    """A placeholder of an invalid step: images keep their shape; their values are unknown after it.
-
-    Class attributes:
-        keeps_size: Whether images keep their height and width.
-        keeps_channels: Whether images keep their channels.
-        keeps_values: Whether only the shape is unknown.
-    """
+    """A placeholder of an invalid step: images keep their shape; their values are unknown after it."""
 
     op = "unknown"
-    keeps_size: ClassVar[bool] = True
-    keeps_channels: ClassVar[bool] = True
-    keeps_values: ClassVar[bool] = False
+    keeps_size: ClassVar[bool] = True  # whether images keep their height and width
+    keeps_channels: ClassVar[bool] = True  # whether images keep their channels
+    keeps_values: ClassVar[bool] = False  # whether only the shape is unknown
 
     def infer(self, x: FeatureType) -> FeatureType:
         return x

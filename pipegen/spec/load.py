@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, FullError, Label
@@ -21,14 +21,9 @@ from pipegen.spec.overrides import Outside, lay_over, plain, split
 from pipegen.spec.params import Given, Params, Substitution
 from pipegen.spec.rebase import make_absolute
 from pipegen.spec.sections import build
+from pipegen.spec.shared_bases import GitFile
 from pipegen.spec.source_map import KeyPath, SourceMap, Tree, format_path
 from pipegen.spec.trust import check_trust
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.spec.shared_bases import GitFile
-
 
 SHARED: tuple[KeyPath, ...] = (("source",), ("splits",), ("seed",), ("errors", "exclude"), ("errors", "missing"), ("sampling", "subset"))
 """The settings that all stages share: the records, their splits, and the seed of order and draws."""

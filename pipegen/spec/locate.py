@@ -12,8 +12,7 @@ from pipegen.frozen import dataclass
 from pipegen.spec.extends import Files
 from pipegen.spec.source_map import ABSENT, KeyPath, SourceMap, format_path, lookup
 
-Locate = Callable[..., Label]
-"""Maps a key path to a label; see `Locator.label`."""
+Locate = Callable[..., Label]  # maps a key path to a label; see `Locator.label`
 
 
 @dataclass(frozen=True, slots=True)

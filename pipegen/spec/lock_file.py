@@ -15,8 +15,7 @@ from pipegen.frozen import dataclass
 from pipegen.spec.shared_bases import BaseProblem, GitFile
 
 LOCK = "pipegen.lock"
-TEXTS = f"{LOCK}.d"
-"""The folder beside a lock with the texts of bases from git."""
+TEXTS = f"{LOCK}.d"  # the folder beside a lock with the texts of bases from git
 _MOST = 2**24  # the largest size of a lock in bytes
 _UNLOCKED = (
     "run `pipegen lock` with this spec, which resolves the tag to a commit and stores the text; commit both",
@@ -25,8 +24,7 @@ _UNLOCKED = (
 """Help for a base that is in no lock."""
 _SHOWN = 12  # digits of a commit in the name of a folder
 
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-"""A SHA-256 in hexadecimal."""
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # a SHA-256 in hexadecimal
 
 
 class _Part(BaseModel):

@@ -50,8 +50,7 @@ Views = Count | Annotated[dict[ViewName, View], Field(min_length=1)]
 DType = Literal["float32", "float16", "bfloat16", "uint8"]
 Remainder = Literal["drop", "keep", "pad"]
 Encoding = Literal["int", "one_hot", "binary", "multi_hot"]
-UNENCODED: Encoding = "int"
-"""The encoding of a label by default."""
+UNENCODED: Encoding = "int"  # the encoding of a label by default
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
 _DISPATCHER = r"^grpc://[^/:\s]+:[0-9]{1,5}$"
@@ -273,16 +272,12 @@ class Runtime(Model):
 class Stretch(NamedTuple):
     """The epochs of training that a spec is for: all of them, or those of one stage."""
 
-    first: int = 0
-    """The first epoch."""
-    end: int | None = None
-    """The epoch after the last one."""
-    examples: int = 0
-    """Examples in all epochs before, with `epoch: {steps}`."""
+    first: int = 0  # the first epoch
+    end: int | None = None  # the epoch after the last one
+    examples: int = 0  # examples in all epochs before, with `epoch: {steps}`
 
 
-ALWAYS = Stretch()
-"""All epochs."""
+ALWAYS = Stretch()  # all epochs
 
 
 class TrainingStage(Model):

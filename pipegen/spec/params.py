@@ -43,8 +43,7 @@ _LONGEST_VALUE = 80  # characters up to which a value is repeated in help
 
 
 _WRONG = Value(None, "default", outside=False, ok=False)
-Given = tuple[Any, str]
-"""A value from outside, and its origin as given: `--set size=192`."""
+Given = tuple[Any, str]  # a value from outside, and its origin as given: `--set size=192`
 
 
 class _WrongError(Exception):

@@ -19,18 +19,12 @@ from pipegen.spec.locate import Locator, Place
 from pipegen.spec.source_map import KeyPath, format_path, lookup
 
 _PATHS = ("errors.exclude", "errors.decode.skip.report", "runtime.cache.disk", "runtime.remote_cache.path", "splits.exclude")
-PATHS: tuple[KeyPath, ...] = tuple(tuple(path.split(".")) for path in _PATHS)
-"""Settings outside the source that are paths."""
-SOURCE_PATHS = frozenset({"path", "root"})
-"""Arguments of sources that are paths of data; a source may have others, its `places`."""
-STEP_PATHS = frozenset({"references"})
-"""Arguments of steps that are paths of files beside the spec."""
-ADDRESS = "url"
-"""The argument of sources that is the address of a database; that of SQLite has a path, which may be relative."""
-SNAPSHOT = "snapshot"
-"""The argument that is the file for the rows of a database."""
-PLACES = SOURCE_PATHS | {SNAPSHOT, ADDRESS}
-"""Arguments of sources that are the place of data, not its content."""
+PATHS: tuple[KeyPath, ...] = tuple(tuple(path.split(".")) for path in _PATHS)  # settings outside the source that are paths
+SOURCE_PATHS = frozenset({"path", "root"})  # arguments of sources that are paths of data; a source may have others, its `places`
+STEP_PATHS = frozenset({"references"})  # arguments of steps that are paths of files beside the spec
+ADDRESS = "url"  # the argument of sources that is the address of a database; that of SQLite has a path, which may be relative
+SNAPSHOT = "snapshot"  # the argument that is the file for the rows of a database
+PLACES = SOURCE_PATHS | {SNAPSHOT, ADDRESS}  # arguments of sources that are the place of data, not its content
 _PARTS: KeyPath = ("source", "mix", "parts")
 _SQLITE = re.compile(r"(?P<before>sqlite(?:\+\w+)?:///)(?P<path>[^/?][^?]*)")
 

@@ -171,7 +171,7 @@ def package_file(address: PackageFile) -> Path:
 
 
 def read_package_file(path: Path, most: int) -> bytes:
-    """Reads at most `most` bytes of a file that `package_file` has found. Raises `OSError` if it cannot be read, or is not a regular file."""
+    """Reads at most `most` bytes of a file that `package_file` found. Raises `OSError` if it cannot be read, or is no regular file."""
     found = _in_zip(path)
     if found is None:
         return read_regular(path, most)

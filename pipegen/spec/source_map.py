@@ -8,10 +8,8 @@ from typing import Any
 
 from pipegen.diagnostics.diagnostic import Span
 
-KeyPath = tuple[str | int, ...]
-"""Keys and list positions from the top, such as `("transforms", 2, "random_flip", "probability")`."""
-LONGEST_KEY = 1000
-"""The most characters of a key; the limit of YAML is 1,024."""
+KeyPath = tuple[str | int, ...]  # keys and list positions from the top, such as `("transforms", 2, "random_flip", "probability")`
+LONGEST_KEY = 1000  # the most characters of a key; the limit of YAML is 1,024
 
 
 def format_path(path: KeyPath) -> str:
@@ -22,8 +20,7 @@ def format_path(path: KeyPath) -> str:
     return text
 
 
-ABSENT = object()
-"""The placeholder of a missing value."""
+ABSENT = object()  # the placeholder of a missing value
 
 
 def lookup(value: Any, path: KeyPath, default: Any = None) -> Any:

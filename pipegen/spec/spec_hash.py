@@ -148,10 +148,8 @@ def without_places(value: Any, unmeant: frozenset[str] = _UNMEANT) -> Any:
     return value
 
 
-ARITHMETIC = "arithmetic"
-"""The word for all steps of arithmetic, which are equal if their constants are."""
-LONGEST_RUN = 4
-"""Steps of arithmetic that may be folded into one; with more, constants are compared in float64."""
+ARITHMETIC = "arithmetic"  # the word for all steps of arithmetic, which are equal if their constants are
+LONGEST_RUN = 4  # steps of arithmetic that may be folded into one; with more, constants are compared in float64
 
 Effect = list[Any]
 """The effect of a step as plain values: its word, its plainest arguments (or constants), its id (the default one if nothing depends on it),

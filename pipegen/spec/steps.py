@@ -61,8 +61,7 @@ def collisions(ids: tuple[str, ...]) -> list[tuple[int, int]]:
     return found
 
 
-INNER = "steps"
-"""The argument that holds the steps inside a step."""
+INNER = "steps"  # the argument that holds the steps inside a step
 
 
 def step_name(step: Any) -> str | None:
@@ -102,11 +101,8 @@ def arguments_of(steps: list[Any], index: int, name: str) -> dict[str, Any]:
     return arguments
 
 
-SOURCES = frozenset({"audio_folder", "text"})
-"""Reserved sources."""
-SOURCE_KEYS = frozenset({"features", "of", "bits"})
-"""Arguments that describe features one by one."""
+SOURCES = frozenset({"audio_folder", "text"})  # reserved sources
+SOURCE_KEYS = frozenset({"features", "of", "bits"})  # arguments that describe features one by one
 FEATURE_KEYS = frozenset({"columns", "separator", "values", "channels", "bits"})
 """Arguments of one feature, where the source does not know them."""
-KINDS = frozenset({"text", "audio"})
-"""Reserved kinds of features."""
+KINDS = frozenset({"text", "audio"})  # reserved kinds of features

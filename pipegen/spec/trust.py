@@ -21,8 +21,7 @@ from pipegen.spec.rebase import ADDRESS, PLACES, SNAPSHOT, own_places, places
 from pipegen.spec.source_map import KeyPath, format_path, lookup
 from pipegen.terminal import masked_address
 
-REPORT: KeyPath = ("errors", "decode", "skip", "report")
-"""The setting that names a file to write; that of sources is `SNAPSHOT`."""
+REPORT: KeyPath = ("errors", "decode", "skip", "report")  # the setting that names a file to write; that of sources is `SNAPSHOT`
 
 
 def check_trust(raw: Mapping[str, Any], place: Place, base: Path, allowed: Allowed, env: Mapping[str, str]) -> None:

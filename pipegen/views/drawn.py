@@ -162,8 +162,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(plain, float) and math.isnan(plain) else plain
 
 
-INDEX = ("@epoch", "@slot", "@record", "@draws")
-"""Entries of the index for each example, by their names in the backend."""
+INDEX = ("@epoch", "@slot", "@record", "@draws")  # entries of the index for each example, by their names in the backend
 
 
 def finishes(stage: Stage) -> bool:

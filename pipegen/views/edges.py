@@ -30,12 +30,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-_SIDE = 208
-"""Longer side of a picture in pixels: twice its size on the page, for high-resolution screens."""
-_SHOWN = 6
-"""Number of examples of a batch to show."""
-_MOST_VALUES = 8
-"""Maximal number of values of a feature to show."""
+_SIDE = 208  # longer side of a picture in pixels: twice its size on the page, for high-resolution screens
+_SHOWN = 6  # number of examples of a batch to show
+_MOST_VALUES = 8  # maximal number of values of a feature to show
 
 
 def shown_along(engine: Engine, split: str) -> Shown:

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from pipegen.phases.specs import CompiledSpec
 
 
-ABOUT = "datasets.json"
-"""The file with the content of the README for programs."""
+ABOUT = "datasets.json"  # the file with the content of the README for programs
 
 _TEXT = """\
 # {name}, as graphs

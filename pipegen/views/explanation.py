@@ -57,8 +57,7 @@ def stages_json(spec: PipelineSpec) -> list[dict[str, Any]]:
     return [{"initial_epoch": stage.resolved.stretch.first, **stage.model_dump(mode="json")} for stage in spec.stages]
 
 
-_DEAREST = 5
-"""Number of stages that a short explanation shows with their cost."""
+_DEAREST = 5  # number of stages that a short explanation shows with their cost
 
 
 def explain_text(
@@ -171,8 +170,7 @@ def _cut(plan: Plan, manifest: Manifest, split: str) -> Iterator[str]:
         yield said + ("; combined images have those of several" if combine else "")
 
 
-CLASSES = "E0 keeps every bit; E1 rounds, by at most 1e-6 of the width of the value range"
-"""The classes of rewrites and their precision."""
+CLASSES = "E0 keeps every bit; E1 rounds, by at most 1e-6 of the width of the value range"  # the classes of rewrites and their precision
 
 
 def what_it_did(record: PassRecord) -> str:

@@ -136,15 +136,11 @@ def _before(layer: Any, node_index: int, depth: int) -> str | None:
     return ending_of(tensors[0], depth + 1) if tensors else None
 
 
-_FLAT = 0.1
-"""Width of a layer's input values up to which they may be scaled twice."""
-_SHRUNK = 10.0
-"""Minimal ratio of the width before to that width, for values scaled twice."""
-_LARGE = 16.0
-"""Maximum above which values from 0 up are taken for unscaled."""
+_FLAT = 0.1  # width of a layer's input values up to which they may be scaled twice
+_SHRUNK = 10.0  # minimal ratio of the width before to that width, for values scaled twice
+_LARGE = 16.0  # maximum above which values from 0 up are taken for unscaled
 _NORMALISES = ("BatchNormalization", "LayerNormalization", "GroupNormalization", "UnitNormalization", "RMSNormalization")
-_OPEN_SIDE = 64
-"""Pixels of a side that neither the pipeline nor the model fixes."""
+_OPEN_SIDE = 64  # pixels of a side that neither the pipeline nor the model fixes
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,7 @@ from pipegen.spec.models import PipelineSpec
 from pipegen.views.model_check import ending_of, input_mismatches
 
 CLASSES_FILE = "class_names.txt"
-ABOUT = Path("assets.extra") / "pipegen.json"
-"""The description of a SavedModel, in the folder that TensorFlow reserves for others."""
+ABOUT = Path("assets.extra") / "pipegen.json"  # the description of a SavedModel, in the folder that TensorFlow reserves for others
 
 
 class Serving:
@@ -249,12 +248,10 @@ def check_room(path: Path, *, overwrite: bool) -> None:
 
 Form = Literal["tflite", "onnx"]
 NAMES = {"tflite": "TFLite", "onnx": "ONNX"}
-_OPSET = 17
-"""Version of ONNX's operations, which runtimes since 2022 support."""
+_OPSET = 17  # version of ONNX's operations, which runtimes since 2022 support
 _NO_EQUAL = frozenset({"ResizeArea", "ResizeBicubic"})
 """Operations that tf2onnx 1.17 converts wrongly: pixels would differ by up to a fifth of their range, or it would not run."""
-_Missing = list[tuple[str, str]]
-"""Operations that a converter does not support, each with the name of its node."""
+_Missing = list[tuple[str, str]]  # operations that a converter does not support, each with the name of its node
 
 
 def export_converted(

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.owner import Owner, OwnerInStage, OwnerOfStages
 
 
-_ENDS_EPOCH = object()
-"""A true value of `stop_training` that is not the one another callback sets."""
+_ENDS_EPOCH = object()  # a true value of `stop_training` that is not the one another callback sets
 
 
 class ResumeCallback(keras.callbacks.Callback):

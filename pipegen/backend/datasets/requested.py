@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
 
 
-_AHEAD = 2
-"""Batches that are started ahead during sequential access."""
+_AHEAD = 2  # batches that are started ahead during sequential access
 
 
 class RequestedBatches:

@@ -7,8 +7,7 @@ from pipegen.frozen import dataclass
 from pipegen.private import keras, tensorflow
 from pipegen.private.callers import callers
 
-_AHEAD = 8
-"""Steps that a strategy may read ahead of training: four were seen, with 2 and with 3 replicas."""
+_AHEAD = 8  # steps that a strategy may read ahead of training: four were seen, with 2 and with 3 replicas
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from pipegen.frozen import dataclass
 if TYPE_CHECKING:
     from pipegen.backend.reading.manifest_columns import Column
 
-_BATCHES = -4
-"""In place of a window's number in the keys of the order of batches."""
+_BATCHES = -4  # in place of a window's number in the keys of the order of batches
 
 
 @dataclass(frozen=True, eq=False)

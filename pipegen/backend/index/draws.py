@@ -29,8 +29,7 @@ def uniform(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tf.Tensor:
     return (high * 67108864.0 + low) * (1.0 / 9007199254740992.0)
 
 
-STANDS_IN = 1 << 31
-"""Offset of the occurrence of an example that replaces a damaged one, in epochs with copies: more than any example has."""
+STANDS_IN = 1 << 31  # offset of the occurrence of an example that replaces a damaged one, in epochs with copies: more than any example has
 
 
 class Draws:
@@ -153,8 +152,7 @@ def acts(ref: StepRef, draws: tf.Tensor) -> tf.Tensor:
     return reduce(tf.logical_and, reasons)
 
 
-_ORDER_DOMAIN = 0x6F726472
-"""Constant that separates the keys of the order from those of the draws."""
+_ORDER_DOMAIN = 0x6F726472  # constant that separates the keys of the order from those of the draws
 
 
 def permuted(position: tf.Tensor, seed: int, cycle: tf.Tensor, window: int, last: tf.Tensor) -> tf.Tensor:

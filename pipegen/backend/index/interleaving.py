@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.rounding import Mixture
 
-WINDOW = 64
-"""Positions of a window."""
+WINDOW = 64  # positions of a window
 
 
 class Counts:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 STAND_INS = 8
 """Slots of a group whose examples may replace each other. It does not depend on batches and shares, so replacements do not, either."""
-_WHOLE = -1
-"""In place of a window's number in the key of the order of the blocks: no split has 2^32 windows."""
+_WHOLE = -1  # in place of a window's number in the key of the order of the blocks: no split has 2^32 windows
 
 
 class From(NamedTuple):
@@ -29,8 +28,7 @@ class From(NamedTuple):
     """With a fixed number of steps an epoch: slots that the order is ahead of one without such a change, int64 scalar."""
 
 
-START = From(0, 0)
-"""The start of epochs that all had this batch size."""
+START = From(0, 0)  # the start of epochs that all had this batch size
 
 
 class Found(NamedTuple):
@@ -51,8 +49,7 @@ class Order(Extent):
     blocks: tf.Tensor | None = None
     """For many examples in a file: the first one of each file, int64 `(blocks + 1,)` with the end. `window` is then an order in two levels:
     whole blocks are permuted, and then examples within windows of the result."""
-    sampled: Sampled | None = None
-    """The example at each place of an epoch that has some examples more than once, or not all of them."""
+    sampled: Sampled | None = None  # the example at each place of an epoch that has some examples more than once, or not all of them
     passes: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]] | None = None
     """From examples of a part of a mix, counted over all passes, to their pass and their place in it, if passes differ in length."""
 

@@ -8,11 +8,9 @@ from typing import Any
 
 import tensorflow as tf
 
-MAPPED = 1 << 25
-"""Least bytes of a block that the C library of Linux always maps anew."""
+MAPPED = 1 << 25  # least bytes of a block that the C library of Linux always maps anew
 
-_EXAMPLES = 8
-"""Most examples of a block; between 2 and 16 there is little difference."""
+_EXAMPLES = 8  # most examples of a block; between 2 and 16 there is little difference
 
 
 def block_size(batch: int, given: Any) -> int | None:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params
 
 
-BYTES = 8
-"""Bytes of a word."""
+BYTES = 8  # bytes of a word
 
 
 def as_words(values: tf.Tensor) -> tf.Tensor:
@@ -61,10 +60,8 @@ def planes(word: tf.Tensor, count: int) -> tf.Tensor:
     return tf.cast(tf.bitwise.bitwise_and(shifted, tf.constant(255, tf.uint64)), tf.uint8)
 
 
-_AT_ONCE = 1 << 20
-"""Bytes read at a time: they stay in the processor's cache until they are unpacked."""
-_WHOLE = 12582912.0
-"""1.5 · 2^23: added to a number below 2^22, it leaves the number, rounded half to even, in the last bits of the sum."""
+_AT_ONCE = 1 << 20  # bytes read at a time: they stay in the processor's cache until they are unpacked
+_WHOLE = 12582912.0  # 1.5 · 2^23: added to a number below 2^22, it leaves the number, rounded half to even, in the last bits of the sum
 
 
 def canvas_crop_params(stage: CanvasCrop, features: Features) -> Params:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -20,11 +20,9 @@ from pipegen.backend.kernels.lower import run as run_stage
 from pipegen.backend.kernels.reuse import Places, Reuse, is_large
 from pipegen.backend.process.traced_functions import available, compiled
 from pipegen.ops.lowering.graphs import call, made_for
+from pipegen.plan.nodes import Kernel
 from pipegen.terminal import is_terminal, log, note
-
-if TYPE_CHECKING:
-    from pipegen.plan.nodes import Kernel
-    from pipegen.types import ElementType
+from pipegen.types import ElementType
 
 
 @cache
@@ -322,8 +320,7 @@ def _pad(t: tf.Tensor, n: tf.Tensor, batch: int) -> tf.Tensor:
     return padded
 
 
-_ROWS = 11
-"""Rows for tracing parameters, to see which have an entry for each example: a number unlikely to be another dimension."""
+_ROWS = 11  # rows for tracing parameters, to see which have an entry for each example: a number unlikely to be another dimension
 
 
 class DeviceKernel:

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from pipegen.ops.families.combining import CombiningTransform
 
 
-_ROUNDS = 24
-"""Rounds of the search for a displaced point; each at least halves the error, which leaves 2^-24 of it."""
+_ROUNDS = 24  # rounds of the search for a displaced point; each at least halves the error, which leaves 2^-24 of it
 
 
 def measure(stage: st.Measure, features: Features) -> None:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params, Phase
 
 
-_waits = attrgetter("step.needs_histogram")
-"""True for a use of a step whose table depends on the image."""
+_waits = attrgetter("step.needs_histogram")  # true for a use of a step whose table depends on the image
 
 
 def table_params(stage: LookupTable, features: Features) -> Params:

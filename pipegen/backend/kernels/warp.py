@@ -12,21 +12,16 @@ import tensorflow as tf
 from pipegen.ops.arguments.geometry import ConstantFill, Reach, stays_within
 from pipegen.ops.lowering.linear import as_float32, nearest_float32
 
-ONE = 1 << 16
-"""1.0 in 16.16 fixed point."""
+ONE = 1 << 16  # 1.0 in 16.16 fixed point
 
-_GRID = 32
-"""Fractional bits of the numerators in perspective."""
-_DEPTH_GRID = 44
-"""Fractional bits of the denominators in perspective, which are at most 1."""
-_FARTHEST = 1 << 22
-"""Largest distance of a position in perspective from the image, in pixels."""
+_GRID = 32  # fractional bits of the numerators in perspective
+_DEPTH_GRID = 44  # fractional bits of the denominators in perspective, which are at most 1
+_FARTHEST = 1 << 22  # largest distance of a position in perspective from the image, in pixels
 
 _SMALL, _COEFFICIENT, _OFFSET = 512, (1 << 20) - 1, 1 << 30
 """The longest side, the largest coefficient and the largest offset, both in 2^-16, whose sums stay below 2^31."""
 
-_UNROLLED = 36
-"""Most pixels in a row for which LLVM unrolls a loop."""
+_UNROLLED = 36  # most pixels in a row for which LLVM unrolls a loop
 
 Size = tuple[int | tf.Tensor, int | tf.Tensor]
 
@@ -264,8 +259,7 @@ def _modulo(i: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
 
 
 _LINEAR_BITS = 8
-_CUBIC_BITS = 11
-"""Fractional bits of the cubic weights of integers: the largest sum, 1.25 · 1.25 · 255 in 2^-22, stays below 2^31."""
+_CUBIC_BITS = 11  # fractional bits of the cubic weights of integers: the largest sum, 1.25 · 1.25 · 255 in 2^-22, stays below 2^31
 
 
 def read(image: tf.Tensor, located: Located, *, fill: str, constant: float = 0.0, exact: bool = False) -> tf.Tensor:

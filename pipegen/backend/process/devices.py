@@ -42,8 +42,7 @@ def hide_accelerators() -> None:
         tf.config.set_visible_devices([], "GPU")
 
 
-ANY_THREADS = -1
-"""As many threads as the machine has."""
+ANY_THREADS = -1  # as many threads as the machine has
 
 
 def make_options(runtime: Runtime) -> tf.data.Options:

@@ -18,8 +18,7 @@ from pipegen.lazy import uncollected
 
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _ERRORS_ONLY = "2"
-_ASKS_FOR_LINES = ("0", "1")
-"""Levels at which a user asks for TensorFlow's log lines. TensorFlow alone is not silent at higher ones."""
+_ASKS_FOR_LINES = ("0", "1")  # levels at which a user asks for TensorFlow's log lines. TensorFlow alone is not silent at higher ones.
 
 _NOISE = re.compile(
     rb"""

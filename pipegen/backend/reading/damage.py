@@ -24,16 +24,13 @@ if TYPE_CHECKING:
     from pipegen.spec.models import Skip
 
 
-MAX_TRIES = 8
-"""Records tried in place of a damaged one."""
+MAX_TRIES = 8  # records tried in place of a damaged one
 
 NO_STAND_IN = "no record of the batch could replace a damaged one"
 
-WHOLE = "@whole"
-"""The feature that is true if a record could be read and decoded."""
+WHOLE = "@whole"  # the feature that is true if a record could be read and decoded
 
-Compute = Callable[["Features"], "Features"]
-"""A function from `@record` and `@draws` of a record to its features."""
+Compute = Callable[["Features"], "Features"]  # a function from `@record` and `@draws` of a record to its features
 
 
 @dataclass
@@ -178,8 +175,7 @@ def name_damaged(compute: Compute, features: Features, out: ElementType, path: t
         return features | shaped({name: tf.identity(value) for name, value in values.items()}, out)
 
 
-Where = Callable[["Path"], str]
-"""A function from a key path to `file:line:column`, or to the path in words."""
+Where = Callable[["Path"], str]  # a function from a key path to `file:line:column`, or to the path in words
 
 
 @dataclass(frozen=True)

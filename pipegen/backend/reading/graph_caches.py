@@ -168,5 +168,4 @@ class DiskCache:
             log.warning(message, *about)
 
 
-RowCache = MemoryCache | DiskCache
-"""A cache of all records of a split at one edge of the plan; `plan/nodes.py` has a kind for each."""
+RowCache = MemoryCache | DiskCache  # a cache of all records of a split at one edge of the plan; `plan/nodes.py` has a kind for each

@@ -25,8 +25,7 @@ from pipegen.ops.lowering.graphs import elsewhere, meanwhile
 from pipegen.ops.sources.listing.strings import Collector, Strings, shareable
 from pipegen.terminal import log
 
-_SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
-"""UTF-8 of a surrogate, which stands for an invalid byte of a file name."""
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")  # UTF-8 of a surrogate, which stands for an invalid byte of a file name
 _LARGE = 2**28
 """Least bytes of a column that is mapped from a file and not captured: a split has at most six columns, so a graph holds them all."""
 _captured: ContextVar[Path | bool] = ContextVar("captured", default=False)
@@ -34,8 +33,7 @@ columns_saved: ContextVar[dict[int, tf.Variable] | None] = ContextVar("saved", d
 """Functions traced with it read columns from variables, which are added to it, to be saved with the functions."""
 paths_below: ContextVar[tuple[bytes, tf.Tensor] | None] = ContextVar("below", default=None)
 """Functions traced with it replace a folder at the start of paths by a string scalar."""
-_LONGEST = 1 << 30
-"""More bytes than any path has."""
+_LONGEST = 1 << 30  # more bytes than any path has
 
 
 @contextmanager

@@ -9,8 +9,7 @@ from pipegen.backend.reading.manifest_columns import Column
 from pipegen.data.sampling import GOLDEN, UNIT, Easiest, Epochs, Paced, Repeats
 
 _WITHIN = -2
-_EASIEST = -3
-"""In place of a window's number in the keys of the orders within groups, and of the easiest examples."""
+_EASIEST = -3  # in place of a window's number in the keys of the orders within groups, and of the easiest examples
 
 
 class RepeatTensors:

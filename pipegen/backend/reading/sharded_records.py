@@ -99,8 +99,7 @@ def _at(starts: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
     return tf.searchsorted(starts, value, side="right", out_type=tf.int64) - 1
 
 
-_AT_ONCE = 16
-"""Rows read at a time."""
+_AT_ONCE = 16  # rows read at a time
 
 
 class MappedShards:

@@ -84,8 +84,7 @@ class Records:
         return len(self)
 
 
-_SAMPLE = 64
-"""Files of a split that are looked at."""
+_SAMPLE = 64  # files of a split that are looked at
 
 
 def _starts(paths: Sequence[str]) -> list[bytes]:

@@ -24,8 +24,7 @@ Scope: TypeAlias = Callable[[Stage], AbstractContextManager[object]]
 Run: TypeAlias = Callable[[Element, Features, Mapping[str, Found]], None]
 """A function that runs an Element on one example, in place, with the surveyed windows by feature."""
 
-_REAL = "@real"
-"""False for rows that only fill the last chunk or the batch."""
+_REAL = "@real"  # false for rows that only fill the last chunk or the batch
 
 _BY_REFERENCE = 1 << 14
 """Least bytes of a feature that is not stacked within its chunk, which would cost a second copy and fresh pages for it."""

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
     from pipegen.physical.extent import Position
 
-_FAILURES = (tf.errors.OpError, ValueError, OSError)
-"""Errors outside a graph, where those of Python libraries are not wrapped."""
+_FAILURES = (tf.errors.OpError, ValueError, OSError)  # errors outside a graph, where those of Python libraries are not wrapped
 
 
 def explain_failure(executor: Executor, error: Exception, at: Position | None) -> Exception:

@@ -20,12 +20,9 @@ from pipegen.physical import nodes as p
 from pipegen.plan.nodes import Element
 from pipegen.types import ElementType, FeatureType
 
-WEIGHT = "@weight"
-"""Weight of each example of a batch: 0 for padding."""
-_AT_ONCE = 16
-"""Examples of a request that are processed at a time."""
-_READ = {"GIF": 1, "BMP": 2, "WebP": 3}
-"""Values of `kind`; PNG is 0."""
+WEIGHT = "@weight"  # weight of each example of a batch: 0 for padding
+_AT_ONCE = 16  # examples of a request that are processed at a time
+_READ = {"GIF": 1, "BMP": 2, "WebP": 3}  # values of `kind`; PNG is 0
 
 
 def served(plan: p.Physical) -> Callable[[Features], Any]:

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
 
 
-_PREPARED = "@prepared/"
-"""Prefix of the names of parameters for a device."""
+_PREPARED = "@prepared/"  # prefix of the names of parameters for a device
 
 
 class Run:

@@ -147,15 +147,11 @@ class Arrivals:
             self._turn.notify_all()
 
 
-_JOBS = 2
-"""Most iterators over the split at a time that have a job of their own."""
-_AGAIN_S = 10.0
-"""Seconds until a lost dispatcher is tried again, and until a job that is behind is given up."""
-_MOST_AHEAD = 10_000
-"""Most steps that a job starts ahead."""
+_JOBS = 2  # most iterators over the split at a time that have a job of their own
+_AGAIN_S = 10.0  # seconds until a lost dispatcher is tried again, and until a job that is behind is given up
+_MOST_AHEAD = 10_000  # most steps that a job starts ahead
 _CONNECT_S = 2.0
-_MANY = 8
-"""Number of batches that do not all have a damaged record by chance."""
+_MANY = 8  # number of batches that do not all have a damaged record by chance
 _live: weakref.WeakSet[Feed] = weakref.WeakSet()
 
 

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 
 _SEPARATOR = "|"
-_FLAGS = r"avx\w*|amx\w*|fma\w*|f16c|sse\w*|sve\w*|bf16|asimd\w*"
-"""Instruction sets for which TensorFlow and XLA have their own code."""
+_FLAGS = r"avx\w*|amx\w*|fma\w*|f16c|sse\w*|sve\w*|bf16|asimd\w*"  # instruction sets for which TensorFlow and XLA have their own code
 _ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
 
 
@@ -114,17 +113,12 @@ def _line(file: str, pattern: str) -> tf.Tensor:
 
 
 _HEARTBEAT_MS = 1000
-_WORKER_TIMEOUT_MS = 10_000
-"""Milliseconds without a heartbeat until a worker counts as lost."""
-_JOB_TIMEOUT_MS = 60_000
-"""Milliseconds until a job without a trainer is dropped."""
-_RECONNECT_MS = 3_600_000
-"""Milliseconds that a worker waits for a dispatcher that does not answer."""
-_GRACE_S = 10
-"""Seconds that a server has to stop before the system ends it."""
+_WORKER_TIMEOUT_MS = 10_000  # milliseconds without a heartbeat until a worker counts as lost
+_JOB_TIMEOUT_MS = 60_000  # milliseconds until a job without a trainer is dropped
+_RECONNECT_MS = 3_600_000  # milliseconds that a worker waits for a dispatcher that does not answer
+_GRACE_S = 10  # seconds that a server has to stop before the system ends it
 _CONNECT_S = 1.0
-_HEALTH_S = 5.0
-"""Seconds between two health checks of a server."""
+_HEALTH_S = 5.0  # seconds between two health checks of a server
 
 
 def dispatcher(port: int, work_dir: str | None) -> Any:
@@ -205,8 +199,7 @@ def answers(address: str) -> bool:
     return True
 
 
-_ENDLESS = 1 << 40
-"""More steps than any training takes."""
+_ENDLESS = 1 << 40  # more steps than any training takes
 
 
 def steps_dataset(executor: Executor, at: Position) -> tf.data.Dataset:

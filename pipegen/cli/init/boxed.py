@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
@@ -36,13 +37,9 @@ from pipegen.ops.registry import sources
 from pipegen.ops.sources.annotations.files import DamagedError, read_json, read_xml
 from pipegen.ops.sources.annotations.yolo_names import YAMLS, described
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.wording import count
 from pipegen.spec.models import Errors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from pipegen.ops.sources.listing.base import Listing
 
 _HEAD = 1 << 16
 _COCO = re.compile(rb'"(images|annotations|categories|info|licenses)"\s*:\s*[\[{]')
@@ -52,8 +49,7 @@ _OUTLINES_WITHIN = 1 << 27
 _OTHERS = ("keypoint", "caption", "stuff", "panoptic", "image_info")
 """Words in the names of COCO files without boxes, or with the same boxes again."""
 _LOOKED_AT = 20
-_BOX_AND_SCORE = 6
-"""Numbers of a line of YOLO with a box and a confidence; an outline has more."""
+_BOX_AND_SCORE = 6  # numbers of a line of YOLO with a box and a confidence; an outline has more
 _POINTS = {"keypoints": "instances"}
 _BATCH = 16
 _YOLO_LINE = re.compile(r"\d+(\s+[\d.eE+-]+){4,}\s*\Z")
@@ -81,8 +77,7 @@ def first_boxed(path: str, spec_folder: str, progress: Callable[[int], None] | N
     return _spec(parts, {split: listing for split, listing in left.items() if listing is not None}, spec_folder, DROPS if lacking else "")
 
 
-_Source = tuple[str, dict[str, Any]]
-"""The name of a source, and its arguments with absolute paths."""
+_Source = tuple[str, dict[str, Any]]  # the name of a source, and its arguments with absolute paths
 
 
 def _some_files(folder: str, ending: str) -> list[str]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
 from pipegen.cli.common import SUFFIX
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.cli.init.record_specs import ENDINGS, shards_in
+from pipegen.cli.init.spec import Written
 from pipegen.files import write_whole
 from pipegen.ops.sources.dataset_folders.hub import is_saved
 from pipegen.ops.sources.dataset_folders.tfds import FEATURES, INFO
@@ -19,19 +21,12 @@ from pipegen.ops.sources.prepared_store.layout import ABOUT
 from pipegen.ops.sources.zarr import Zarr
 from pipegen.terminal import aligned, note, progress, say
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.cli.init.spec import Written
-
 _ARRAYS = (".npz", ".npy")
 _TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".xlsx", ".xlsm", ".xls", ".ods")
 _PARQUET = (".parquet", ".pq")
-_BOXES = (".json", ".yaml", ".yml")
-"""Files that may describe boxes on images."""
+_BOXES = (".json", ".yaml", ".yml")  # files that may describe boxes on images
 _FILES = (*_ARRAYS, *_TABLES, *ENDINGS, ".gz", *_PARQUET, *_BOXES)
-_DEPTH = 4
-"""Maximal depth to enter folders that contain a single folder."""
+_DEPTH = 4  # maximal depth to enter folders that contain a single folder
 
 
 def init(

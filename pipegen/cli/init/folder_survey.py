@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, Any, Literal
 
 from pipegen.cli.failures import CannotRun
 from pipegen.errors import OpError
@@ -18,18 +19,11 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.wording import quoted
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from pipegen.ops.sources.listing.base import Listing
-
-
-_FILES = 200
-"""Number of images to examine."""
-_RECORDS = 20
-"""Number of images in records to examine: compressed files are inflated up to each."""
+_FILES = 200  # number of images to examine
+_RECORDS = 20  # number of images in records to examine: compressed files are inflated up to each
 _HEAD = 1024
 _MOST_FOLDERS = 201
 

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.tables.csv import TextTable
 
 
-LABELS = ("label", "labels", "class", "class_name", "classname", "target", "category", "y")
-"""Names of columns of labels."""
-SPLITS = frozenset({"usage", "split", "subset", "fold", "partition"})
-"""Names of columns of splits."""
+LABELS = ("label", "labels", "class", "class_name", "classname", "target", "category", "y")  # names of columns of labels
+SPLITS = frozenset({"usage", "split", "subset", "fold", "partition"})  # names of columns of splits
 _WEIGHTS = ("weight", "weights", "sample_weight")
 _MOST_CLASSES = 1000
 _SHOWN = 12

@@ -35,18 +35,14 @@ _MASKS = frozenset({
 """Names of such folders, or words in them."""
 _ALONE = frozenset({"x", "y", "input", "inputs", "target", "targets", "label", "labels"})
 """Names that count only if there is no third folder."""
-_NEARLY = 0.9
-"""Minimal share of files with a partner."""
+_NEARLY = 0.9  # minimal share of files with a partner
 _FEW, _MANY = 32, 64
 """Maximal number of values in a mask: if the names of folders do not identify the masks, and if they do."""
 _LOOKED_AT = 50
-_HEADER = 26
-"""Bytes up to a PNG's bit depth and colour type (W3C, PNG Specification, 11.2.2)."""
+_HEADER = 26  # bytes up to a PNG's bit depth and colour type (W3C, PNG Specification, 11.2.2)
 _GRAY = 0
-_LEFT_OUT = 255
-"""Usual value of pixels without a class, which the loss ignores."""
-_SPREAD = 3
-"""Indices may be up to this many times their number: the masks examined may lack some classes."""
+_LEFT_OUT = 255  # usual value of pixels without a class, which the loss ignores
+_SPREAD = 3  # indices may be up to this many times their number: the masks examined may lack some classes
 
 
 @dataclass(frozen=True)
@@ -215,8 +211,7 @@ def masks_of(files: Sequence[tuple[str, str]], *, told: bool) -> Levels | None:
 
 _BATCH = 16
 _SHOWN = 12
-_MOST_SPLITS = 2
-"""Maximal number of splits of a spec with one more step: it stays short."""
+_MOST_SPLITS = 2  # maximal number of splits of a spec with one more step: it stays short
 
 
 def first_pairs(folder: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> Written | None:

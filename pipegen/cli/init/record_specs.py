@@ -62,8 +62,7 @@ if TYPE_CHECKING:
 
 IMAGE = "image"
 _DIGITS = re.compile(rb"(\d+)(?!.*\d)")
-_FIRST = 50
-"""Number of keys of a database, or of records of a file, to examine."""
+_FIRST = 50  # number of keys of a database, or of records of a file, to examine
 
 Held = tuple[dict[str, str], set[str], dict[str, Any]]
 """Content of each key, in words; keys that may be labels; further arguments of the source."""
@@ -199,10 +198,8 @@ def _visible(archive: Archive) -> list[str]:
 
 _OF_SPLIT = re.compile(r"(train|validation|val|test)-\d+-of-\d+\b")
 _SPLITS = {"val": "validation"}
-_TEXTS = ("cls", "class", "label", "id", "index", "txt", "text")
-"""Endings of members of archives that may be labels."""
-_MOST_TRIED = 8
-"""Maximal number of keys of which all values are read, to find labels without a usual name."""
+_TEXTS = ("cls", "class", "label", "id", "index", "txt", "text")  # endings of members of archives that may be labels
+_MOST_TRIED = 8  # maximal number of keys of which all values are read, to find labels without a usual name
 _SHOWN = 12
 
 Features = dict[str, dict[str, Any]]

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from pipegen.cli.init.folder_survey import Sample, Survey
 
 _SIZES = (32, 48, 64, 96, 128, 160, 192, 224)
-_SMALL = 256
-"""Images of one size keep it up to this length of the sides."""
+_SMALL = 256  # images of one size keep it up to this length of the sides
 _CLASSES_SHOWN = 12
 RESCALE = "  - rescale: {to: [0, 1]}  # or what a pretrained model needs, such as normalize: {preset: resnet50}"
 FLIP = "  - random_flip  # left and right; remove it if direction matters, as in text"
@@ -33,12 +32,10 @@ _OUTPUTS = {
 """What a model receives, by features of a source; a label needs no `output`."""
 PARTS = "parts: {train: 0.8, validation: 0.2}"
 STRATIFIED = f"{PARTS}, stratify: label"
-_FEW = 5_000
-"""Number of records below which shares by hash can be far from the requested ones."""
+_FEW = 5_000  # number of records below which shares by hash can be far from the requested ones
 DROPS = "errors: {missing: drop}  # remove it once every file is there, so that a missing file is an error"
 
-Written = tuple[str, str]
-"""The text of a spec, whose paths are relative to the spec's folder, and a summary of the data."""
+Written = tuple[str, str]  # the text of a spec, whose paths are relative to the spec's folder, and a summary of the data
 
 
 def spec_of(

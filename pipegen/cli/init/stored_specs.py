@@ -28,8 +28,7 @@ from pipegen.lazy import np
 from pipegen.ops.sources.features.label_values import text_of
 
 _SAMPLE = 50
-_COUNTED = 2000
-"""Number of records whose values are counted, to find columns of labels."""
+_COUNTED = 2000  # number of records whose values are counted, to find columns of labels
 _VALIDATION = ("validation", "val", "valid", "dev", "test")
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
@@ -40,16 +41,11 @@ from pipegen.ops.sources.array_rows.rows import read_image
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.classes import read_labels
 from pipegen.ops.sources.features.label_values import LIST
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.tables.csv import WHITESPACE, TextTable, as_text, read_table
 from pipegen.ops.sources.tables.excel import ExcelTable
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pipegen.ops.sources.listing.base import Listing
-    from pipegen.types import FeatureType
-
+from pipegen.types import FeatureType
 
 Features = dict[str, dict[str, Any]]
 
@@ -107,8 +103,7 @@ _OTHERS: dict[str, tuple[str, type[JsonLinesTable | ExcelTable]]] = {
 """Tables other than text, by extension: the source, and their reader."""
 _DUE = "add a column of image paths (JPEG, PNG, TIFF, …), or two of numbers"
 _MOST_TABLES = 8
-_MOST_COLUMNS = 8
-"""Maximal number of columns of files to search for masks."""
+_MOST_COLUMNS = 8  # maximal number of columns of files to search for masks
 
 
 def first_table(file: str, spec_folder: str) -> Written:

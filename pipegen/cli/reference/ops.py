@@ -5,18 +5,15 @@ from __future__ import annotations
 import inspect
 import json
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.model import Model, field_docs
 from pipegen.ops.registry import sources, transforms
+from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import Transform
 from pipegen.spec.expect import describe_argument, field_type, shape
 from pipegen.terminal import aligned, bold
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.listing.base import Source
-
 
 _WIDTH, _SUMMARY = 100, 66
 """Columns of a page, and of a line of text in the table."""

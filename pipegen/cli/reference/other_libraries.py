@@ -16,10 +16,8 @@ from pipegen.spec.compose import flow
 from pipegen.spec.peers.words import Meaning, shown, shown_arguments
 from pipegen.spec.templates import fitting_rows, marks_of, steps_of, written
 
-NONE = "pipegen has no"
-"""Beginning of the remark of a row whose lines are only the nearest form."""
-FLAT = "pipegen's images have two dimensions"
-"""Remark of a row about volumes, videos and the like."""
+NONE = "pipegen has no"  # beginning of the remark of a row whose lines are only the nearest form
+FLAT = "pipegen's images have two dimensions"  # remark of a row about volumes, videos and the like
 
 _TITLES = {"albumentations": "Albumentations", "torchvision": "torchvision", "keras": "Keras' layers"}
 _PAGES = {"albumentations": "from_albumentations", "torchvision": "from_torchvision", "keras": "from_keras_layers"}

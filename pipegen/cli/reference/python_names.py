@@ -15,16 +15,14 @@ from functools import cache
 from importlib.resources import files
 from typing import TypeAlias
 
-NAMES = ("python", "compat")
-"""The pages."""
+NAMES = ("python", "compat")  # the pages
 _DIRECTIVE = re.compile(r"^::: ([\w.]+)((?: \{[^}]*\})*)$", re.MULTILINE)
 _SECTIONS = {"Args": "Arguments", "Attributes": "Attributes", "Returns": "Returns", "Raises": "Raises", "Yields": "Yields"}
 _NAMED = frozenset({"Args", "Attributes", "Raises"})
 _HEAD = re.compile(rf"^({'|'.join(_SECTIONS)}):$")
 _ITEM = re.compile(r"^(\*{0,2}[\w., `]+): (.*)$", re.DOTALL)
 _WIDTH = 100
-_SHOWN = frozenset({"__getitem__", "__contains__", "__iter__", "__len__"})
-"""Special methods to document, which are called by operators."""
+_SHOWN = frozenset({"__getitem__", "__contains__", "__iter__", "__len__"})  # special methods to document, which are called by operators
 
 Callee: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -36,17 +36,12 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 
-FETCHED_AT_ONCE = 8 * 2**20
-"""Bytes of a request for a part of a whole file."""
+FETCHED_AT_ONCE = 8 * 2**20  # bytes of a request for a part of a whole file
 TRIES = 6
-_QUIET = 2
-"""Tries after which retries are logged."""
-WAITS = 0.25
-"""Seconds before the second try; doubled for each further one, times a random 0.5 to 1, so that processes spread."""
-_REFUSED = (401, 403, 407)
-"""HTTP statuses of a refused permission."""
-_LATER = (408, 425, 429)
-"""HTTP statuses below 500 after which a retry may help."""
+_QUIET = 2  # tries after which retries are logged
+WAITS = 0.25  # seconds before the second try; doubled for each further one, times a random 0.5 to 1, so that processes spread
+_REFUSED = (401, 403, 407)  # HTTP statuses of a refused permission
+_LATER = (408, 425, 429)  # HTTP statuses below 500 after which a retry may help
 
 
 class Remote(NamedTuple):
@@ -162,24 +157,16 @@ try:
 except ImportError:  # Windows: processes that begin at the same time fetch twice
     fcntl = None  # type: ignore[assignment]
 
-BLOCK = 256 * 2**10
-"""Bytes of a block."""
-RUN = 32
-"""The most blocks of one request."""
-AT_ONCE = 32
-"""Concurrent requests."""
-AHEAD = 1024
-"""The most queued requests for look-ahead."""
-FREED = 0.1
-"""The share of the cache that is freed at a time."""
+BLOCK = 256 * 2**10  # bytes of a block
+RUN = 32  # the most blocks of one request
+AT_ONCE = 32  # concurrent requests
+AHEAD = 1024  # the most queued requests for look-ahead
+FREED = 0.1  # the share of the cache that is freed at a time
 _STRIPES = 1024
 _FOLDER = re.compile(r"[0-9a-f]{3}")
-_BLOCK = re.compile(r"[0-9a-f]{32}-[0-9a-f]+")
-"""The name of a block; other files are never removed, except for parts of blocks."""
-_TOUCHED = 600
-"""Seconds after which reading a block renews its time of use."""
-_LEFT = 3600
-"""Seconds after which a part of a block counts as left behind."""
+_BLOCK = re.compile(r"[0-9a-f]{32}-[0-9a-f]+")  # the name of a block; other files are never removed, except for parts of blocks
+_TOUCHED = 600  # seconds after which reading a block renews its time of use
+_LEFT = 3600  # seconds after which a part of a block counts as left behind
 
 
 @contextmanager
@@ -378,8 +365,7 @@ def _runs(numbers: Sequence[int]) -> list[list[int]]:
     return found
 
 
-FILES_AT_ONCE = 16
-"""Files fetched at a time."""
+FILES_AT_ONCE = 16  # files fetched at a time
 _HELD: dict[Path, IO[str]] = {}
 """Open lock files of the addresses that this process reads; no process removes files of an address while its lock is held."""
 

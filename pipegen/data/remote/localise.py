@@ -46,10 +46,8 @@ if TYPE_CHECKING:
     from pipegen.spec.models import Runtime
 
 
-CHECKED = 10.0
-"""Seconds after which the version of a file that takes several requests is checked again."""
-_FAR = 8
-"""Blocks between two reads from which on they do not count as sequential: an index reads only the heads of large records."""
+CHECKED = 10.0  # seconds after which the version of a file that takes several requests is checked again
+_FAR = 8  # blocks between two reads from which on they do not count as sequential: an index reads only the heads of large records
 
 
 class FetchedFileReader(FileReader):

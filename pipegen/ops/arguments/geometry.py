@@ -13,12 +13,9 @@ from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.model import Model
 from pipegen.types import INTEGER_RANGES, FeatureType, Interval
 
-Side = Annotated[int, Field(ge=1, le=32767)]
-"""A side of an image in pixels."""
-FixedSize = Side | tuple[Side, Side]
-"""A square's side or `[height, width]`, in pixels."""
-Size = FixedSize | Literal["bucket"]
-"""The same; or `bucket`, the size of the image's bucket of `batch.buckets`."""
+Side = Annotated[int, Field(ge=1, le=32767)]  # a side of an image in pixels
+FixedSize = Side | tuple[Side, Side]  # a square's side or `[height, width]`, in pixels
+Size = FixedSize | Literal["bucket"]  # the same; or `bucket`, the size of the image's bucket of `batch.buckets`
 BUCKET: Literal["bucket"] = "bucket"
 
 

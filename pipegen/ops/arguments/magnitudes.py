@@ -24,15 +24,12 @@ if TYPE_CHECKING:
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Range = tuple[Number, Number]
-Strength = Number | Range
-"""A number, or a pair, which is a range of draws."""
+Strength = Number | Range  # a number, or a pair, which is a range of draws
 
-Epoch = Annotated[int, Field(ge=0, le=9999)]
-"""The number of an epoch, from 0."""
+Epoch = Annotated[int, Field(ge=0, le=9999)]  # the number of an epoch, from 0
 
 Pair = tuple[float, float]
-Meant = Callable[[Any], Pair]
-"""The range that a strength means: `symmetric_range` or `factor_range`."""
+Meant = Callable[[Any], Pair]  # the range that a strength means: `symmetric_range` or `factor_range`
 
 
 class Schedule(Model):
@@ -226,17 +223,13 @@ def ascending(name: str) -> Any:
 Magnitude = Number | Range | AnySchedule
 """A number m, meaning [-m, m] (for a factor [1 - m, 1 + m]), or a pair, which is the range; or a schedule of either."""
 
-Level = Number | AnySchedule
-"""A plain number, or a schedule of plain numbers."""
+Level = Number | AnySchedule  # a plain number, or a schedule of plain numbers
 
-Share = Annotated[float, Field(ge=0, le=1)] | AnySchedule
-"""A plain number from 0 to 1, or a schedule of those."""
+Share = Annotated[float, Field(ge=0, le=1)] | AnySchedule  # a plain number from 0 to 1, or a schedule of those
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)] | AnySchedule
-"""A plain number above 0, or a schedule of those."""
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)] | AnySchedule  # a plain number above 0, or a schedule of those
 
-Span = Range | AnySchedule
-"""A range of draws, or a schedule of ranges."""
+Span = Range | AnySchedule  # a range of draws, or a schedule of ranges
 
 
 def symmetric_range(m: Magnitude) -> tuple[float, float]:
@@ -433,36 +426,22 @@ def delta_lints(op: str, name: str, delta: Magnitude | None, x: FeatureType) -> 
     return ()
 
 
-within = partial(checked, check_span)
-"""The check of a `Span` between two values."""
-bounded = partial(checked, check_range)
-"""The check of a number, or of a pair in order, between two values, each of which may be `None`."""
-amount_within = partial(checked, check_magnitude)
-"""The check of a magnitude around 0, whose draws lie between two values."""
-odd_factor = partial(Odd, factor_lints)
-"""Reports a factor that reaches `low` or less, or beyond `high`."""
-AROUND_ZERO = checked(check_magnitude)
-"""The check of a magnitude around 0."""
-AROUND_ONE = checked(check_factor)
-"""The check of a factor that may be 0."""
-ABOVE_ZERO = checked(check_factor, exclusive=True)
-"""The check of a factor that may not be 0."""
-SLANT = checked(check_magnitude, -89, 89)
-"""The check of an angle that stays below 90 degrees."""
+within = partial(checked, check_span)  # the check of a `Span` between two values
+bounded = partial(checked, check_range)  # the check of a number, or of a pair in order, between two values, each of which may be `None`
+amount_within = partial(checked, check_magnitude)  # the check of a magnitude around 0, whose draws lie between two values
+odd_factor = partial(Odd, factor_lints)  # reports a factor that reaches `low` or less, or beyond `high`
+AROUND_ZERO = checked(check_magnitude)  # the check of a magnitude around 0
+AROUND_ONE = checked(check_factor)  # the check of a factor that may be 0
+ABOVE_ZERO = checked(check_factor, exclusive=True)  # the check of a factor that may not be 0
+SLANT = checked(check_magnitude, -89, 89)  # the check of an angle that stays below 90 degrees
 TURN = Odd(angle_lints, most=360, why="a full turn is 360")
 TURNS = Odd(angle_lints, most=180, why="a full turn is [-180, 180]")
 STEEP = Odd(angle_lints, most=60, why="little of the picture is left beyond 60")
 FAR = Odd(shift_lints)
 SOFT = Odd(sigma_lints)
-Amount = Annotated[Magnitude, AROUND_ZERO]
-"""A magnitude around 0."""
-Factor = Annotated[Magnitude, AROUND_ONE]
-"""A factor that may be 0."""
-Degrees = Annotated[Amount, TURNS]
-"""An angle as a magnitude around 0."""
-Alpha = Annotated[Positive, checked(check_positive)]
-"""A parameter of a distribution, above 0."""
-Fraction = Annotated[Share, checked(check_positive, below=1)]
-"""A share between 0 and 1, both excluded."""
-Probability = Annotated[Share, checked(check_number), checked(check_range, 0, 1)]
-"""The share of examples that a step changes."""
+Amount = Annotated[Magnitude, AROUND_ZERO]  # a magnitude around 0
+Factor = Annotated[Magnitude, AROUND_ONE]  # a factor that may be 0
+Degrees = Annotated[Amount, TURNS]  # an angle as a magnitude around 0
+Alpha = Annotated[Positive, checked(check_positive)]  # a parameter of a distribution, above 0
+Fraction = Annotated[Share, checked(check_positive, below=1)]  # a share between 0 and 1, both excluded
+Probability = Annotated[Share, checked(check_number), checked(check_range, 0, 1)]  # the share of examples that a step changes

@@ -18,14 +18,11 @@ from pipegen.ops.traits import Family
 from pipegen.ops.transform import Transform, When
 from pipegen.types import ElementType, FeatureType
 
-GROUP = 8
-"""The number of consecutive positions of an epoch's order whose examples combine with one another."""
+GROUP = 8  # the number of consecutive positions of an epoch's order whose examples combine with one another
 
-WHOLE = 1 << 16
-"""The parts of a whole that shares are counted in, so that combining bytes in float32 is exact: 255 * 65536 < 2^24."""
+WHOLE = 1 << 16  # the parts of a whole that shares are counted in, so that combining bytes in float32 is exact: 255 * 65536 < 2^24
 
-COUNTS = {1: "two", 3: "four"}
-"""The number of combined examples in words, by the number of partners."""
+COUNTS = {1: "two", 3: "four"}  # the number of combined examples in words, by the number of partners
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,7 @@ def function_name(such_as: str) -> AfterValidator:
     return AfterValidator(validate)
 
 
-_WEIGHT = 4.0
-"""A guess: NumPy reads the pixels a few times, and copies them in and out."""
+_WEIGHT = 4.0  # a guess: NumPy reads the pixels a few times, and copies them in and out
 
 
 class CustomTransform(NamedFunction, ElementTransform):

@@ -18,14 +18,11 @@ if TYPE_CHECKING:
     from pipegen.ops.lowering.decoding import Found, Survey, WindowOf
 
 
-_DECODE_NS = 14.5
-"""Nanoseconds to decode a stored byte."""
-CROP_NS = 0.5
-"""Nanoseconds to copy a value of a window."""
+_DECODE_NS = 14.5  # nanoseconds to decode a stored byte
+CROP_NS = 0.5  # nanoseconds to copy a value of a window
 
 
-HEAD = 64
-"""The number of first bytes that identify the format of a file."""
+HEAD = 64  # the number of first bytes that identify the format of a file
 _MAGIC = ((b"II*\0", "TIFF"), (b"MM\0*", "TIFF"), (b"II+\0", "TIFF"), (b"MM\0+", "TIFF"), (b"GIF8", "GIF"), (b"BM", "BMP"))
 
 
@@ -161,8 +158,7 @@ class DecodeWindow(Stage):
         return 60.0 + file_bytes * _DECODE_NS / 1e3 * alone  # 60 to find the window
 
 
-Decodes = (Decode, DecodeWindow)
-"""The stages that turn bytes into pixels."""
+Decodes = (Decode, DecodeWindow)  # the stages that turn bytes into pixels
 
 
 def _needed(stage: Decode | DecodeWindow) -> str:
@@ -210,8 +206,7 @@ def missing_library(format: str) -> tuple[str, str] | None:
     return library, f"pip install 'pipegen[{format}]'"
 
 
-LARGEST = 255
-"""The largest class index of a mask: it has to fit a byte."""
+LARGEST = 255  # the largest class index of a mask: it has to fit a byte
 
 
 class MaskDecoder(DecodeTransform):

@@ -25,27 +25,21 @@ class NeighbourhoodTransform(StagedTransform):
     """A function of a batch of images of one size. It does not compose with other steps, so it runs where it is written.
 
     Draws become `parameters` outside XLA; `apply` is a pure function of the images and the parameters. It consists of `phases` and
-    `finish`, which the backend compiles separately: XLA on a CPU computes a value again for each of its readers.
-
-    Class attributes:
-        starts_kernel: Whether the input has to be complete before the step starts: it reads a pixel more than once, or has phases.
-        overshoots: Whether values can leave the range of the input. `finish` clips bytes itself; floats are clipped after it, to the
-            interval that `infer` gives.
-        on_bytes: Whether it works on bytes alone: floats from 0 to 255 are rounded first, half to even, and bytes come out.
-        on_host: Whether it needs TensorFlow operations that XLA does not support.
-        symmetric: Whether, on bytes, mirroring the image before or after the step gives the same bits.
-        channel_counts: The numbers of channels that it works on; empty for any.
-        cost: Its cost relative to a blur of 6 pixels to each side, unless `weight` depends on the arguments; see `Traits`.
-    """
+    `finish`, which the backend compiles separately: XLA on a CPU computes a value again for each of its readers."""
 
     family = Family.NEIGHBOURHOOD
     starts_kernel: ClassVar[bool] = True
+    """Whether the input has to be complete before the step starts: it reads a pixel more than once, or has phases."""
     overshoots: ClassVar[bool] = False
+    """Whether values can leave the range of the input. `finish` clips bytes itself; floats are clipped after it, to the interval that
+    `infer` gives."""
     on_bytes: ClassVar[bool] = False
-    on_host: ClassVar[bool] = False
-    symmetric: ClassVar[bool] = False
-    channel_counts: ClassVar[tuple[int, ...]] = ()
+    """Whether it works on bytes alone: floats from 0 to 255 are rounded first, half to even, and bytes come out."""
+    on_host: ClassVar[bool] = False  # whether it needs TensorFlow operations that XLA does not support
+    symmetric: ClassVar[bool] = False  # whether, on bytes, mirroring the image before or after the step gives the same bits
+    channel_counts: ClassVar[tuple[int, ...]] = ()  # the numbers of channels that it works on; empty for any
     cost: ClassVar[float] = 1.0
+    """Its cost relative to a blur of 6 pixels to each side, unless `weight` depends on the arguments; see `Traits`."""
 
     probability: Probability = 1.0
     """The share of examples that the step changes."""

@@ -16,8 +16,7 @@ from pipegen.ops.transform import Transform
 
 _ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif"})
 MOST = 1000
-_SIDE = 256
-"""The longer side of references in memory, in pixels: histograms and low frequencies need no more."""
+_SIDE = 256  # the longer side of references in memory, in pixels: histograms and low frequencies need no more
 
 
 class ReferenceTransform(Transform):

@@ -33,8 +33,7 @@ def _written(step: Transform) -> dict[str, Any] | str:
     return {step.op: arguments} if arguments else step.op
 
 
-STEP_SCHEMA = "x-pipegen-step"
-"""The placeholder for any step in a generated schema."""
+STEP_SCHEMA = "x-pipegen-step"  # the placeholder for any step in a generated schema
 
 InnerStep = Annotated[Transform, BeforeValidator(_read), PlainSerializer(_written), WithJsonSchema({STEP_SCHEMA: True})]
 """A step inside another, as written in a spec."""

@@ -30,57 +30,37 @@ class Column:
 
 
 class FeatureKind:
-    """One kind of feature. The registry finds subclasses by their `name`.
+    """One kind of feature. The registry finds subclasses by their `name`."""
 
-    Class attributes:
-        name: The name in a spec.
-        plural: The plural, for messages.
-        arguments: Its arguments that not every kind has; a source has those that say how it stores the feature.
-        storage: How an example is stored: `encoded` in its own file or row of an array; `dense` if all examples have the same shape; or
-            `ragged` with any number of items.
-        pictured: Whether it has pixels.
-        levels: Whether its pixels are levels, which can be blended; other features can be aligned with it.
-        categorical: Whether its pixels are class indices, which cannot be blended.
-        labels: Whether it is the class of an example, or its classes.
-        numbers_items: Whether it is the number of each item in a mask of instances; only such masks read it.
-        counts: The unit that has one of its classes, an `example` or an `item`; "" if there are no classes to count.
-        numbers: Whether it is plain numbers that no step acts on.
-        weighs: Whether these numbers weigh the example in the loss.
-        needs_image: Whether it is always aligned with an image, by default the only one, and drawn on it.
-        valid: Whether it is a mask of the items of another feature.
-        output: How an output names it.
-        each: The kind for one value an item of another feature, such as the class of each box; "" if there is none.
-        formats: The output formats of its items; the first is the one that steps work on.
-        can_displace: Whether `displace` can move its items by a displacement field.
-        crop_guide: What crops can choose their window by: its items as `boxes`, or as `points`, which are boxes of one pixel, or a mask's
-            `pixels`; "" if none.
-        points: Whether its items are points, so that `drop_hidden` can drop those that are pasted over without a mask of them.
-        rules_of: The kind whose steps have a rule for it; its own by default.
-        marks_items: Whether its pixels are the numbers of items of another feature.
-    """
-
-    name: ClassVar[str]
-    plural: ClassVar[str]
+    name: ClassVar[str]  # the name in a spec
+    plural: ClassVar[str]  # the plural, for messages
     arguments: ClassVar[tuple[str, ...]] = ()
+    """Its arguments that not every kind has; a source has those that say how it stores the feature."""
     storage: ClassVar[Literal["encoded", "dense", "ragged"]] = "dense"
-    pictured: ClassVar[bool] = False
-    levels: ClassVar[bool] = False
-    categorical: ClassVar[bool] = False
-    labels: ClassVar[bool] = False
+    """How an example is stored: `encoded` in its own file or row of an array; `dense` if all examples have the same shape; or `ragged` with
+    any number of items."""
+    pictured: ClassVar[bool] = False  # whether it has pixels
+    levels: ClassVar[bool] = False  # whether its pixels are levels, which can be blended; other features can be aligned with it
+    categorical: ClassVar[bool] = False  # whether its pixels are class indices, which cannot be blended
+    labels: ClassVar[bool] = False  # whether it is the class of an example, or its classes
     counts: ClassVar[Literal["", "example", "item"]] = ""
-    numbers: ClassVar[bool] = False
-    weighs: ClassVar[bool] = False
-    needs_image: ClassVar[bool] = False
-    valid: ClassVar[bool] = False
-    numbers_items: ClassVar[bool] = False
-    output: ClassVar[str] = "output: {{x: [image, {}]}}"
-    each: ClassVar[str] = ""
-    formats: ClassVar[tuple[str, ...]] = ()
+    """The unit that has one of its classes, an `example` or an `item`; "" if there are no classes to count."""
+    numbers: ClassVar[bool] = False  # whether it is plain numbers that no step acts on
+    weighs: ClassVar[bool] = False  # whether these numbers weigh the example in the loss
+    needs_image: ClassVar[bool] = False  # whether it is always aligned with an image, by default the only one, and drawn on it
+    valid: ClassVar[bool] = False  # whether it is a mask of the items of another feature
+    numbers_items: ClassVar[bool] = False  # whether it is the number of each item in a mask of instances; only such masks read it
+    output: ClassVar[str] = "output: {{x: [image, {}]}}"  # how an output names it
+    each: ClassVar[str] = ""  # the kind for one value an item of another feature, such as the class of each box; "" if there is none
+    formats: ClassVar[tuple[str, ...]] = ()  # the output formats of its items; the first is the one that steps work on
     crop_guide: ClassVar[Literal["", "boxes", "points", "pixels"]] = ""
-    can_displace: ClassVar[bool] = False
+    """What crops can choose their window by: its items as `boxes`, or as `points`, which are boxes of one pixel, or a mask's `pixels`; ""
+    if none."""
+    can_displace: ClassVar[bool] = False  # whether `displace` can move its items by a displacement field
     points: ClassVar[bool] = False
-    rules_of: ClassVar[str] = ""
-    marks_items: ClassVar[bool] = False
+    """Whether its items are points, so that `drop_hidden` can drop those that are pasted over without a mask of them."""
+    rules_of: ClassVar[str] = ""  # the kind whose steps have a rule for it; its own by default
+    marks_items: ClassVar[bool] = False  # whether its pixels are the numbers of items of another feature
 
     @property
     def indexed(self) -> bool:

@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 
     from pipegen.ops.kinds.base import Place, Size
 
-_STEPS = 256.0
-"""Moved edges are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference."""
+_STEPS = 256.0  # moved edges are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference
 _HORIZON = 1e-6
-_FAR = 1e7
-"""Largest coordinate of an edge, in pixels: a perspective can put a corner at infinity."""
+_FAR = 1e7  # largest coordinate of an edge, in pixels: a perspective can put a corner at infinity
 
 
 class Boxes(FeatureKind):
@@ -205,8 +203,7 @@ _SIDE = 16
 _BORDER = [point for i in range(_SIDE) for point in ((i / _SIDE, 0.0), (1.0, i / _SIDE), (1.0 - i / _SIDE, 1.0), (0.0, 1.0 - i / _SIDE))]
 """Points on the border of a box, as parts of its sides, that are moved by a displacement field."""
 
-_RELATIVE_MOST = 2.0
-"""Largest plausible coordinate in parts of an image."""
+_RELATIVE_MOST = 2.0  # largest plausible coordinate in parts of an image
 
 
 def _parts(x0: Any, y0: Any, x1: Any, y1: Any, form: str) -> tuple[Any, Any, Any, Any]:

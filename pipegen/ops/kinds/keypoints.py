@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 
     from pipegen.ops.kinds.base import Place, Size
 
-_STEPS = 256.0
-"""Moved points are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference."""
+_STEPS = 256.0  # moved points are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference
 _HORIZON = 1e-6
 _SHAPES = ((2,), (3,))
-_FAR = 1e7
-"""Largest coordinate of a point, in pixels: a perspective can put one at infinity."""
+_FAR = 1e7  # largest coordinate of a point, in pixels: a perspective can put one at infinity
 
 
 class Keypoints(FeatureKind):

@@ -11,8 +11,7 @@ from pipegen.types import ElementType, FeatureType
 if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
-MOST_INSTANCES = 254
-"""Most items of a mask: a pixel is a byte, 0 is no item, and 255 may be ignored by the loss."""
+MOST_INSTANCES = 254  # most items of a mask: a pixel is a byte, 0 is no item, and 255 may be ignored by the loss
 
 
 def with_numbers(type_: ElementType) -> ElementType:

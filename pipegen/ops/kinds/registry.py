@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pipegen.errors import InternalError
 from pipegen.ops.kinds.base import FeatureKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.types import FeatureType
+from pipegen.types import FeatureType
 
 _PACKAGE = "pipegen.ops.kinds"
 _OTHERS = frozenset({"base", "numbering", "packed", "ragged", "registry", "turning"})

@@ -78,8 +78,7 @@ def read_dicom(contents: bytes, values: str) -> Any:
     return np.asarray(apply_modality_lut(pixels, data) if values == "rescaled" else pixels)
 
 
-_MAGIC = b"PIEH"
-"""The float 202021.25, which shows the byte order."""
+_MAGIC = b"PIEH"  # the float 202021.25, which shows the byte order
 
 
 def read_flo(contents: bytes) -> Any:
@@ -110,8 +109,7 @@ def read_npy(contents: bytes) -> Any:
 
 
 _CUT = b"\x93NUMPY"
-_OPEN = 8
-"""Files that each thread keeps open."""
+_OPEN = 8  # files that each thread keeps open
 
 
 def read_geotiff(contents: bytes, bands: Sequence[int], window: Sequence[int] | None = None) -> Any:
@@ -170,8 +168,7 @@ def _read(raster: Any, bands: Sequence[int], window: Sequence[int] | None) -> An
     return np.moveaxis(raster.read(list(bands), window=Window(left, top, width, height)), 0, -1)
 
 
-_LARGEST = 1 << 32
-"""Most bytes of a volume, so that a small file cannot fill the memory."""
+_LARGEST = 1 << 32  # most bytes of a volume, so that a small file cannot fill the memory
 
 
 def read_nifti(contents: bytes, index: int | None = None) -> Any:
@@ -203,8 +200,7 @@ HEAD, PART = 3, 5
 value, whether it is below others (a crowd), the form of the part, and its number of bytes, which follow all of these."""
 SHORT, LONG, COUNTS, TEXT = range(4)
 """The forms: the corners of a polygon in fifths of a pixel, of 16 or 32 bits; the lengths of runs; those as COCO's text."""
-SCALE = 5
-"""Corners are rounded to this fraction of a pixel."""
+SCALE = 5  # corners are rounded to this fraction of a pixel
 
 
 def read_coco(contents: bytes) -> Any:
@@ -345,8 +341,7 @@ def counts_of(text: bytes) -> Any:
     return values
 
 
-WITHOUT_AREA = frozenset({"point", "line", "linestrip", "points"})
-"""Shapes of LabelMe that are not drawn."""
+WITHOUT_AREA = frozenset({"point", "line", "linestrip", "points"})  # shapes of LabelMe that are not drawn
 
 
 def read_labelme(contents: bytes, most: int) -> Any:

@@ -17,8 +17,7 @@ U_SCALE, V_SCALE = 0.492111, 0.877283
 """The scales of the colour differences blue minus luma and red minus luma in YUV."""
 
 
-ORDERS = tuple(permutations(range(3)))
-"""The orders of three channels, as source channels. The first is the identity."""
+ORDERS = tuple(permutations(range(3)))  # the orders of three channels, as source channels. The first is the identity.
 
 _SEPIA = ((0.393, 0.769, 0.189), (0.349, 0.686, 0.168), (0.272, 0.534, 0.131))
 
@@ -107,8 +106,7 @@ def compose(first: ColourMatrix, second: ColourMatrix) -> ColourMatrix:
 
 
 HSV_BITS = 14
-HSV_ONE = 1 << HSV_BITS
-"""One sextant of hue, and full saturation."""
+HSV_ONE = 1 << HSV_BITS  # one sextant of hue, and full saturation
 TURN = 6 * HSV_ONE
 VALUE_BITS = 6
 _RECIPROCAL_BITS = 22
@@ -157,8 +155,7 @@ def channels(hue: tf.Tensor, saturation: tf.Tensor, value: tf.Tensor) -> tf.Tens
 
 
 BITS = 12
-ONE = 1 << BITS
-"""A share of 1."""
+ONE = 1 << BITS  # a share of 1
 
 
 def over(images: tf.Tensor, share: tf.Tensor, colour: Sequence[int]) -> tf.Tensor:

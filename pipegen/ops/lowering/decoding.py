@@ -28,23 +28,19 @@ if TYPE_CHECKING:
     Jpeg: TypeAlias = Literal["fast", "accurate", "tensorflow"]
     Found: TypeAlias = tuple[tf.Tensor | None, ...]
 
-RATIOS = (1, 2, 4, 8)
-"""Ratios by which a JPEG can be reduced while it is decoded: sides become ⌈side / ratio⌉."""
+RATIOS = (1, 2, 4, 8)  # ratios by which a JPEG can be reduced while it is decoded: sides become ⌈side / ratio⌉
 _HOW: dict[str, dict[str, Any]] = {
     "fast": {"dct_method": "INTEGER_FAST", "fancy_upscaling": False},
     "accurate": {"dct_method": "INTEGER_ACCURATE", "fancy_upscaling": True},
     "tensorflow": {"dct_method": "INTEGER_FAST", "fancy_upscaling": True},
 }
-USUAL = 8
-"""Most pixels of a usual image, in multiples of the needed pixels."""
+USUAL = 8  # most pixels of a usual image, in multiples of the needed pixels
 _HEAD, START = 24, 1024
 """Bytes of a file that decide if it is plain, and those in which a plain JPEG has its number of colours."""
 _FOUR_COLOURS = r"(?s)\C*\x00\x14\x08\C\C\C\C\x04\C*"
 """A start of frame of four colours: its length, the bits, height and width, and their number."""
-_ADOBE = bytes.fromhex("ffee000e41646f626500640000000000")
-"""The segment of a JPEG with inverted inks, as they always are."""
-_SMALLEST = bytes.fromhex("ffd8ffc0000b080001000101011100ffda0008010100003f00")
-"""The head of a JPEG of one gray pixel, up to its scan."""
+_ADOBE = bytes.fromhex("ffee000e41646f626500640000000000")  # the segment of a JPEG with inverted inks, as they always are
+_SMALLEST = bytes.fromhex("ffd8ffc0000b080001000101011100ffda0008010100003f00")  # the head of a JPEG of one gray pixel, up to its scan
 # Start of image, an application segment of JFIF's 16 bytes, and the marker after it.
 _JFIF_AT, _JFIF = (0, 1, 2, 3, 4, 5, 20), (0xFF, 0xD8, 0xFF, 0xE0, 0, 16, 0xFF)
 # Start of frame, Huffman and quantisation tables, restart interval: no application segment comes before these.
@@ -352,8 +348,7 @@ def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "i
     return image
 
 
-PNG = b"\x89PNG\r\n\x1a\n"
-"""The signature of a PNG."""
+PNG = b"\x89PNG\r\n\x1a\n"  # the signature of a PNG
 
 
 def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"], bits: int = 8) -> tf.Tensor:

@@ -10,12 +10,9 @@ from pipegen.lazy import np, tf
 from pipegen.ops.lowering.graphs import apart, once
 
 ORIENTATION_TAG = 0x0112
-MOST_ENTRIES = 128
-"""Entries of the first image file directory that are read; tags ascend, and this one is low."""
-TYPES = {3: 2, 4: 4, 6: 1, 8: 2, 9: 4, 13: 4}
-"""TIFF types that Pillow accepts for an integer, and their bytes."""
-SEARCHED_FOR_XMP = 65536
-"""Bytes at the start of a PNG that are searched for XMP."""
+MOST_ENTRIES = 128  # entries of the first image file directory that are read; tags ascend, and this one is low
+TYPES = {3: 2, 4: 4, 6: 1, 8: 2, 9: 4, 13: 4}  # TIFF types that Pillow accepts for an integer, and their bytes
+SEARCHED_FOR_XMP = 65536  # bytes at the start of a PNG that are searched for XMP
 
 TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
     1: (False, ()),
@@ -28,8 +25,7 @@ TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
     8: (True, (0,)),  # turn counter-clockwise
 }
 """How to turn each orientation upright: whether to transpose, and which axes to reverse then."""
-BACK = (1, 2, 3, 4, 5, 8, 7, 6)
-"""The orientation that undoes each, from 1 on."""
+BACK = (1, 2, 3, 4, 5, 8, 7, 6)  # the orientation that undoes each, from 1 on
 WEBP_EXIF, WEBP_XMP = 8, 4
 """Flags of an extended WebP header."""
 

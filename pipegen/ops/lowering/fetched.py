@@ -83,8 +83,7 @@ def _begin(paths: Any) -> Any:
 
 
 _AT_ONCE = 32
-_LOADS_WITH = "2.16"
-"""The version of TensorFlow of the last release of tensorflow-io, 0.37.1."""
+_LOADS_WITH = "2.16"  # the version of TensorFlow of the last release of tensorflow-io, 0.37.1
 
 
 def speaks(address: str, scheme: str) -> tuple[str, ...]:

@@ -11,11 +11,9 @@ from pipegen.lazy import tf
 from pipegen.ops.lowering.linear import nearest_float32, working
 
 Whole: TypeAlias = "int | tf.Tensor"
-Phase: TypeAlias = "Callable[..., tuple[tf.Tensor, ...]]"
-"""A phase of a `NeighbourhoodTransform`."""
+Phase: TypeAlias = "Callable[..., tuple[tf.Tensor, ...]]"  # a phase of a `NeighbourhoodTransform`
 
-BITS = 14
-"""Weights for bytes are integers whose sum is 2 to this power; between the two passes, a byte has 8 more bits."""
+BITS = 14  # weights for bytes are integers whose sum is 2 to this power; between the two passes, a byte has 8 more bits
 
 
 def gaussian_radius(sigma: float) -> int:
@@ -122,8 +120,7 @@ def reflect(i: tf.Tensor, length: Whole) -> tf.Tensor:
     return tf.minimum(i, 2 * length - 1 - i)
 
 
-Offset: TypeAlias = "tuple[int, int]"
-"""Rows down and columns to the right."""
+Offset: TypeAlias = "tuple[int, int]"  # rows down and columns to the right
 
 
 def bordered(radius: int, edge: Literal["reflect", "nearest"]) -> Phase:

@@ -62,8 +62,7 @@ def _is_plain_bmp_file(content: bytes) -> bool:
 
 _HEAD = 64
 _SPACE = (9, 10, 13, 32)
-GRAY_TYPES = (0, 4)
-"""Colour types of a PNG without colour: gray, and gray with transparency."""
+GRAY_TYPES = (0, 4)  # colour types of a PNG without colour: gray, and gray with transparency
 
 _GIF_HEAD, _GIF_LOOP, _GIF_CONTROL, _GIF_FRAME = 13, 19, 8, 10
 

@@ -40,8 +40,7 @@ def target() -> Target:
     return _target.get()
 
 
-by_xla: ContextVar[bool] = ContextVar("by_xla", default=False)
-"""Whether XLA compiles the function being traced."""
+by_xla: ContextVar[bool] = ContextVar("by_xla", default=False)  # whether XLA compiles the function being traced
 elsewhere: ContextVar[bool] = ContextVar("elsewhere", default=False)
 """Whether the graph being traced may run in another process that sees the same files."""
 plain_jpegs: ContextVar[bool] = ContextVar("plain_jpegs", default=False)

@@ -21,8 +21,7 @@ from pipegen.ops.lowering.python_calls import numpy_function
 
 _BRANDS = {b"avif": "AVIF", b"avis": "AVIF"} | dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"mif1", b"msf1"), "HEIC")
 """The brands of ISO base media files that hold images (ISO/IEC 14496-12 and 23008-12)."""
-_JPEG_XL = (b"\xff\x0a", b"\x00\x00\x00\x0cJXL \r\n\x87\n")
-"""Signatures of JPEG XL: a bare codestream, and a container (ISO/IEC 18181-2)."""
+_JPEG_XL = (b"\xff\x0a", b"\x00\x00\x00\x0cJXL \r\n\x87\n")  # signatures of JPEG XL: a bare codestream, and a container (ISO/IEC 18181-2)
 _HEAD = 64
 
 
@@ -98,8 +97,7 @@ def bits_of_head(contents: bytes) -> int:
 
 
 Exif = Literal["apply", "ignore"]
-_FORMATS = ("TIFF", "PPM", "GIF", "BMP", "WEBP", "JPEG")
-"""Formats by Pillow's names; JPEG includes MPO."""
+_FORMATS = ("TIFF", "PPM", "GIF", "BMP", "WEBP", "JPEG")  # formats by Pillow's names; JPEG includes MPO
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _EIGHT_BITS = ("1", "L", "LA", "P", "RGB", "RGBA")
 _GAP = rb"(?:\s|#[^\r\n]*[\r\n])+"

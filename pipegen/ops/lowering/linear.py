@@ -11,8 +11,7 @@ from pipegen.ops.lowering.graphs import target
 
 Scalar: TypeAlias = "float | tf.Tensor"
 
-LUMA = (0.299, 0.587, 0.114)
-"""The weights of red, green and blue in luma (ITU-R BT.601)."""
+LUMA = (0.299, 0.587, 0.114)  # the weights of red, green and blue in luma (ITU-R BT.601)
 
 
 def uniform(u: tf.Tensor, bounds: tuple[Scalar, Scalar]) -> tf.Tensor:
@@ -111,8 +110,7 @@ def product(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     return tf.transpose(found, [*range(1, several + 1), 0, several + 1]) if several else found
 
 
-_DROPPED = 29
-"""Bits of a float64 that a float32 does not have."""
+_DROPPED = 29  # bits of a float64 that a float32 does not have
 
 
 def working(images: tf.Tensor) -> tf.DType:

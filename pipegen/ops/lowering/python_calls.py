@@ -21,11 +21,9 @@ class _Called:
         self.function = function
 
 
-_called: WeakValueDictionary[int, _Called] = WeakValueDictionary()
-"""The functions of all live graphs, by number."""
+_called: WeakValueDictionary[int, _Called] = WeakValueDictionary()  # the functions of all live graphs, by number
 _numbers = count()
-_OURS = "_pipegen_functions"
-"""The attribute of a graph that holds its functions."""
+_OURS = "_pipegen_functions"  # the attribute of a graph that holds its functions
 
 
 def numpy_function(function: Callable[..., Any], given: Sequence[Any], types: Any, *, stateful: bool = True) -> Any:
@@ -60,10 +58,8 @@ def _by_number(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-_SLACK = 1e-6
-"""Tolerance of a declared range for floats, in widths of it: the rounding that every step is allowed (E1)."""
-_LONGEST = 300
-"""Most characters of the message of a function's exception."""
+_SLACK = 1e-6  # tolerance of a declared range for floats, in widths of it: the rounding that every step is allowed (E1)
+_LONGEST = 300  # most characters of the message of a function's exception
 
 
 class CallFailed(RuntimeError):

@@ -12,8 +12,7 @@ from pipegen.ops.lowering.filters import Whole, gaussian_radius
 from pipegen.ops.lowering.graphs import call
 from pipegen.ops.lowering.linear import product
 
-Word: TypeAlias = "tf.Tensor"
-"""A uint32 tensor."""
+Word: TypeAlias = "tf.Tensor"  # a uint32 tensor
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
@@ -85,8 +84,7 @@ def symmetric_dirichlet(u: tf.Tensor, alpha: float) -> tf.Tensor:
     return parts / tf.reduce_sum(parts, -1, keepdims=True)
 
 
-BITS = 12
-"""Normal numbers are in 1/4096."""
+BITS = 12  # normal numbers are in 1/4096
 
 
 def normal_numbers(places: tf.Tensor) -> tf.Tensor:
@@ -104,11 +102,9 @@ def quantiles() -> tuple[int, ...]:
     return tuple(-v for v in reversed(upper)) + tuple(upper)
 
 
-_WEIGHT = 1 << 11
-"""The sum of the weights of one pixel, and the largest value between the two products."""
+_WEIGHT = 1 << 11  # the sum of the weights of one pixel, and the largest value between the two products
 _NOISE = 1 << 8
-UNIT = float(_WEIGHT * _WEIGHT)
-"""1 in a field."""
+UNIT = float(_WEIGHT * _WEIGHT)  # 1 in a field
 
 
 def spacing(sigma: float) -> int:

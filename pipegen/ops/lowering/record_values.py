@@ -19,14 +19,11 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.stores.field_types import FieldType
 
 
-LONGEST = 2**31 - 1
-"""Bytes of the longest string."""
-_STORED_BLOCK = 65535
-"""Bytes of the longest uncompressed block of a `gzip` file."""
+LONGEST = 2**31 - 1  # bytes of the longest string
+_STORED_BLOCK = 65535  # bytes of the longest uncompressed block of a `gzip` file
 
 
-_BLANKS = r"^[\pZ\t-\r\x1c-\x1f\x{85}]+|[\pZ\t-\r\x1c-\x1f\x{85}]+$"
-"""The characters that Python's `strip` removes."""
+_BLANKS = r"^[\pZ\t-\r\x1c-\x1f\x{85}]+|[\pZ\t-\r\x1c-\x1f\x{85}]+$"  # the characters that Python's `strip` removes
 _WHOLE = r"^(-?(?:0|[1-9][0-9]{0,17}))(?:\.0+)?$"
 
 
@@ -63,8 +60,7 @@ def _text(stored: tf.Tensor) -> tf.Tensor:
 
 
 _DIGITS = r"^([+-]?[0-9]+)(?:\.0*)?$"
-_ROUNDED = frozenset({"int32", "uint32", "int64", "uint64"})
-"""Integer dtypes with values that float32 cannot hold."""
+_ROUNDED = frozenset({"int32", "uint32", "int64", "uint64"})  # integer dtypes with values that float32 cannot hold
 
 
 def number(name: str, feature: RecordFeature, value: tf.Tensor) -> tf.Tensor:

@@ -22,12 +22,9 @@ Method = Literal["nearest", "bilinear", "bicubic", "area", "lanczos3"]
 """The weighting of pixels: `nearest` copies one (the same as Pillow), `bilinear`, `bicubic` (Keys), `area` averages the pixels covered by
 an output pixel, `lanczos3`."""
 
-BLURS_WITH_ANTIALIAS: frozenset[str] = frozenset({"bilinear", "bicubic", "lanczos3"})
-"""Methods that support `antialias`."""
-ANTIALIAS_WEIGHT = 3.5
-"""The cost of a resize with `antialias`, in multiples of one without."""
-_KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos3": "lanczos3"}
-"""TensorFlow's names of the kernels."""
+BLURS_WITH_ANTIALIAS: frozenset[str] = frozenset({"bilinear", "bicubic", "lanczos3"})  # methods that support `antialias`
+ANTIALIAS_WEIGHT = 3.5  # the cost of a resize with `antialias`, in multiples of one without
+_KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos3": "lanczos3"}  # TensorFlow's names of the kernels
 _usual = ContextVar("usual", default=False)
 
 
@@ -180,15 +177,11 @@ def _sized(y: tf.Tensor, image: tf.Tensor, height: Side, width: Side) -> tf.Tens
     return y
 
 
-Weighting = Literal["box", "bilinear", "hamming", "bicubic", "lanczos"]
-"""Pillow's filters of several pixels, by its own names."""
-Filter = Literal["nearest", Weighting]
-"""All of Pillow's filters."""
-CHOOSES_PASS = 13
-"""The first version of Pillow that resizes columns first if an image loses many more rows than columns."""
+Weighting = Literal["box", "bilinear", "hamming", "bicubic", "lanczos"]  # pillow's filters of several pixels, by its own names
+Filter = Literal["nearest", Weighting]  # all of Pillow's filters
+CHOOSES_PASS = 13  # the first version of Pillow that resizes columns first if an image loses many more rows than columns
 
-WEIGHT = 25.0
-"""The cost of such a resize in multiples of a bilinear one; `nearest` costs the usual."""
+WEIGHT = 25.0  # the cost of such a resize in multiples of a bilinear one; `nearest` costs the usual
 _REACH = {"box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubic": 2.0, "lanczos": 3.0}
 """The radius of a filter, in pixels of the smaller of input and output."""
 _BITS = 22

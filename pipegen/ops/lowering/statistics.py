@@ -58,8 +58,7 @@ def gathered(batches: Iterable[np.ndarray[Any, Any]]) -> Moments:
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
-_ROWS = 1024
-"""Images whose products are summed at a time: for fewer, adding the matrices would take longer than the products."""
+_ROWS = 1024  # images whose products are summed at a time: for fewer, adding the matrices would take longer than the products
 
 
 class Covariance:
@@ -128,8 +127,7 @@ def zca(found: Covariance, epsilon: float, channels: int | None = None) -> White
     return Whitening.of(found.count, epsilon, mean, matrix.astype(np.float32), variances)
 
 
-_TENSORS: WeakKeyDictionary[Whitening, tuple[tf.Tensor, ...]] = WeakKeyDictionary()
-"""A copy of each matrix for all kernels of a process."""
+_TENSORS: WeakKeyDictionary[Whitening, tuple[tf.Tensor, ...]] = WeakKeyDictionary()  # a copy of each matrix for all kernels of a process
 
 
 def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
@@ -146,13 +144,10 @@ def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
     return as_float32(tf.reshape(product(rows - shift, matrix) + rest, [-1, *images.shape[1:]]))
 
 
-Tiles: TypeAlias = "tuple[int, int]"
-"""Rows and columns of tiles."""
+Tiles: TypeAlias = "tuple[int, int]"  # rows and columns of tiles
 
-_LUMA = (4899, 9617, 1868)
-"""The weights of red, green and blue in luma (ITU-R BT.601), in 1/2^14."""
-_BITS = 10
-"""Bits of the weights of rows and columns of tiles, which are integers."""
+_LUMA = (4899, 9617, 1868)  # the weights of red, green and blue in luma (ITU-R BT.601), in 1/2^14
+_BITS = 10  # bits of the weights of rows and columns of tiles, which are integers
 _RUN = 16
 
 

@@ -198,10 +198,8 @@ def _mapped_list(files: Sequence[tuple[str, int]]) -> tf.Tensor:
 ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 """The name for a resource that is deleted with its last handle (`ResourceHandle::ANONYMOUS_NAME`)."""
 
-TFRECORD_HEAD = 12
-"""Bytes of a TFRecord file before a record: its length, and the checksum of that."""
-_AT_ONCE = 16
-"""Records read at a time, in batches of varying size."""
+TFRECORD_HEAD = 12  # bytes of a TFRecord file before a record: its length, and the checksum of that
+_AT_ONCE = 16  # records read at a time, in batches of varying size
 
 
 def alone(together: Together, feature: str) -> Read:

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 Whole: TypeAlias = "int | tf.Tensor"
 Box: TypeAlias = "tuple[float | tf.Tensor, float | tf.Tensor, float | tf.Tensor, float | tf.Tensor]"
 """Top, left, height and width, in pixels."""
-Sides: TypeAlias = "tuple[Whole, Whole]"
-"""Height and width, in pixels."""
+Sides: TypeAlias = "tuple[Whole, Whole]"  # height and width, in pixels
 
 
 def pick(u: tf.Tensor, most: tf.Tensor) -> tf.Tensor:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny, field_validator, model_serializer, model_validator
 
@@ -13,12 +14,7 @@ from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.listing.base import Listing, Note, Source
 from pipegen.ops.sources.parts.merge import merge
 from pipegen.ops.transform import SplitName, Transform
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pipegen.types import ElementType, FeatureType
+from pipegen.types import ElementType, FeatureType
 
 
 class BySplit(Source):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from array import array
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
@@ -17,15 +19,10 @@ from pipegen.ops.sources.annotations.outlined import OutlinedSource
 from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
 from pipegen.ops.sources.annotations.source import Found, PointNames, known_sides, without_image, without_record
+from pipegen.ops.sources.listing.base import Parts
 from pipegen.ops.sources.listing.wording import find_root, quoted
 from pipegen.ops.sources.tables.table import find_table
 from pipegen.types import LARGEST_SIDE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pipegen.ops.sources.listing.base import Parts
 
 _MOST_SAID = 1000
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -22,13 +24,8 @@ from pipegen.ops.sources.annotations.points import POINTS, PointedSource
 from pipegen.ops.sources.annotations.source import POINT_LABELS, Found, PointNames, gathered, known_sides, without_masks, without_own_image
 from pipegen.ops.sources.listing.base import LeftOut, Note, Parts
 from pipegen.ops.sources.listing.wording import count, find_root, quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pipegen.ops.transform import Transform
-    from pipegen.types import ElementType
+from pipegen.ops.transform import Transform
+from pipegen.types import ElementType
 
 _AROUND = frozenset({"polygon", "rectangle", "mask"})
 

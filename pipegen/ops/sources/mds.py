@@ -34,12 +34,10 @@ _NUMBERS = {"int": "int64"} | {
 _TEXTS = frozenset({"str", "str_int", "str_float"})
 _JSON = "json"
 _ARRAY = re.compile(r"ndarray:(\w+):([\d,]+)\Z")
-_WIDEST = 1 << 20
-"""Bytes of the longest description of a shard's columns."""
+_WIDEST = 1 << 20  # bytes of the longest description of a shard's columns
 _INDEX, _LONGEST = "index.json", 1 << 28
 """The list of a folder's shards, with their sizes and hashes, and its largest size."""
-_HASHED = 1 << 22
-"""Bytes hashed at once."""
+_HASHED = 1 << 22  # bytes hashed at once
 
 
 @dataclass(frozen=True, slots=True)

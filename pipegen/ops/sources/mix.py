@@ -19,8 +19,7 @@ from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType
 
-SOURCE_SCHEMA = "x-pipegen-source"
-"""Marker in a generated schema where any source may stand."""
+SOURCE_SCHEMA = "x-pipegen-source"  # marker in a generated schema where any source may stand
 _WORDS = ("shortest", "longest")
 
 

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     """Split of the pipeline, name of the file, first record used, number of records used."""
 
 _Split = Annotated[str, Field(min_length=1)]
-FORMATS: dict[str, type[RecordSource]] = {"tfrecord": TFRecord, "array_record": ArrayRecord}
-"""Source that reads each file format."""
+FORMATS: dict[str, type[RecordSource]] = {"tfrecord": TFRecord, "array_record": ArrayRecord}  # source that reads each file format
 
 
 class Tfds(DescribedRecords):

@@ -39,10 +39,8 @@ if TYPE_CHECKING:
 
 _Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
 _SETS, _SEGMENTED = "ImageSets/Main", "ImageSets/Segmentation"
-_OPEN = 255
-"""The value of unlabelled pixels, such as those around objects."""
-_CLASSES = 21
-"""The 20 classes of Pascal VOC, and background."""
+_OPEN = 255  # the value of unlabelled pixels, such as those around objects
+_CLASSES = 21  # the 20 classes of Pascal VOC, and background
 
 
 class Voc(BoxedSource):

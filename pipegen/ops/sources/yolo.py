@@ -36,10 +36,8 @@ if TYPE_CHECKING:
 
 _Name = Annotated[str, Field(min_length=1)]
 _IMAGES, _LABELS = "images", "labels"
-_LINE = 2**16
-"""Bytes of a line that are looked at."""
-_FAR = 4.0
-"""Larger coordinates, as fractions of the image, must be pixels."""
+_LINE = 2**16  # bytes of a line that are looked at
+_FAR = 4.0  # larger coordinates, as fractions of the image, must be pixels
 _MOST_SAID = 1000
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
+from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.records.grouped import GroupedSource
+from pipegen.ops.sources.records.index import RecordIndex
+from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.shards.members import unpacked_member
+from pipegen.ops.sources.shards.paths import Found
 from pipegen.ops.sources.shards.zip_directory import zip_members
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pipegen.ops.sources.listing.reader import Reader
-    from pipegen.ops.sources.records.index import RecordIndex
-    from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.shards.paths import Found
 
 
 class Zip(GroupedSource):

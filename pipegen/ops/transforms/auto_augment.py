@@ -261,8 +261,7 @@ class TrivialAugment(Augmentation):
 MIXED = ("auto_contrast", "equalize", "posterize", "rotate", "solarize", "shear_x", "shear_y", "translate_x", "translate_y")
 _LIMITS = Limits(shear=0.3, translation=1 / 3, in_pixels=False, degrees=30.0, enhancement=0.0, bits=4.0)
 _STRONGEST = 10.0
-_LEAST = 0.1
-"""The magnitude from which strengths are drawn."""
+_LEAST = 0.1  # the magnitude from which strengths are drawn
 Count = Annotated[int, Field(ge=1, le=8)]
 
 

@@ -71,8 +71,7 @@ class MedianTransform(NeighbourhoodTransform):
         return filters.bordered(self.side // 2, "nearest"), partial(filters.sorted_columns, size=self.side), filters.medians
 
 
-LONGEST = 64.0
-"""The longest line, in pixels."""
+LONGEST = 64.0  # the longest line, in pixels
 
 
 class MotionTransform(AmountTransform, NeighbourhoodTransform):
@@ -115,8 +114,7 @@ class MotionTransform(AmountTransform, NeighbourhoodTransform):
         return math.ceil((self.largest("length") - 1.0) / 2.0)
 
 
-LARGEST_RADIUS = 10.0
-"""The largest radius, in pixels: such a disc has 346 pixels."""
+LARGEST_RADIUS = 10.0  # the largest radius, in pixels: such a disc has 346 pixels
 
 
 class DefocusTransform(AmountTransform, NeighbourhoodTransform):

@@ -400,8 +400,7 @@ class RandomBoxSafeCrop(WholeOrItemCrop):
         return place(top, left, tf.maximum(bottom - top, 1), tf.maximum(right - left, 1), u), tf.ones_like(there)
 
 
-TRIES = 50
-"""The number of windows that are drawn; if none fits, the image stays whole."""
+TRIES = 50  # the number of windows that are drawn; if none fits, the image stays whole
 
 
 class RandomIouCrop(WholeOrItemCrop):

@@ -167,8 +167,7 @@ def _low(length: int | tf.Tensor, border: tf.Tensor) -> tf.Tensor:
 
 _STAINS = ((0.650, 0.704, 0.286), (0.072, 0.990, 0.105), (0.268, 0.570, 0.776))
 """The optical densities in red, green and blue of haematoxylin, eosin and the rest (Ruifrok and Johnston 2001)."""
-_DARKEST = 6 * ONE
-"""The largest optical density that is distinguished: 255 / e^6 is less than a level."""
+_DARKEST = 6 * ONE  # the largest optical density that is distinguished: 255 / e^6 is less than a level
 
 
 class RandomStain(RgbTransform):

@@ -24,8 +24,7 @@ from pipegen.ops.traits import same_type
 from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType
 
-WORD = 31
-"""Holes in a word of 32 bits; the sign bit stays unused."""
+WORD = 31  # holes in a word of 32 bits; the sign bit stays unused
 
 
 class DropoutTransform(NeighbourhoodTransform):

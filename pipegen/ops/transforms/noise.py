@@ -23,8 +23,7 @@ from pipegen.ops.step_bases import UnconditionalTransform, UniformTransform, Uns
 from pipegen.ops.traits import IMAGE_224, UNIT_224, Example, same_type
 from pipegen.types import BYTE_RANGE, FeatureType
 
-_STD_BITS = 8
-"""Standard deviations for bytes are kept in 1/256 of a level."""
+_STD_BITS = 8  # standard deviations for bytes are kept in 1/256 of a level
 
 
 class RandomGaussianNoise(UnsignedTransform, NeighbourhoodTransform):
@@ -153,8 +152,7 @@ _QUANTILES = {
 }
 
 
-_HUE_BITS = 12
-"""Angles are kept in 1/4096 of the unit of hues."""
+_HUE_BITS = 12  # angles are kept in 1/4096 of the unit of hues
 
 
 class RandomIsoNoise(UnsignedTransform, RgbTransform):
@@ -206,8 +204,7 @@ def _turn(images: tf.Tensor, places: tf.Tensor, std: tf.Tensor, angle: tf.Tensor
     return *shifted(images, tf.math.floormod(hue, TURN), none, none), bright
 
 
-_COUNT_BITS = 20
-"""Expected counts are kept in 1/2^20, so that a thousand photons fit 32 bits."""
+_COUNT_BITS = 20  # expected counts are kept in 1/2^20, so that a thousand photons fit 32 bits
 _ROOT_BITS = _COUNT_BITS - BITS
 _GAIN_BITS = 16
 _PLACE_BITS = 16

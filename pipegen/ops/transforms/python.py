@@ -83,8 +83,7 @@ class Python(CustomTransform):
         return call(self.callee, declared, image)
 
 
-_SEEDS = 2
-"""Draws that seed the generator, 32 bits each."""
+_SEEDS = 2  # draws that seed the generator, 32 bits each
 
 
 class RandomPython(CustomTransform):

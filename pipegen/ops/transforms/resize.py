@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -16,15 +16,13 @@ from pipegen.ops.arguments.magnitudes import Span, checked, span_range, within
 from pipegen.ops.families.crops import SizedCrop
 from pipegen.ops.lowering import resizing
 from pipegen.ops.lowering.linear import logarithms, uniform
+from pipegen.ops.lowering.resizing import Filter
 from pipegen.ops.lowering.windows import Box, Sides, Whole, cut, pick, place
 from pipegen.ops.model import Model
 from pipegen.ops.step_bases import ElementTransform, UniformTransform, require_image
 from pipegen.ops.traits import ANY_IMAGE, Example, Family, Traits, same_type
 from pipegen.ops.transform import Transform
 from pipegen.types import LARGEST_SIDE, FeatureType, Interval
-
-if TYPE_CHECKING:
-    from pipegen.ops.lowering.resizing import Filter
 
 
 def _antialiased(step: Any) -> Any:
@@ -380,8 +378,7 @@ class RandomShorterSide(RandomResize):
         return (0, 0, height, width), self._size(u, height, width)
 
 
-TRIES = 10
-"""The number of windows that are drawn; if none fits, the central one is taken."""
+TRIES = 10  # the number of windows that are drawn; if none fits, the central one is taken
 
 
 def _has_pixels(area: tuple[float, float], name: str) -> None:

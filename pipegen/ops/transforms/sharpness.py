@@ -16,8 +16,7 @@ from pipegen.ops.lowering.linear import choice, nearest_float32, working
 from pipegen.ops.step_bases import AmountTransform, FixedTransform, UniformTransform
 from pipegen.ops.traits import same_type
 
-LARGEST = 20.0
-"""The largest factor; with it, sums of bytes still fit 32 bits."""
+LARGEST = 20.0  # the largest factor; with it, sums of bytes still fit 32 bits
 
 
 class SharpnessTransform(AmountTransform, SharpenTransform):

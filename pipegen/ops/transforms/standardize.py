@@ -168,8 +168,7 @@ class Standardize(FittedTransform):
         return Part(kind(owner=self, when=self.when, center=self.center, scale=self.scale, epsilon=self.epsilon, **own))
 
 
-LARGEST = 8192
-"""The most values of an image that can be whitened: the matrix takes 256 MiB, and computing it 3 GiB and about ten minutes."""
+LARGEST = 8192  # the most values of an image that can be whitened: the matrix takes 256 MiB, and computing it 3 GiB and about ten minutes
 
 
 class WhitenImages(UnconditionalTransform, StepPart, NeighbourhoodTransform):

@@ -277,8 +277,7 @@ class RandomToneCurve(LookupTableTransform):
         return tf.cast(tf.clip_by_value(tf.round(255.0 * curve), 0.0, 255.0), tf.int32)
 
 
-LARGEST = 255.0
-"""The largest limit; one of 256 leaves every count as it is."""
+LARGEST = 255.0  # the largest limit; one of 256 leaves every count as it is
 Count = Annotated[int, Field(ge=1, le=32)]
 
 

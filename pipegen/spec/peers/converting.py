@@ -8,8 +8,7 @@ from typing import Any, NoReturn
 
 from pipegen.ops.registry import transforms
 
-Steps = dict[str, Any] | list[dict[str, Any]]
-"""One step, or several in order."""
+Steps = dict[str, Any] | list[dict[str, Any]]  # one step, or several in order
 _BORDERS = {0: "constant", 1: "nearest", 2: "reflect", 3: "wrap"}
 _FILLS = {"edge": "nearest", "replicate": "nearest", "symmetric": "reflect"}
 

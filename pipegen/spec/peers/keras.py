@@ -63,8 +63,7 @@ REMARKS = {
     "equalization": "up to 5 levels apart, of another rounding",
 }
 """Notes on what is a little different, or looks so."""
-IGNORED = frozenset({"seed", "data_format", "name", "dtype", "trainable", "bounding_box_format"})
-"""Arguments that change no pixel here."""
+IGNORED = frozenset({"seed", "data_format", "name", "dtype", "trainable", "bounding_box_format"})  # arguments that change no pixel here
 TABLE: dict[str, Callable[..., Steps]] = {
     "random_elastic_transform": without(
         "Keras moves pixels by noise that grows with the side of the image, `random_elastic` by `alpha` and `sigma` in pixels",

@@ -52,8 +52,7 @@ REMARKS: dict[str, str] = {
     "normalize": "leave `rescale` out where images are from 0 to 1 already",
 }
 """Notes on what is a little different, or looks so."""
-IGNORED = frozenset({"inplace"})
-"""Arguments that change no pixel here."""
+IGNORED = frozenset({"inplace"})  # arguments that change no pixel here
 TABLE: dict[str, Callable[..., Steps]] = {
     "random_autocontrast": by_chance("random_auto_contrast"),
     "random_equalize": by_chance("random_equalization"),

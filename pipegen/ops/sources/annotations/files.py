@@ -13,10 +13,8 @@ from pipegen.errors import OpError
 from pipegen.files import read_regular
 from pipegen.ops.sources.listing.wording import count
 
-MOST_BYTES = 1 << 32
-"""Size limit of a file with annotations of many images; that of COCO's training images has half a gigabyte."""
-MOST_OF_ONE = 1 << 26
-"""Size limit of a file with annotations of one image."""
+MOST_BYTES = 1 << 32  # size limit of a file with annotations of many images; that of COCO's training images has half a gigabyte
+MOST_OF_ONE = 1 << 26  # size limit of a file with annotations of one image
 _MOST_DEPTH = 64
 _BYTE_ORDERS = (b"\xff\xfe", b"\xfe\xff")
 

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.transform import Transform
 
-_CROWD = 255
-"""The value of pixels of a crowd in a mask of classes."""
+_CROWD = 255  # the value of pixels of a crowd in a mask of classes
 
 
 class OutlinedSource(BoxedSource):

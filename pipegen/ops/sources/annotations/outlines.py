@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.strings import Ints
 
-NONE = -1
-"""The outline of an annotation without any."""
-FARTHEST = 100_000
-"""Largest distance of an outline from the corner of its image, in pixels."""
+NONE = -1  # the outline of an annotation without any
+FARTHEST = 100_000  # largest distance of an outline from the corner of its image, in pixels
 _BLOCK = 1 << 20
 _POLYGONS = "use polygons, lists [x, y, x, y, …] of three points or more"
 _RUNS = "runs: `counts`, a list of integers or COCO's text, and `size`, the height and the width of the image"

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan, is_hidden, walk
+from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count, find_root
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pipegen.ops.sources.listing.base import Note
 
 
 def below(path: str, named: str | None, usual: Sequence[str], field: str, otherwise: str) -> str:

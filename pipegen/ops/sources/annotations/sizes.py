@@ -12,17 +12,13 @@ from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.lowering.exif import MOST_ENTRIES, ORIENTATION_TAG, SEARCHED_FOR_XMP, TYPES, WEBP_EXIF, WEBP_XMP
 from pipegen.ops.lowering.library import plugin_format, ready_for
 
-_HEAD = 64
-"""Bytes that identify the format of a file."""
-_START = 4096
-"""Bytes that contain almost every EXIF directory."""
+_HEAD = 64  # bytes that identify the format of a file
+_START = 4096  # bytes that contain almost every EXIF directory
 _ORIENTATIONS = range(1, 9)
 _WIDTH, _HEIGHT = 256, 257
 """TIFF tags."""
-_TURNED = frozenset({5, 6, 7, 8})
-"""EXIF orientations that swap the sides."""
-_BODY = frozenset((0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD))
-"""JPEG markers that follow the application segments."""
+_TURNED = frozenset({5, 6, 7, 8})  # EXIF orientations that swap the sides
+_BODY = frozenset((0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD))  # JPEG markers that follow the application segments
 _XMP = re.compile(rb'tiff:Orientation(?:="|>)([0-9])')
 _FAILURES = (OSError, ValueError, SyntaxError, struct.error)
 

@@ -38,10 +38,8 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.annotations.outlines import Outlines
     from pipegen.ops.sources.listing.strings import Ints
 
-POINT_LABELS = "point_labels"
-"""The feature with the label of each point of an image."""
-_COMPARED = 32
-"""Images whose size is compared with the annotations."""
+POINT_LABELS = "point_labels"  # the feature with the label of each point of an image
+_COMPARED = 32  # images whose size is compared with the annotations
 _ROUNDED = {False: 1.0, True: 0.005}
 """Distance that a box may exceed its image by rounding without a finding: in pixels, and as a fraction of the image."""
 

@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.features.arrays import ArrayFeature
 
-_LOCAL_HEADER = 30
-"""Bytes of a member's local header in a ZIP file, before its name and extra field."""
+_LOCAL_HEADER = 30  # bytes of a member's local header in a ZIP file, before its name and extra field
 _END, _TAIL = b"PK\5\6", 22 + 65535
 """First bytes of a ZIP file's end record, and its largest size with the comment."""
-_HIGHEST = 2**63 - 1
-"""Upper bound for the bytes of an array."""
+_HIGHEST = 2**63 - 1  # upper bound for the bytes of an array
 
 
 @dataclass(frozen=True)

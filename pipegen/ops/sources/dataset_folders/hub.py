@@ -14,10 +14,8 @@ from pipegen.ops.sources.listing.wording import close_names, find_root, quoted
 from pipegen.ops.sources.stores.field_types import MissingLibrary
 
 DICT, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
-ONLY = "train"
-"""The split of a dataset without splits."""
-HUB_METADATA = b"huggingface"
-"""The key of the library's metadata in a Parquet file."""
+ONLY = "train"  # the split of a dataset without splits
+HUB_METADATA = b"huggingface"  # the key of the library's metadata in a Parquet file
 _NUMBERED = re.compile(r"(?P<split>[\w.]+)-\d{5}-of-\d{5}(-\w+)?\.parquet\Z")
 _ENDING = re.compile(r"(-\d{5}-of-\d{5})?\.arrow\Z")
 
@@ -30,8 +28,7 @@ class Saved:
     files: Mapping[str, tuple[str, ...]]  # absolute paths of the files of each split, in order
     features: Mapping[str, Any]  # the type of each column, from the metadata
     rows: Mapping[str, int]  # the number of records of each split, if known
-    parquet: bool = False
-    """Whether they are Parquet files, as on the Hub, rather than Arrow files."""
+    parquet: bool = False  # whether they are Parquet files, as on the Hub, rather than Arrow files
     sure: bool = False  # whether another number means missing records. A dataset filtered before saving keeps the old number.
 
 

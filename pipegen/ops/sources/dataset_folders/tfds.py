@@ -21,13 +21,11 @@ _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)\Z")
 _NAME = re.compile(r"(?P<name>\w+)(?:/(?P<config>[\w.+-]+))?(?::(?P<version>[\d.*]+))?\Z")
 _PART = re.compile(r"(?P<split>[\w-]+)(?:\[(?P<inside>[^\[\]]*)\])?\Z")
 _BOUND = re.compile(r"(?:(?P<value>-?[\d_]+(?:\.\d*)?)(?P<unit>%|shard)?)?\Z")
-_MOST = 1 << 24
-"""Size limit of a metadata file."""
+_MOST = 1 << 24  # size limit of a metadata file
 _FIELD = re.compile(r"\{(\w+)\}")
 _FIELDS = frozenset({"DATASET", "SPLIT", "FILEFORMAT", "SHARD_INDEX", "NUM_SHARDS", "SHARD_X_OF_Y"})
 _TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
-_PLAIN = re.compile(r"[\w.+-]+")
-"""Allowed names of datasets, splits and formats, which are parts of file names."""
+_PLAIN = re.compile(r"[\w.+-]+")  # allowed names of datasets, splits and formats, which are parts of file names
 
 
 @dataclass(frozen=True)

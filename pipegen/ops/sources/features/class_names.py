@@ -28,8 +28,7 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-ClassName: TypeAlias = int | str
-"""A class by name, or by stored number."""
+ClassName: TypeAlias = int | str  # a class by name, or by stored number
 KnownClasses: TypeAlias = Annotated[int, Field(ge=1)] | Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
 """The number of classes, or their distinct names."""
 _MOST_COMPARED = 1_000

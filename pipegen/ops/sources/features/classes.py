@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 Classes = int | tuple[str, ...] | None
 _MOST = 100_000
-_LISTED = 12
-"""Largest number of classes that advice lists."""
+_LISTED = 12  # largest number of classes that advice lists
 _ALL_OF_THEM = "list all of them in `classes`, or remove such rows"
 _NO_LABEL = "leave rows of -1 out with `ignore: [-1]`; if all are -1, for no label, remove the feature"
 _SHOWN = 3

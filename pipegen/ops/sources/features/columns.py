@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -11,14 +12,10 @@ from pipegen.ops.kinds.ragged import Ragged, changed
 from pipegen.ops.sources.features.classes import Classes, check_written_lists, read_labels
 from pipegen.ops.sources.features.label_values import LIST, Values
 from pipegen.ops.sources.features.numbers import NumberType, check_cells, whole_number
+from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pipegen.ops.sources.listing.base import Note
-_LARGEST = 3.4028234663852886e38
-"""The largest float32."""
+_LARGEST = 3.4028234663852886e38  # the largest float32
 
 
 @dataclass(frozen=True)

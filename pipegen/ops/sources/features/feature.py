@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
@@ -15,15 +15,10 @@ from pipegen.ops.kinds.registry import kind_named, kind_of, named_kinds
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.listing.wording import joined
+from pipegen.ops.transform import Transform
 from pipegen.types import ElementType, FeatureType
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.ops.transform import Transform
-
-Index = Annotated[int, Field(ge=0, le=LARGEST)]
-"""A class index of a mask."""
+Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
 _Stored = Annotated[int, Field(ge=0, le=65535)]
 
 

@@ -30,7 +30,6 @@ class Kept(Protocol):
     """The place where the items of a feature are kept."""
 
     def read(self) -> Ragged | None: ...
-
     def write(self, items: Ragged) -> None: ...
 
 

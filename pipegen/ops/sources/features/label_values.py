@@ -26,14 +26,11 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.strings import Ints
 
-LIST = "\x1f"
-"""Precedes each item of a cell with a list; no label text contains it."""
-WHOLE = re.compile(r"-?(?:0|[1-9]\d*)", re.ASCII)
-"""An integer as text."""
+LIST = "\x1f"  # precedes each item of a cell with a list; no label text contains it
+WHOLE = re.compile(r"-?(?:0|[1-9]\d*)", re.ASCII)  # an integer as text
 _NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.(\d+))?", re.ASCII)
 _TRUE, _FALSE = "True", "False"
-BOOLEANS = (_FALSE, _TRUE)
-"""The texts of truth values, in order of their class indices."""
+BOOLEANS = (_FALSE, _TRUE)  # the texts of truth values, in order of their class indices
 _MISSING = frozenset({"nan", "+nan", "-nan", "na", "n/a", "#n/a", "<na>", "null", "none", "nat"})
 _INFINITE = frozenset({"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"})
 _LIST = re.compile(r"\[.*\]", re.DOTALL)

@@ -11,8 +11,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 
 NumberType = Literal["float32", "int64"]
-EXACT = 2**24
-"""Largest integer up to which float32 is exact."""
+EXACT = 2**24  # largest integer up to which float32 is exact
 _WHOLE = re.compile(r"([+-]?\d+)(?:\.0*)?", re.ASCII)
 _INT64 = 2**63
 

@@ -231,8 +231,7 @@ _TOKEN = re.compile(
 )
 _COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
 _WORDS = frozenset({"and", "or", "not", "in", "true", "false"})
-_INSTEAD = {"=": "==", "<>": "!=", "&&": "and", "&": "and", "||": "or", "|": "or", "!": "not"}
-"""Operators of other languages, and ours."""
+_INSTEAD = {"=": "==", "<>": "!=", "&&": "and", "&": "and", "||": "or", "|": "or", "!": "not"}  # operators of other languages, and ours
 
 
 @dataclass(frozen=True)
@@ -256,8 +255,7 @@ def _readable(text: str) -> str:
     return text
 
 
-Where: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_readable)]
-"""The text of a predicate."""
+Where: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_readable)]  # the text of a predicate
 
 
 class _Parser:
@@ -412,15 +410,11 @@ class Rows(Protocol):
 
     @property
     def called(self) -> str: ...
-
     @property
     def num_rows(self) -> int: ...
-
     @property
     def unit(self) -> str: ...
-
     def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]: ...
-
     def column(self, wanted: str | int, field: str) -> tuple[str, ...]: ...
 
 

@@ -7,8 +7,7 @@ from typing import Protocol
 
 from pipegen.patterns import MOST, compile_pattern
 
-_QUICK = 2
-"""Number of wildcards up to which Python's `re` is used, at most quadratic in a path's length; beyond, RE2, which is linear."""
+_QUICK = 2  # number of wildcards up to which Python's `re` is used, at most quadratic in a path's length; beyond, RE2, which is linear
 
 
 class Glob(Protocol):

@@ -32,8 +32,7 @@ JUNK = frozenset({
 a leading dot."""
 _PROGRESS_EVERY = 1000
 
-Found: TypeAlias = tuple[str, int]
-"""A path relative to the root, and a size in bytes."""
+Found: TypeAlias = tuple[str, int]  # a path relative to the root, and a size in bytes
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pipegen.ops.lowering.library import PLUGINS, plugin_format
 
-HEAD_BYTES = 16
-"""Bytes that `sniff` needs."""
+HEAD_BYTES = 16  # bytes that `sniff` needs
 
 IMAGE_EXTENSIONS = frozenset({"jpg", "jpeg", "jpe", "jfif", "png", "gif", "bmp", "webp", "tif", "tiff", "ppm", "pgm", "pbm", "pnm"})
 """Extensions, in lower case, of images that are listed without opening them."""
@@ -22,8 +21,7 @@ OTHER_EXTENSIONS = frozenset({
 })  # fmt: skip
 """Extensions of other files that are not opened either: labels often lie beside images."""
 
-BY_PLUGIN = frozenset(PLUGINS)
-"""Formats that `sniff` recognises but only some installations decode."""
+BY_PLUGIN = frozenset(PLUGINS)  # formats that `sniff` recognises but only some installations decode
 
 
 def sniff(head: bytes) -> str | None:

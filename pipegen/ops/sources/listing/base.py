@@ -100,38 +100,30 @@ class Listing:
     sizes: Ints  # bytes of each record's files, uint32 or int64
     notes: tuple[Note, ...] = field(default=())  # findings about the data
     parts: Parts | None = None  # the split that each record belongs to, if the source assigns splits
-    paths: Strings | None = None
-    """Absolute paths, if they are not `root/key` (several roots)."""
+    paths: Strings | None = None  # absolute paths, if they are not `root/key` (several roots)
     readers: Mapping[str, Reader] = field(default_factory=lambda: {"": FileReader()})
     """The reader of each split, or under the empty name the reader of all. If readers are `numbered`, a key is a row number, after the
     split if there are several."""
 
-    in_table: bool = False
-    """Whether a table, rather than the keys, gives the records, their order and their labels."""
+    in_table: bool = False  # whether a table, rather than the keys, gives the records, their order and their labels
 
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     """Features of a few numbers per record: an array `(n, ...)` each, in source order, in shards file after file. For an encoded feature
     without files, the bytes of each record, `Packed`."""
-    column_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The classes of those columns that are labels."""
+    column_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the classes of those columns that are labels
     beside: Mapping[str, Files] = field(default_factory=dict)
     """Further files of each record, by feature, beside the one in `keys` and `paths`."""
     cells: Cells | None = None
     """Reads any column of a table, or the short values under a key of records, those of all files one after another."""
-    type: ElementType | None = None
-    """The type of a record, if the data determines it further than the arguments."""
+    type: ElementType | None = None  # the type of a record, if the data determines it further than the arguments
 
-    rows: Ints | None = None
-    """The row of each `numbered` record, int64; by default its key."""
-    ids: Ints | None = None
-    """The 64-bit id of each record, uint64, if it does not follow from the source's name and the key."""
+    rows: Ints | None = None  # the row of each `numbered` record, int64; by default its key
+    ids: Ints | None = None  # the 64-bit id of each record, uint64, if it does not follow from the source's name and the key
 
-    shards: Shards | None = None
-    """For files of many records: their numbers of records. Keys, sizes and parts are then those of the files."""
+    shards: Shards | None = None  # for files of many records: their numbers of records. Keys, sizes and parts are then those of the files.
     missing: tuple[Missing, ...] = ()
     """Records without their files, kept until `errors.missing` decides on them, and files without a record."""
-    excluded: frozenset[str] = frozenset()
-    """The keys that were left out."""
+    excluded: frozenset[str] = frozenset()  # the keys that were left out
     sides: np.ndarray[Any, Any] | None = None
     """Height and width of each image in pixels according to annotations, float64 `(n, 2)`, else NaN."""
 

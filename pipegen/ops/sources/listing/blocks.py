@@ -18,14 +18,10 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.listing.strings import Ints
 
-_RETRY = 5.0
-"""Seconds before a block that failed is tried again; else each of its records would try it."""
-_WINDOWS = 2
-"""Windows in memory at a time: batches of one are in flight while the next is being read."""
-_BESIDE = 4
-"""Blocks kept whatever their size, since several threads read one each."""
-_USUAL = 2**28
-"""Bytes of blocks kept for a sequential order, within the budget."""
+_RETRY = 5.0  # seconds before a block that failed is tried again; else each of its records would try it
+_WINDOWS = 2  # windows in memory at a time: batches of one are in flight while the next is being read
+_BESIDE = 4  # blocks kept whatever their size, since several threads read one each
+_USUAL = 2**28  # bytes of blocks kept for a sequential order, within the budget
 
 
 class Block(Protocol):

@@ -14,16 +14,11 @@ if TYPE_CHECKING:
     Ints: TypeAlias = np.ndarray[Any, Any]
     """Whole numbers `(n,)`."""
 
-_BLOCK = 1 << 14
-"""Texts per block."""
-ALIGNED = 64
-"""Alignment in bytes of arrays whose memory tensors share."""
-_LARGE = 1 << 22
-"""Size from which NumPy asks the system for huge pages."""
-_PIECE = 1 << 26
-"""Bytes per piece: pieces this large go back to the system and leave no holes."""
-_WORD = 8
-"""Bytes compared at a time; as many follow the last text."""
+_BLOCK = 1 << 14  # texts per block
+ALIGNED = 64  # alignment in bytes of arrays whose memory tensors share
+_LARGE = 1 << 22  # size from which NumPy asks the system for huge pages
+_PIECE = 1 << 26  # bytes per piece: pieces this large go back to the system and leave no holes
+_WORD = 8  # bytes compared at a time; as many follow the last text
 
 
 def encode(text: str) -> bytes:

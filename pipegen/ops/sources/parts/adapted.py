@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 
-PART = "part"
-"""The feature with the part of a mix that an example is from, unless the name is taken."""
+PART = "part"  # the feature with the part of a mix that an example is from, unless the name is taken
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,8 @@ FORMAT = 1
 ABOUT = "store.json"
 RECORDS = "records"
 SHARDS = "shards"
-ARRAY_RECORD = ".array_record"
-"""File ending of shards whose records only a library finds."""
-PAGE = 4096
-"""Bytes of a page: all shards of a split but the last are multiples of it, so that they can be mapped one after another."""
+ARRAY_RECORD = ".array_record"  # file ending of shards whose records only a library finds
+PAGE = 4096  # bytes of a page: all shards of a split but the last are multiples of it, so that they can be mapped one after another
 PREPARE_AGAIN = "delete `store.json` and prepare again; complete files are kept"
 _LARGEST, _BLOCK = 1 << 26, 1 << 22
 

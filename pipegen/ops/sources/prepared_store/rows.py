@@ -57,8 +57,7 @@ class StoredShards:
         return np.frombuffer(held, np.uint8)[: -(-self.total // 8) * 8]
 
 
-_FIXED = 0x10
-"""`MAP_FIXED`, which Python's `mmap` lacks: use the given address."""
+_FIXED = 0x10  # `MAP_FIXED`, which Python's `mmap` lacks: use the given address
 
 
 def places(about: StoreAbout) -> Ints:
@@ -135,8 +134,7 @@ class StoredRows(Reader):
         return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
 
 
-ENCODED = "/encoded"
-"""Suffix of a feature's name that makes the key of its encoded file in a `tf.Example`."""
+ENCODED = "/encoded"  # suffix of a feature's name that makes the key of its encoded file in a `tf.Example`
 
 
 class StoredMessages(StoredRows):

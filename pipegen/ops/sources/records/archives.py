@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.reader import Hold, Read, Reader, Together
     from pipegen.ops.sources.listing.strings import Ints, Strings
 
-LISTS = {".zip": zip_members, ".tar": tar_members}
-"""Functions that list the members of an archive, by file ending."""
-_PLAIN = frozenset({f".{one}" for name in IMAGE_EXTENSIONS for one in (name, name.upper())})
-"""Endings of most image files."""
+LISTS = {".zip": zip_members, ".tar": tar_members}  # functions that list the members of an archive, by file ending
+_PLAIN = frozenset({f".{one}" for name in IMAGE_EXTENSIONS for one in (name, name.upper())})  # endings of most image files
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.labels import LabelColumn
 
-_WIDEST = 1_000_000
-"""Largest table from stored to meant class indices."""
+_WIDEST = 1_000_000  # largest table from stored to meant class indices
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import PrivateAttr, model_validator
@@ -11,18 +13,13 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.predicate import Where, parse_predicate
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.stores.field_types import BYTES, NUMERAL, FieldType
 from pipegen.ops.sources.tables.join import Join
 from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from pipegen.ops.model import FeatureName
 
 
 class DescribedRecords(FeatureSource):
@@ -92,8 +89,7 @@ class DescribedRecords(FeatureSource):
         self._folder = folder
 
 
-_PICKLED = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
-"""First bytes of pickled objects, by protocol version."""
+_PICKLED = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # first bytes of pickled objects, by protocol version
 PIXELS: dict[str, Interval | None] = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE, "float32": None}
 """Dtypes of images that are arrays, with the interval of their values."""
 

@@ -29,12 +29,10 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.shards.paths import Found
 
 
-NAME = "__key__"
-"""The column with the names of records, as WebDataset calls it."""
+NAME = "__key__"  # the column with the names of records, as WebDataset calls it
 
 _DOT, _SLASH = ord("."), ord("/")
-_AT_ONCE = 1 << 15
-"""Names compared at once."""
+_AT_ONCE = 1 << 15  # names compared at once
 
 
 class GroupedSource(PartSource):

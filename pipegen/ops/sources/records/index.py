@@ -29,13 +29,11 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.shards.paths import Found
 
 FORMAT = 1
-_EVERY = 5.0
-"""Seconds between writes of a partial index: at most this much is lost if indexing is interrupted."""
+_EVERY = 5.0  # seconds between writes of a partial index: at most this much is lost if indexing is interrupted
 _THREADS = 16
 _ALIGNED = 64
 _MAGIC = b"pipegen index\n"
-LONGEST = 2**31 - 1
-"""Largest part of a record in bytes: TensorFlow counts the bytes of a string with 31 bits."""
+LONGEST = 2**31 - 1  # largest part of a record in bytes: TensorFlow counts the bytes of a string with 31 bits
 
 
 @dataclass(frozen=True, eq=False)

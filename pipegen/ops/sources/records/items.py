@@ -36,10 +36,8 @@ class Stored(Protocol):
 
     @property
     def features(self) -> dict[str, RecordFeature]: ...
-
     @property
     def kept_in(self) -> Path | None: ...
-
     def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Values: ...
 
 

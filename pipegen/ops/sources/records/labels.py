@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.index import Indexed
 
-_MAGIC = b"pipegen labels 1\n"
-"""First bytes of kept labels, with the version of the format."""
+_MAGIC = b"pipegen labels 1\n"  # first bytes of kept labels, with the version of the format
 _THREADS = 16
 
 

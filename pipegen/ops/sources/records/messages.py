@@ -39,8 +39,7 @@ LAYOUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     }
 }
 """Features of each layout."""
-_OF_KEY = ("key", "keys", "offset")
-"""Arguments that belong to the key of a feature."""
+_OF_KEY = ("key", "keys", "offset")  # arguments that belong to the key of a feature
 Held = Literal["bytes", "float", "int", "steps"]
 Buffer = bytes | memoryview
 _MESSAGES = {

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.shards.paths import Found
 
-ABSENT = -1
-"""The length of a missing part."""
+ABSENT = -1  # the length of a missing part
 
 
 class PartReader(MappedReader):

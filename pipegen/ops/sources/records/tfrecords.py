@@ -23,17 +23,14 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.stores.field_types import FieldType
 
-MAGIC = b"\x1f\x8b"
-"""First bytes of a gzip file."""
+MAGIC = b"\x1f\x8b"  # first bytes of a gzip file
 _HEAD, _TAIL = 12, 4
 """Bytes before a record (its length and the checksum of that) and after it (its own checksum)."""
-_SMALL = 4096
-"""Largest record, in bytes, whose file is read a block at a time; of larger records only the heads are read."""
+_SMALL = 4096  # largest record, in bytes, whose file is read a block at a time; of larger records only the heads are read
 _BLOCK = 1 << 18
 _ELSEWHERE = "a record does not begin where it should"
 _DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
-_POLYNOMIAL = 0x82F63B78
-"""Castagnoli's polynomial, reflected (RFC 3720, appendix B.4)."""
+_POLYNOMIAL = 0x82F63B78  # castagnoli's polynomial, reflected (RFC 3720, appendix B.4)
 _MASK = 0xA282EAD8
 
 

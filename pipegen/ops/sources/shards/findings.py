@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     Severity: TypeAlias = Literal["error", "warning", "info"]
 
-Findings: TypeAlias = "Mapping[str, tuple[int, str]]"
-"""Number and first example of each kind of finding."""
+Findings: TypeAlias = "Mapping[str, tuple[int, str]]"  # number and first example of each kind of finding
 
 
 class Kind(NamedTuple):
@@ -103,18 +102,15 @@ _KINDS: Mapping[tuple[str, Severity], Mapping[str, tuple[str, str]]] = {
         "system": ("system {file is|files are} ignored", ""),
     },
 }
-KINDS = {kind: Kind(*texts, *how) for how, kinds in _KINDS.items() for kind, texts in kinds.items()}
-"""All kinds, most severe first."""
+KINDS = {kind: Kind(*texts, *how) for how, kinds in _KINDS.items() for kind, texts in kinds.items()}  # all kinds, most severe first
 
 _MAGICS = {
     b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x04\x22\x4d\x18": "lz4",
     b"\x1f\x9d": "compress", b"\xff\x06\0\0sNaPpY": "snappy", b"7z\xbc\xaf\x27\x1c": "7z",
 }  # fmt: skip
 
-_ENDINGS = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".snappy", ".Z"})
-"""File endings of compression programs."""
-_TARS = frozenset({".tgz", ".tbz", ".tbz2", ".txz", ".tzst", ".tlz4"})
-"""Short forms of these after `.tar`."""
+_ENDINGS = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".snappy", ".Z"})  # file endings of compression programs
+_TARS = frozenset({".tgz", ".tbz", ".tbz2", ".txz", ".tzst", ".tlz4"})  # short forms of these after `.tar`
 
 
 def compression(head: bytes) -> str:

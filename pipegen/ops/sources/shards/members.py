@@ -57,8 +57,7 @@ def unpacked_member(content: bytes, check: int, *, whole: bool = False) -> bytes
     return found
 
 
-_LINKS = 40
-"""Links in a row that Linux follows."""
+_LINKS = 40  # links in a row that Linux follows
 
 
 class Link(NamedTuple):

@@ -22,16 +22,12 @@ from pipegen.ops.sources.shards.findings import finding_notes, unpacked_name, un
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)\Z")
 _TIMES = 2**62
-MOST = 1_000_000
-"""Largest number of paths from braces, and largest set whose missing shards are counted."""
-_LOCK = "lock.mdb"
-"""LMDB's lock file beside the records."""
+MOST = 1_000_000  # largest number of paths from braces, and largest set whose missing shards are counted
+_LOCK = "lock.mdb"  # LMDB's lock file beside the records
 _OF = re.compile(r"(?P<head>.*?)(?<!\d)(?P<number>\d+)(?P<of>[-_.]of[-_.])(?P<total>\d+)(?!\d)(?P<tail>.*)", re.DOTALL)
 """The name of a shard with its number and the total."""
-_FINGERPRINT = re.compile(r"[-_][0-9a-f]{16}(?![0-9a-f])")
-"""Hugging Face's former suffix, different for each shard."""
-_NAMED = 1000
-"""Missing shards whose names are matched with the pattern of the others."""
+_FINGERPRINT = re.compile(r"[-_][0-9a-f]{16}(?![0-9a-f])")  # hugging Face's former suffix, different for each shard
+_NAMED = 1000  # missing shards whose names are matched with the pattern of the others
 
 
 @dataclass(frozen=True)

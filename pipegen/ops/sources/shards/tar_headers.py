@@ -27,24 +27,17 @@ _AFTER_DIGITS = b" \0"
 _FILES, _FOLDERS = b"07\0", b"5D"
 """Types of members: three for files, two for folders."""
 _LINKS, _HARD = b"12", ord("1")
-_BESIDE = b"xgXLK"
-"""Types of headers that describe the next member."""
+_BESIDE = b"xgXLK"  # types of headers that describe the next member
 _VOLUME = ord("V")
 _SPARSE = ord("S")
-_EMPTY = b"123456"
-"""Types of members without content, whatever length their headers give."""
+_EMPTY = b"123456"  # types of members without content, whatever length their headers give
 _USTAR = tuple(b"ustar")
 _POWERS = tuple(8**digit for digit in range(10, -1, -1))
-_MANY = 1 << 16
-"""Block size from which lengths are decoded together: members are small there, and most headers are looked at anyway."""
-_AT_ONCE = 1 << 11
-"""Headers decoded at once."""
-_TOGETHER = 4
-"""Consecutive headers from which on they are decoded together."""
-_LONGEST = 1 << 24
-"""Largest extended header that is read, in bytes."""
-_PADDED = 20 * _BLOCK
-"""Size that writers pad archives to a multiple of by default."""
+_MANY = 1 << 16  # block size from which lengths are decoded together: members are small there, and most headers are looked at anyway
+_AT_ONCE = 1 << 11  # headers decoded at once
+_TOGETHER = 4  # consecutive headers from which on they are decoded together
+_LONGEST = 1 << 24  # largest extended header that is read, in bytes
+_PADDED = 20 * _BLOCK  # size that writers pad archives to a multiple of by default
 _CHUNK = 1 << 20
 _ENDS_WITHIN = "the archive ends within it"
 _ENDS_OPEN = "the archive ends without its closing empty blocks"

@@ -29,18 +29,14 @@ _ENTRY = [
 """Fixed part of an entry, before name, extra fields and comment."""
 _ENTRY_BYTES, _MAGIC = 46, int.from_bytes(b"PK\1\2", "little")
 _ENCRYPTED, _LATER, _UTF8 = 1, 1 << 3, 1 << 11
-_MEANT = _ENCRYPTED | _LATER | _UTF8
-"""Flags that affect reading: encryption, sums after the member, encoding of the name."""
+_MEANT = _ENCRYPTED | _LATER | _UTF8  # flags that affect reading: encryption, sums after the member, encoding of the name
 _UNIX, _LINK = 3, 0o12
 """The Unix system of an entry, whose attributes hold a file mode, and the upper bits of the mode of a link."""
 _LONGEST_LINK, _LONGEST_GAP = 4096, 1 << 20
-_BEGIN = (b"PK\3\4", b"PK\5\6")
-"""First bytes of an archive."""
+_BEGIN = (b"PK\3\4", b"PK\5\6")  # first bytes of an archive
 _STORED, _DEFLATED = 0, 8
-_MASK = 0xFFFFFFFF
-"""Value of a 32-bit field whose real value is in an extra field."""
-_LARGE = 0x0001
-"""The extra field with 64-bit values."""
+_MASK = 0xFFFFFFFF  # value of a 32-bit field whose real value is in an extra field
+_LARGE = 0x0001  # the extra field with 64-bit values
 
 
 class _Damaged(ValueError):

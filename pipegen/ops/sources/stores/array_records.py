@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.stores.base import Array
 
-_OPTIONS = "readahead_buffer_size:0,max_parallelism:0"
-"""Options that the library's documentation recommends for random access."""
+_OPTIONS = "readahead_buffer_size:0,max_parallelism:0"  # options that the library's documentation recommends for random access
 
 
 class ArrayRecords(Store):

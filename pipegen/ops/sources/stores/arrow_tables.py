@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
-_FILE = b"ARROW1"
-"""First bytes of a file with a footer; a stream, as Hugging Face writes it, starts with its schema."""
+_FILE = b"ARROW1"  # first bytes of a file with a footer; a stream, as Hugging Face writes it, starts with its schema
 
 _END, _OLD_END = b"\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0"
 """End-of-stream markers, now and before version 0.15."""

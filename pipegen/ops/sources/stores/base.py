@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
-AT_ONCE = 4096
-"""Rows read together when a whole column is read."""
-MOST_OPEN = 256
-"""Files kept open; many systems allow 1,024 per process."""
+AT_ONCE = 4096  # rows read together when a whole column is read
+MOST_OPEN = 256  # files kept open; many systems allow 1,024 per process
 
 
 class Store:

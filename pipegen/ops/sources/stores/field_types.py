@@ -114,8 +114,7 @@ class MissingLibrary(StoreError):
 
 
 JSON = "json"
-JSON_FIELDS = "fields of JSON"
-"""Description of why reading such fields calls Python."""
+JSON_FIELDS = "fields of JSON"  # description of why reading such fields calls Python
 
 
 def taken_apart(key: str) -> tuple[str, tuple[str, ...]]:

@@ -31,8 +31,7 @@ _COLLECTION = struct.Struct("<4sB3xQ")
 _OBJECT = struct.Struct("<HH4xQ")
 _CONTIGUOUS, _CHUNKED = 1, 2
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
-_BLOCK = "%b"
-"""The placeholder of a number in the name of a virtual dataset's source."""
+_BLOCK = "%b"  # the placeholder of a number in the name of a virtual dataset's source
 _lock, _errors = threading.Lock(), Translated(OSError, RuntimeError, ValueError, KeyError)
 """One thread at a time calls the library, and its errors are translated."""
 

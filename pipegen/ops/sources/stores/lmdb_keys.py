@@ -22,14 +22,11 @@ from pipegen.ops.sources.stores.field_types import MissingLibrary, StoreError
 if TYPE_CHECKING:
     from pipegen.ops.sources.stores.base import Array
 
-_FILE = "data.mdb"
-"""The file of an environment in a folder."""
+_FILE = "data.mdb"  # the file of an environment in a folder
 _NO_LIBRARY, _FAILED = 3, 4
 _PAGE_HEAD, _MAGIC = 16, 0xBEEFC0DE
-_META = struct.Struct("<I20xI48xH50xQ")
-"""Used fields of a state's page: magic, page size, flags of keys, and number of the transaction."""
-_OTHER_ORDER = 0x02 | 0x04 | 0x08
-"""Flags for keys compared from their ends or as numbers, and for several values per key."""
+_META = struct.Struct("<I20xI48xH50xQ")  # used fields of a state's page: magic, page size, flags of keys, and number of the transaction
+_OTHER_ORDER = 0x02 | 0x04 | 0x08  # flags for keys compared from their ends or as numbers, and for several values per key
 
 
 @dataclass(frozen=True, eq=False)

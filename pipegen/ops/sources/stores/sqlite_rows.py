@@ -21,14 +21,10 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
-_MOST = 500
-"""Rows per query; SQLite takes 999 parameters on old systems."""
-_CHECKED = 1 << 30
-"""Size up to which indexing checks every page of a file, in bytes: a second or two."""
-_JOURNAL = bytes.fromhex("d9d505f920a163d7")
-"""First bytes of a journal to be rolled back; one kept for reuse has zeros."""
-_PATIENCE = 5.0
-"""Seconds to wait while another program writes."""
+_MOST = 500  # rows per query; SQLite takes 999 parameters on old systems
+_CHECKED = 1 << 30  # size up to which indexing checks every page of a file, in bytes: a second or two
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # first bytes of a journal to be rolled back; one kept for reuse has zeros
+_PATIENCE = 5.0  # seconds to wait while another program writes
 _SAFE = ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0")
 """No writing, no functions of the schema, and pages are checked before use."""
 _ERRORS = Translated(sqlite3.Error, OverflowError)

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
-SMALL = 2**26
-"""Size up to which an array is read once and held, in bytes: labels and numbers have other chunk lengths than images."""
+SMALL = 2**26  # size up to which an array is read once and held, in bytes: labels and numbers have other chunk lengths than images
 _CHUNK = re.compile(r"(c[/.])?\d+([/.]\d+)*\Z")
 _CODECS = ("codecs", "filters", "compressor")
 
@@ -31,8 +30,7 @@ def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
 
-_ERRORS = Translated(Exception, said=_said)
-"""Each version of the library, and each codec, has its own classes, which messages name."""
+_ERRORS = Translated(Exception, said=_said)  # each version of the library, and each codec, has its own classes, which messages name
 
 
 class ZarrArrays(Store):

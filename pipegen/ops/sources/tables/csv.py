@@ -189,8 +189,7 @@ def _why_uneven(separator: str, row: Sequence[str]) -> str:
 
 
 _ENDING = re.compile(r"\.[^\W\d_]\w{0,4}\Z")
-_COMPARED = 1000
-"""Rows whose cells are compared."""
+_COMPARED = 1000  # rows whose cells are compared
 
 
 class Inside(NamedTuple):

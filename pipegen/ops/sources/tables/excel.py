@@ -17,8 +17,7 @@ from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.sources.tables.table import Table, TableReading, find_table
 
 _AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
-_SEEN = 20
-"""Rows of other sheets that are read to see whether they have data."""
+_SEEN = 20  # rows of other sheets that are read to see whether they have data
 _OR_ELSE = "; or save the sheet as CSV"
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install, np
+from pipegen.ops.sources.features.numbers import NumberType
+from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.blocks import BlockReader
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.shards.paths import find_shards
@@ -19,18 +24,9 @@ from pipegen.ops.sources.tables.nested import check_room, checked, read_arrow
 from pipegen.ops.sources.tables.row_groups import leaves_of
 from pipegen.ops.sources.tables.table import Table, TableReading
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pipegen.ops.sources.features.numbers import NumberType
-    from pipegen.ops.sources.listing.base import Note
-    from pipegen.ops.sources.listing.blocks import BlockReader
-
 _MAGIC = b"PAR1"
 _AT_ONCE = 1 << 20
-_INNER = "bytes"
-"""The field of a struct with the bytes of a file, as on the Hugging Face Hub."""
+_INNER = "bytes"  # the field of a struct with the bytes of a file, as on the Hugging Face Hub
 
 
 def read_parquet(files: Sequence[str], root: str | None = None, beside: Sequence[Note] = ()) -> ParquetFiles:

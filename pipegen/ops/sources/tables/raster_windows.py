@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.tables.table import Table
 
-_VALUE = 4
-"""Bytes of a value in memory: float32."""
+_VALUE = 4  # bytes of a value in memory: float32
 
 
 @dataclass(frozen=True, eq=False)

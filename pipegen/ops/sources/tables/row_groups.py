@@ -112,8 +112,7 @@ class RowGroups(BlockReader):
         return found.hexdigest()
 
 
-_TAIL = 8
-"""Bytes after the footer: its length, and the magic."""
+_TAIL = 8  # bytes after the footer: its length, and the magic
 _DEEPEST = 32
 _TRUE, _FALSE, _BYTE, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 6, 7, 8, 9, 10, 11, 12
 """Types of Thrift's compact protocol; integers of 16, 32 and 64 bits have one encoding."""

@@ -19,7 +19,6 @@ class Records(Rows, Protocol):
     """Rows of which some are records: those of a table, or records whose short values are read like one."""
 
     def notes(self) -> Iterable[Note]: ...
-
     def labels(self, wanted: str | int, field: str) -> Sequence[str]: ...
 
 

@@ -267,8 +267,7 @@ def _repeated(names: list[str]) -> tuple[Note, ...]:
     return (Note("PG422", message, help_),)
 
 
-_MOST = 200
-"""Folders below the root that are searched for a missing file."""
+_MOST = 200  # folders below the root that are searched for a missing file
 
 
 def paths_of(cells: Sequence[str], root: str, ending: str | None) -> Sequence[str]:

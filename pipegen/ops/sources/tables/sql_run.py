@@ -13,14 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-_CHUNK = 1000
-"""Rows per chunk."""
-_WAITING = 4
-"""Chunks in the queue at most."""
-_LOOK = 0.05
-"""Seconds between checks for an interrupt."""
-_PATIENCE = 2.0
-"""Seconds that a database may take to end a cancelled statement."""
+_CHUNK = 1000  # rows per chunk
+_WAITING = 4  # chunks in the queue at most
+_LOOK = 0.05  # seconds between checks for an interrupt
+_PATIENCE = 2.0  # seconds that a database may take to end a cancelled statement
 
 
 class LateError(Exception):
