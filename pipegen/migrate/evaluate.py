@@ -27,14 +27,12 @@ class FileEvaluator:
     """Evaluates expressions of one parsed file."""
 
     def __init__(self, tree: ast.Module, whole: frozenset[int] = frozenset()) -> None:
-        self.whole = whole
-        """Ids of functions and loops that are not followed in each call and round."""
+        self.whole = whole  # ids of functions and loops that are not followed in each call and round
         self._given: dict[int, dict[str, Value]] = {}
         self._attributes = attributes_from_outside(tree)
         changers, classes = changers_of(tree), [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
         self._scope = cache(partial(scope_of, changers=changers))
-        self.assignments = cache(partial(assignments_of, changers=changers))
-        """Assignments of a class's methods to attributes of `self`."""
+        self.assignments = cache(partial(assignments_of, changers=changers))  # assignments of a class's methods to attributes of `self`
         self.given_below = cache(partial(given_below, classes=classes))
         """Attributes and methods of a class that derived classes may override."""
         self._frames: dict[tuple[int, int, int], Frame] = {}
@@ -42,10 +40,8 @@ class FileEvaluator:
         """Frames of unrolled comprehensions and loops, by the ids of the node and the frame around it."""
         self.module = Frame(self._scope(tree))
         self.outside = Outside(self, tree)
-        self.objects: dict[int, list[Instance]] = {}
-        """Known objects of each plain class, by the id of its definition."""
-        self.called: dict[int, Frame] = {}
-        """Frame of the first known call of each function, by node id."""
+        self.objects: dict[int, list[Instance]] = {}  # known objects of each plain class, by the id of its definition
+        self.called: dict[int, Frame] = {}  # frame of the first known call of each function, by node id
         self.calls = Counter(called(n) for n in ast.walk(tree) if isinstance(n, ast.Call))
         """Number of calls of functions and methods, by name."""
 

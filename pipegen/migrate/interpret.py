@@ -145,8 +145,7 @@ class _Walker:
         self.calls = frozenset(self.concerned - {"ImageDataGenerator"})
         self.values = found.evaluator
         self.pending: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Frame]] = []
-        self.lambdas: list[tuple[ast.Lambda, Frame]] = []
-        """Named lambdas, which are followed at each call, like functions."""
+        self.lambdas: list[tuple[ast.Lambda, Frame]] = []  # named lambdas, which are followed at each call, like functions
         self.entered: set[int] = set()
         self._frames: set[int] = set()
         self._made: dict[int, int] = {}

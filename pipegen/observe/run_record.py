@@ -19,8 +19,7 @@ class Record:
 
     def __init__(self, path: Path | None) -> None:
         self._file: IO[str] | None = None if path is None else open(path, "w", encoding="utf-8")  # noqa: SIM115
-        self.failed: OSError | None = None
-        """The error after which nothing more was written."""
+        self.failed: OSError | None = None  # the error after which nothing more was written
 
     def write(self, rows: Iterable[Row]) -> None:
         """Writes rows. An error ends the record, but not the run."""

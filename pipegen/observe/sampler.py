@@ -154,8 +154,7 @@ class Sampler:
         self._cgroup, self._gpus = Cgroup(), Gpus()
         self._every, self._share, self._clock = every, share, clock
         self._owns_cpu, self._owns_memory = self._cgroup.owns("cpuacct"), self._cgroup.owns("memory")
-        self._cost = 0.0
-        """Processor seconds from one sample to the next."""
+        self._cost = 0.0  # processor seconds from one sample to the next
 
     def start(self, pid: int) -> None:
         """Starts to measure a process."""

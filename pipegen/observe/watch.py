@@ -206,8 +206,7 @@ class _Watcher:
         self._steps, self.summary = Steps(), Summary()
         self._lock = threading.Lock()
         self._told_at = 0.0
-        self._lately: list[Row] = []
-        """Waits since the latest line."""
+        self._lately: list[Row] = []  # waits since the latest line
 
     def _sample(self, sampler: Sampler, waits: Callable[[], Iterable[Wait]]) -> float:
         """Takes a sample, and returns the seconds until the next."""

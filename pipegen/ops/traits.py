@@ -11,24 +11,15 @@ from pipegen.types import BYTE_RANGE, FeatureType, Interval
 class Family(str, Enum):
     """The way an op composes with its neighbours; passes read this and never an op's name."""
 
-    ELEMENT = "element"
-    """A function of one example, at any shape."""
-    GEOMETRIC = "geometric"
-    """A 3x3 matrix from output to input pixel coordinates; adjacent ones multiply and resample once."""
-    COLOUR = "colour"
-    """A matrix on the channels; adjacent ones multiply and clip once."""
-    LOOKUP_TABLE = "look-up table"
-    """A table of 256 values for each channel; adjacent ones fold into one look-up."""
-    NEIGHBOURHOOD = "neighbourhood"
-    """A function of a batch of whole images; it does not compose, and stays in its place."""
-    COMBINING = "combining"
-    """A function of an example and others of its group; it needs whole batches, and combines labels, too."""
-    POINTWISE = "pointwise"
-    """A per-channel scale, offset and order, and a dtype."""
-    POLICY = "policy"
-    """A choice among steps of other families, which do its work."""
-    CUSTOM = "custom"
-    """A user's function of one example in Python: only the declarations of its step are known."""
+    ELEMENT = "element"  # a function of one example, at any shape
+    GEOMETRIC = "geometric"  # a 3x3 matrix from output to input pixel coordinates; adjacent ones multiply and resample once
+    COLOUR = "colour"  # a matrix on the channels; adjacent ones multiply and clip once
+    LOOKUP_TABLE = "look-up table"  # a table of 256 values for each channel; adjacent ones fold into one look-up
+    NEIGHBOURHOOD = "neighbourhood"  # a function of a batch of whole images; it does not compose, and stays in its place
+    COMBINING = "combining"  # a function of an example and others of its group; it needs whole batches, and combines labels, too
+    POINTWISE = "pointwise"  # a per-channel scale, offset and order, and a dtype
+    POLICY = "policy"  # a choice among steps of other families, which do its work
+    CUSTOM = "custom"  # a user's function of one example in Python: only the declarations of its step are known
 
     __str__ = str.__str__
 

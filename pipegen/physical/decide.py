@@ -98,8 +98,7 @@ class _Choice:
         self.combining = last_combining(plan.nodes)
         self.wide = widened(plan, self.extent)
         self.rows = self.wide or self.extent.local_batch
-        self.full = not self.extent.ends_short or self.wide is not None
-        """Whether every batch has `rows` rows."""
+        self.full = not self.extent.ends_short or self.wide is not None  # whether every batch has `rows` rows
         self.fills = (form.single or bool(plan.index.buckets)) and not self.full  # with buckets, any batch may be the short one
         self.before = tuple(n for n in nodes if isinstance(n, (Read, Element)))
         self.shuffle = next((n for n in nodes if isinstance(n, Shuffle)), None)

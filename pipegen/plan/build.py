@@ -108,8 +108,7 @@ class Builder:
         self.images = Images()
         self.fills = followers.Fills()
         self.segment: Geometric | Colour | Items | None = None
-        self.combined: StepRef | None = None
-        """The first step that combines examples; everything after it works on batches."""
+        self.combined: StepRef | None = None  # the first step that combines examples; everything after it works on batches
 
     @property
     def type(self) -> ElementType:

@@ -77,8 +77,7 @@ class Described:
 class ShardFormat:
     """A format of shards."""
 
-    suffix: ClassVar[str] = ""
-    """The suffix of files of whole records; "" if each feature has files of its own."""
+    suffix: ClassVar[str] = ""  # the suffix of files of whole records; "" if each feature has files of its own
 
     def __init__(self, described: Described) -> None:
         self.described = described

@@ -63,8 +63,7 @@ class _Run:
     def __init__(self, executor: Executor, plan: Plan, classes: tuple[str, ...], names: list[str]) -> None:
         self.x, self.plan, self.classes, self.names = executor, plan, classes, names
         self.shown = min(_SHOWN, len(names), self.plan.batch.size)
-        self.first: set[str] = set()
-        """Features that are channels-first at the current node."""
+        self.first: set[str] = set()  # features that are channels-first at the current node
 
     def along(self, slots: tf.Tensor, found: Found) -> Shown:
         draws = self.x.draws(self.x.tensors, *found, calendar=tf.zeros_like(slots))

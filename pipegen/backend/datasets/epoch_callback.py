@@ -38,8 +38,7 @@ class ResumeCallback(keras.callbacks.Callback):
             stored, and the epoch is `fit`'s.
     """
 
-    _pipegen_counts_epochs = True
-    """Marks a callback that tells the datasets of `fit` the epoch."""
+    _pipegen_counts_epochs = True  # marks a callback that tells the datasets of `fit` the epoch
 
     def __init__(self, pipe: Owner, directory: Path | None = None) -> None:
         super().__init__()
@@ -48,10 +47,8 @@ class ResumeCallback(keras.callbacks.Callback):
         self._saved: dict[str, Any] | None = None
         self._record: Record | None = None
         self._rate = EpochRate(Waiting())
-        self._offset = 0
-        """Batches of this epoch that were done before the run was resumed."""
-        self._was_short = False
-        """Whether the previous epoch was resumed in its middle."""
+        self._offset = 0  # batches of this epoch that were done before the run was resumed
+        self._was_short = False  # whether the previous epoch was resumed in its middle
         self._executions = 0
         """Runs of the model in this epoch. Keras' versions number batches differently with several steps per execution."""
 

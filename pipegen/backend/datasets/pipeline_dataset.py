@@ -140,8 +140,7 @@ class Batches:
         self.commit = progress.note if progress is not None and self.counts else None
         self.sharing = ShareCheck(executor.order.shard, executor.steps if progress is not None else 0)
         self.numbered = self._made(entering(), form)
-        self.element_spec: Any = self.numbered.element_spec[2]
-        """Shapes and dtypes of a batch."""
+        self.element_spec: Any = self.numbered.element_spec[2]  # shapes and dtypes of a batch
         self.marked = self.numbered if self.counts else self._handed(self.numbered, form)
         self.latest: weakref.ref[EpochIterator] | None = None
 
@@ -234,8 +233,7 @@ class TranslatingIterator(InTurn):
     def __init__(self, batches: Batches, element_spec: Any) -> None:
         super().__init__()
         self._batches = batches
-        self.element_spec = element_spec
-        """Shapes and dtypes of an element."""
+        self.element_spec = element_spec  # shapes and dtypes of an element
 
     def __next__(self) -> Any:
         start = time.perf_counter()
@@ -260,8 +258,7 @@ class EpochIterator(TranslatingIterator):
         super().__init__(batches, batches.element_spec)
         batches.check()
         self._inner: BareIterator | None = batches.lend()
-        self._at: Position | None = None
-        """The next position; unknown before the first batch."""
+        self._at: Position | None = None  # the next position; unknown before the first batch
         self._in_graphs: Iterator[Any] | None = None
         """TensorFlow's own iterator, once a `tf.function` has asked for a batch: Python cannot count what a graph takes later."""
         batches.latest = weakref.ref(self)
@@ -330,8 +327,7 @@ class CountingIterator(TranslatingIterator):
         super().__init__(batches, inner.element_spec)
         self._at: Position | None = None
         self._inner = iter(inner)
-        self._counts = True
-        """False once a `tf.function` has asked for a batch: Python cannot count what a graph takes later."""
+        self._counts = True  # false once a `tf.function` has asked for a batch: Python cannot count what a graph takes later
 
     def _take(self) -> Any:
         batches = self._batches

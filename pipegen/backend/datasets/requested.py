@@ -52,8 +52,7 @@ class RequestedBatches:
 
         steps = plain_map(tf.data.Dataset.from_tensors(0).repeat(), asked)
         batches = batches_of(self._executor, steps, REQUESTED)
-        self.element_spec = batches.element_spec[2]
-        """Shapes and dtypes of a batch."""
+        self.element_spec = batches.element_spec[2]  # shapes and dtypes of a batch
         self._batches = iter(handed_over(self._executor, batches, REQUESTED))
         # TensorFlow crashes if the iterator or the queue is deleted while one waits for the other; closing the queue ends the wait.
         self._close = weakref.finalize(self, _close, queue)

@@ -340,8 +340,7 @@ class DeviceKernel:
         self._structure = traced.structured_outputs
         self._single = [not t.shape.rank or t.shape[0] != _ROWS for t in tf.nest.flatten(self._structure)]
         """True for parameters shared by all examples, which are repeated for each."""
-        self.count = len(self._single)
-        """Number of tensors of its parameters."""
+        self.count = len(self._single)  # number of tensors of its parameters
 
     def parameters(self, features: Features) -> list[tf.Tensor]:
         """Computes the parameters of a batch, a flat list of tensors `(n, ...)`."""

@@ -124,10 +124,8 @@ class RecordTensors:
         plain = records.columns.keys() - self._ragged.keys() - self._packed.keys()
         self._columns = {name: Column(values) for name, values in records.columns.items() if name in plain}
         self._labels = None if records.labels is None else Column(np.asarray(records.labels, np.int32), members)
-        self.words = self._places.words
-        """A function from records `(n,)` to the lower and the upper half of their ids, uint32."""
-        self.path = self._places.path
-        """A function from a record and features to the name of its place, a string scalar."""
+        self.words = self._places.words  # a function from records `(n,)` to the lower and the upper half of their ids, uint32
+        self.path = self._places.path  # a function from a record and features to the name of its place, a string scalar
 
     def locate(self, records: tf.Tensor, out: ElementType, in_place: Collection[str]) -> Features:
         """Like `read` for records `(n,)`, but images `in_place`, on canvases, are returned as a memory and their places in it.

@@ -91,8 +91,7 @@ class Executor:
         python, replaces = reader.python(records.features, records.ram_budget), damage.quarantine is not None
         self.setting = Setting(extent, threads(spec.runtime), jit, replaces, python, columns, *reader.keeps(), reader.fetches)
         self.order = replace(order_of(extent, index, records, spec.seed, buckets), sampled=chosen)
-        self.steps = self.order.steps
-        """Steps in an epoch."""
+        self.steps = self.order.steps  # steps in an epoch
         self.wide = widened(plan, self.order)
         """Rows of a batch up to the last kernel that combines examples, if its block is widened to whole groups."""
         self.tensors = tensors_of(records)
@@ -101,8 +100,7 @@ class Executor:
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
         self._device_kernels: dict[int, DeviceKernel] = {}
         self._traced: list[tuple[object, Traced]] = []
-        self.idle: list[Any] | None = None
-        """The finished iterator over single epochs, to be reused; `None` before the first dataset of one."""
+        self.idle: list[Any] | None = None  # the finished iterator over single epochs, to be reused; `None` before the first dataset of one
 
     @cached_property
     def cache(self) -> RowCache:

@@ -70,15 +70,12 @@ class Arrivals:
         self._begin, self._after, self._patience, self._window, self._fed = begin, after, patience, window, fed
         self._turn = threading.Condition()
         self._held: dict[Position, Any] = {}
-        self.ended = False
-        """Whether the job has ended: no more batches arrive or are wanted."""
+        self.ended = False  # whether the job has ended: no more batches arrive or are wanted
         self._came = 0
         self._quiet_since = -1
         self._behind_since: float | None = None
-        self.alone = 0
-        """Batches that were taken before any had arrived."""
-        self.next = first
-        """The position to take next."""
+        self.alone = 0  # batches that were taken before any had arrived
+        self.next = first  # the position to take next
 
     def put(self, at: Position, batch: Any) -> bool:
         """Puts in a batch, or an `Unusable`; returns False if no more are wanted."""
@@ -256,10 +253,8 @@ class _Job:
             made = steps_dataset(executor, begin)
         self.arrivals = Arrivals(at, begin, after, service.patience, service.window, fed)
         self.accepted = self.damaged = 0
-        self.unlike: dict[str, None] = {}
-        """The differences of workers whose batches are refused."""
-        self.lost = 0.0
-        """The time at which the service was lost, by `time.monotonic`; 0 if it was not."""
+        self.unlike: dict[str, None] = {}  # the differences of workers whose batches are refused
+        self.lost = 0.0  # the time at which the service was lost, by `time.monotonic`; 0 if it was not
         threading.Thread(target=self._run, args=(made, begin), name="pipegen-service", daemon=True).start()
 
     def _run(self, made: tf.data.Dataset, at: Position) -> None:

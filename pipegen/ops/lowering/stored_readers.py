@@ -65,8 +65,7 @@ class StoredPixels:
 
     def __init__(self, rows: Any, sizes: Any, canvas: tuple[int, int, int], dtype: str) -> None:
         self._rows, self.canvas, self._dtype = rows, canvas, dtype
-        self.sizes = sizes
-        """A function from rows to the height and the width of their images, int32 `(..., 2)`."""
+        self.sizes = sizes  # a function from rows to the height and the width of their images, int32 `(..., 2)`
 
     def __call__(self, row: tf.Tensor) -> tf.Tensor:
         """Reads the image of one row, at its own size; for rows `(n,)` of one size, `(n, height, width, channels)`."""

@@ -144,8 +144,7 @@ class BlockReader(Reader):
         sizes: Records of each block, int64 `(blocks,)`.
     """
 
-    called: str = "blocks"
-    """The format's word for blocks."""
+    called: str = "blocks"  # the format's word for blocks
 
     def __init__(self, sizes: Ints) -> None:
         self.starts: Ints = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])

@@ -26,16 +26,11 @@ class Reader:
     its row if records are `numbered`, or, in shards, the number of the file and the row in it. Errors name a record likewise.
     """
 
-    numbered: ClassVar[bool] = False
-    """Whether records are rows without files, identified by number."""
-    archived: ClassVar[bool] = False
-    """Whether records are read by number but identified by path, as members of an archive."""
-    in_place: bool = False
-    """Whether a graph maps the files into memory by name, so that they must not move."""
-    at_once: int = 1
-    """Number of records that reading one unpacks. Above 1 random access is expensive: an order must not jump about."""
-    called: str = "files"
-    """The word for what is read whole without random access: files, row groups, chunks."""
+    numbered: ClassVar[bool] = False  # whether records are rows without files, identified by number
+    archived: ClassVar[bool] = False  # whether records are read by number but identified by path, as members of an archive
+    in_place: bool = False  # whether a graph maps the files into memory by name, so that they must not move
+    at_once: int = 1  # number of records that reading one unpacks. Above 1 random access is expensive: an order must not jump about.
+    called: str = "files"  # the word for what is read whole without random access: files, row groups, chunks
     fetches: bool = False
     """Whether reading waits for the network. The results of `open` and `open_together` then have `ahead`, which starts fetching records at
     places `(n,)` and returns an op that does not wait."""

@@ -26,8 +26,7 @@ class RecordReader(Reader):
     of labels by name."""
 
     in_place = True
-    numbers: Callable[[str, Ints], Ints | None] | None = None
-    """Reads a single number of every record of some files; set by the source."""
+    numbers: Callable[[str, Ints], Ints | None] | None = None  # reads a single number of every record of some files; set by the source
 
     def __init__(self, shards: Sequence[Found], labels: Mapping[str, LabelColumn]) -> None:
         self.shards, self.label_columns = shards, labels
