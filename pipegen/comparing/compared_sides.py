@@ -173,13 +173,8 @@ class LockSide:
 
 
 def read_side(text: str, other: str, overrides: Mapping[str, Any], stdin: bytes | None = None) -> Side | LockSide:
-    """Reads one side; `other` is the text of the other one.
-
-    Raises:
-        UnreadableSideError: If the spec has errors.
-        RevisionError: If git does not have it.
-        BaseProblem: If the lock cannot be read.
-    """
+    """Reads one side; `other` is the text of the other one. Raises `UnreadableSideError` if the spec has errors; `RevisionError` if git
+    does not have it; `BaseProblem` if the lock cannot be read."""
     given, colon, _ = text.partition(":")
     if not (given and colon) or os.path.lexists(text):  # not of the form `REVISION:PATH`
         return _read(text, text, None, overrides, stdin)

@@ -135,13 +135,8 @@ def compare(a: str, b: str, *, overrides: Mapping[str, Any] = _NOTHING, stdin: b
     """Compares two specs, two locks, or one with the other.
 
     Each is a file, a file at a revision as `HEAD~1:flowers.pipegen.yaml`, or `-` for the text of a spec in `stdin`. `overrides` has values
-    for both, as texts, by param or by path.
-
-    Raises:
-        UnreadableSideError: If one of them has errors.
-        RevisionError: If git does not have it, or a lock does not have the spec.
-        BaseProblem: If a lock cannot be read.
-    """
+    for both, as texts, by param or by path. Raises `UnreadableSideError` if one of them has errors; `RevisionError` if git does not have
+    it, or a lock does not have the spec; `BaseProblem` if a lock cannot be read."""
     sides = read_side(a, b, overrides, stdin), read_side(b, a, overrides, stdin)
     names = (sides[0].name, sides[1].name)
     locks = [side.lock for side in sides if isinstance(side, LockSide)]

@@ -58,12 +58,8 @@ _LIST = "or name those to leave out: `pipegen validate SPEC --data --write-exclu
 
 
 def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, tuple[str, ...], tuple[Note, ...]]:
-    """Leaves out the records that lack a file.
-
-    Returns:
-        The other records, or `None` if none is left (or none of a split that has its own source); the keys of those that lack a file;
-        and a note about each group of them: a warning if the spec drops them, else an error.
-    """
+    """Leaves out the records that lack a file. Returns the other records, or `None` if none is left (or none of a split that has its own
+    source); the keys of those that lack a file; and a note about each group of them: a warning if the spec drops them, else an error."""
     if not listing.missing:
         return listing, (), ()
     gone: Ints = np.zeros(len(listing.keys), bool)

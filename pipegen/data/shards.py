@@ -101,12 +101,8 @@ def mix64(value: Array) -> Array:
 
 
 def shard_bases(source_name: str, listing: Listing, rows: Array) -> Array:
-    """Computes the base of each shard's ids: 40 bits of its key's hash, then 24 zeros for the row; uint64 `(n,)`.
-
-    Raises:
-        OpError: `PG414` for a shard with more than 2^24 records.
-        InternalError: If two shards share those bits by chance.
-    """
+    """Computes the base of each shard's ids: 40 bits of its key's hash, then 24 zeros for the row; uint64 `(n,)`. Raises `OpError`: `PG414`
+    for a shard with more than 2^24 records; `InternalError` if two shards share those bits by chance."""
     largest = int(np.argmax(rows)) if len(rows) else 0
     if len(rows) and rows[largest] > 1 << ROW_BITS:
         message = f"{listing.keys[largest]!r} holds {int(rows[largest]):,} records, and a file may hold {1 << ROW_BITS:,}"
@@ -134,12 +130,8 @@ LEAST = 10**7  # records from which on bitmaps are kept: fewer are counted in a 
 
 
 def _mapped(folder: Path, name: str, names: Sequence[str], size: int) -> dict[str, Bitmap]:
-    """Maps the bitmaps of a file: for each split, the directory and then the bits.
-
-    Raises:
-        OSError: If it cannot be opened.
-        ValueError: If it has another size.
-    """
+    """Maps the bitmaps of a file: for each split, the directory and then the bits. Raises `OSError` if it cannot be opened; `ValueError` if
+    it has another size."""
     blocks = max(1, -(-size // BLOCK))
     directory, bits = -(-8 * (blocks + 1) // _ALIGNED) * _ALIGNED, blocks * BLOCK // 8
     found = {}

@@ -289,12 +289,9 @@ def makes_several(node: ast.For, calls: frozenset[str]) -> bool:
 
 
 def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: frozenset[str]) -> tuple[list[ast.AST], bool] | None:
-    """Code that runs in one round of a loop: of a branch its condition and the taken side, and nothing after `continue`.
-
-    Returns:
-        The statements and conditions, and True if the round ends with them. `None` if the taken side of a branch is unknown and the branch
-        may end the round or call one of the functions or methods of `calls`.
-    """
+    """Code that runs in one round of a loop: of a branch its condition and the taken side, and nothing after `continue`. Returns the
+    statements and conditions, and True if the round ends with them. `None` if the taken side of a branch is unknown and the branch may end
+    the round or call one of the functions or methods of `calls`."""
     found: list[ast.AST] = []
     for statement in body:
         if isinstance(statement, ast.Continue):

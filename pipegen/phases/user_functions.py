@@ -44,12 +44,8 @@ class _Unusable(Exception):
 
 
 def allowed_modules(names: Iterable[str]) -> tuple[str, ...]:
-    """Checks the names of modules whose functions may be called; a package includes the modules below it.
-
-    Raises:
-        TypeError: For anything but a list, such as a single text.
-        ValueError: For an invalid name.
-    """
+    """Checks the names of modules whose functions may be called; a package includes the modules below it. Raises `TypeError` for anything
+    but a list, such as a single text; `ValueError` for an invalid name."""
     if isinstance(names, str):
         raise TypeError(f"`allow_code` is a list of modules, such as [{names!r}]")
     if not isinstance(names, Iterable):

@@ -88,11 +88,8 @@ def find_candidates(looks: Array, home: Array, content: Array, most: int, room: 
     are kept.
 
     `looks` are `LOOK (n,)`; `home` and `content` number the split and the content of each record; `most` is the largest distance in bits.
-
-    Returns:
-        int64 `(m, 4)`, at most `room` pairs, each once: the two records, the smaller first, the distance, and 1 if one is compared by its
-        mirror image; and the number of further pairs.
-    """
+    Returns int64 `(m, 4)`, at most `room` pairs, each once: the two records, the smaller first, the distance, and 1 if one is compared by
+    its mirror image; and the number of further pairs."""
     _, first = np.unique(np.stack([content, home], 1), axis=0, return_index=True)
     use: Array = first[~flat(looks[first])]
     records: Array = np.tile(use, len(_HASHES))

@@ -64,12 +64,7 @@ class Pictures:
         self._firsts = np.cumsum([0, *(part.total for part in parts)]).tolist()
 
     def read(self, record: int) -> Picture:
-        """Reads the picture of a record.
-
-        Raises:
-            NotAPictureError: If it cannot be decoded.
-            OSError: If its file cannot be read.
-        """
+        """Reads the picture of a record. Raises `NotAPictureError` if it cannot be decoded; `OSError` if its file cannot be read."""
         stored, interval = self._stored(record)
         if not isinstance(stored, np.ndarray):
             return decode(stored)

@@ -24,12 +24,8 @@ class Allowed:
 
     @classmethod
     def by(cls, write: Iterable[str | os.PathLike[str]], env: Iterable[str]) -> Allowed:
-        """Checks the arguments `allow_write` and `allow_env`.
-
-        Raises:
-            TypeError: For anything but lists of names, such as a single string.
-            ValueError: For an invalid name or path.
-        """
+        """Checks the arguments `allow_write` and `allow_env`. Raises `TypeError` for anything but lists of names, such as a single string;
+        `ValueError` for an invalid name or path."""
         folders = [os.fspath(folder) for folder in _listed("allow_write", write, (str, os.PathLike), "folders", "runs/")]
         names = _listed("allow_env", env, (str,), "variables of the environment", "DATA_TOKEN")
         for name in names:

@@ -107,13 +107,8 @@ def holds_layer(model: Any) -> bool:
 
 
 def check_model(model: Any, given: Any, who: str) -> None:
-    """Checks that a model fits the batches of the pipeline, and runs on TensorFlow.
-
-    Raises:
-        TypeError: For anything but a Keras model.
-        ModelMismatchError: When its inputs do not fit.
-        RuntimeError: If Keras does not run on TensorFlow.
-    """
+    """Checks that a model fits the batches of the pipeline, and runs on TensorFlow. Raises `TypeError` for anything but a Keras model;
+    `ModelMismatchError` when its inputs do not fit; `RuntimeError` if Keras does not run on TensorFlow."""
     if not hasattr(model, "predict_on_batch"):
         raise TypeError(f"{who} takes a Keras model, got {model!r}")
     backend = keras.backend.backend()

@@ -18,12 +18,9 @@ class ShareCheck:
     steps: int = 0  # batches of an epoch of training, which is over once its last batch is read; 0 for other splits
 
     def check(self) -> None:
-        """Checks that the calling functions may derive a dataset.
-
-        Raises:
-            RuntimeError: If they would shard a share again: every process would train on a part of its share, and the rest would be lost.
-            StateError: If a strategy would read a whole epoch ahead, so that `fit` skips the first one.
-        """
+        """Checks that the calling functions may derive a dataset. Raises `RuntimeError` if they would shard a share again: every process
+        would train on a part of its share, and the rest would be lost; `StateError` if a strategy would read a whole epoch ahead, so that
+        `fit` skips the first one."""
         if self.share[1] == 1 and not 0 < self.steps <= _AHEAD:
             return
         found = list(callers())

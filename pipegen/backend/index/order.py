@@ -173,11 +173,8 @@ class Order(Extent):
 
     def laid(self, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Computes the tensors that `records` shares among an epoch's steps, so that a step takes the logarithm of the number of blocks.
-
-        Returns:
-            For a global order its key, uint32 `(3,)`; for blocks the first example of each and the place where it begins, in their order,
-            int64 `(blocks,)`. Empty for other orders, or if an epoch is not one cycle.
-        """
+        Returns for a global order its key, uint32 `(3,)`; for blocks the first example of each and the place where it begins, in their
+        order, int64 `(blocks,)`. Empty for other orders, or if an epoch is not one cycle."""
         if self.epoch_steps is not None:
             return ()
         if self.kind == "global":

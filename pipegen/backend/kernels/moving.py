@@ -396,12 +396,9 @@ class _Pixels:
 
 
 def _edges(seen: _Pixels, covered: _Pixels) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Measures items that are partly covered.
-
-    Returns:
-        x and y of the first and of the last visible pixel of each item, float64 `(n, most, 2)` each; which of the edges left, top, right
-        and bottom have moved, bool `(n, most, 4)`; and the visible share of its pixels, float64 `(n, most)`, 1 for an item without any.
-    """
+    """Measures items that are partly covered. Returns x and y of the first and of the last visible pixel of each item, float64 `(n, most,
+    2)` each; which of the edges left, top, right and bottom have moved, bool `(n, most, 4)`; and the visible share of its pixels, float64
+    `(n, most)`, 1 for an item without any."""
     firsts, lasts, moved_first, moved_last = [], [], [], []
 
     def ends_of(there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -144,12 +144,9 @@ def locate(fixed: tf.Tensor, canvas: Size, size: Size, *, fill: str, interpolati
 def locate_lines(fixed: tf.Tensor, canvas: Size, size: Size, fill: str) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Computes the positions that each row and each column of the output reads, for matrices that map rows to rows, `bilinear`.
 
-    The arguments are those of `locate`; the second and fourth number of `fixed`, int64 `(n, 6)`, are zero.
-
-    Returns:
-        The first of two neighbouring rows on the image with its `margins`, and the position between them in 1/256, int32 `(n, height)`; the
-        same for columns, `(n, width)`.
-    """
+    The arguments are those of `locate`; the second and fourth number of `fixed`, int64 `(n, 6)`, are zero. Returns the first of two
+    neighbouring rows on the image with its `margins`, and the position between them in 1/256, int32 `(n, height)`; the same for columns,
+    `(n, width)`."""
     eight = tf.constant(8, tf.int64)
 
     def line(scale: int, offset: int, count: int | tf.Tensor, side: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

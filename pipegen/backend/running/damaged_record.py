@@ -27,12 +27,9 @@ _FAILURES = (tf.errors.OpError, ValueError, OSError)  # errors outside a graph, 
 
 
 def explain_failure(executor: Executor, error: Exception, at: Position | None) -> Exception:
-    """Translates an error of TensorFlow in the batch at a position; `None` is a derived dataset, whose guard has named the file.
-
-    Returns:
-        A `DataError` whose first line names the file, the step, its place and the setting that would skip the file; the
-        error itself if no record of the batch is at fault.
-    """
+    """Translates an error of TensorFlow in the batch at a position; `None` is a derived dataset, whose guard has named the file. Returns a
+    `DataError` whose first line names the file, the step, its place and the setting that would skip the file; the error itself if no record
+    of the batch is at fault."""
     quarantine = executor.damage.quarantine
     if quarantine is not None and quarantine.failure is not None:  # with details of one record: a user's function may fail on all
         details = (find_problem(executor, record, 0 if at is None else at.epoch) for record in quarantine.damaged)

@@ -205,13 +205,9 @@ _ENDLESS = 1 << 40  # more steps than any training takes
 def steps_dataset(executor: Executor, at: Position) -> tf.data.Dataset:
     """Makes the batches from a position on, epoch after epoch, as a dataset that runs in any process.
 
-    Its source is a range, which the service divides among the workers element by element. It asserts no length, which would fail on
-    each worker, holds no variable, and does not call Python.
-
-    Returns:
-        Elements `(origin, epoch, step, *batch)`: a string for `Origin.parse`, int64 scalars, and the flat parts of the batch. The step of a
-        batch with a damaged record is `-1 - step`.
-    """
+    Its source is a range, which the service divides among the workers element by element. It asserts no length, which would fail on each
+    worker, holds no variable, and does not call Python. Returns elements `(origin, epoch, step, *batch)`: a string for `Origin.parse`,
+    int64 scalars, and the flat parts of the batch. The step of a batch with a damaged record is `-1 - step`."""
     order = executor.order
     rest, steps = order.steps_from(at.origin) - at.step, order.steps
     # An epoch begun with another batch size has unaligned blocks and its own executor, which makes no other epoch.

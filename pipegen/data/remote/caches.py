@@ -78,12 +78,8 @@ def version_of(info: dict[str, Any]) -> str:
 
 
 def patiently(ask: Callable[[], Any]) -> Any:
-    """Calls `ask`, and retries errors that may pass.
-
-    Raises:
-        FileNotFoundError: At once, like `PermissionError` and other errors that retrying cannot fix.
-        DroppedError: After `TRIES` failures.
-    """
+    """Calls `ask`, and retries errors that may pass. Raises `FileNotFoundError` at once, like `PermissionError` and other errors that
+    retrying cannot fix; `DroppedError` after `TRIES` failures."""
     for attempt in range(1, TRIES + 1):
         try:
             return ask()
@@ -190,12 +186,8 @@ class BlockCache:
         self._wholes, self._beside, self._looked = folder / "files", 0, -math.inf
 
     def read(self, fs: AbstractFileSystem, file: Remote, offset: int, length: int) -> bytes:
-        """Reads bytes of a file from the cache, and fetches the missing blocks.
-
-        Raises:
-            DroppedError: If they cannot be fetched.
-            OSError: For an error that retrying cannot fix.
-        """
+        """Reads bytes of a file from the cache, and fetches the missing blocks. Raises `DroppedError` if they cannot be fetched; `OSError`
+        for an error that retrying cannot fix."""
         if length <= 0:
             return b""
         spans = _spans(offset, length)
@@ -386,12 +378,8 @@ class RemoteCache:
         """Fetches the files that are missing or stale, and returns the folder of all.
 
         `place` are the folders below the cache that stand for the files' address. `progress` is called with the bytes that are cached now,
-        from one thread at a time.
-
-        Raises:
-            FullError: If they need more than the limit of the cache.
-            DroppedError: If one cannot be fetched.
-        """
+        from one thread at a time. Raises `FullError` if they need more than the limit of the cache; `DroppedError` if one cannot be
+        fetched."""
         need = sum(file.size for file in files)
         if need > self._size:
             raise FullError(need, self._size, 0)

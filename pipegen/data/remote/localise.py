@@ -145,12 +145,8 @@ class RemoteMount:
         return self._files[key]
 
     def _confirm(self, file: Remote) -> None:
-        """Checks that a file still has the version that was listed.
-
-        Raises:
-            ChangedError: If it changed or is gone; its blocks are removed, since some may be of the new version.
-            OSError: If the version cannot be read.
-        """
+        """Checks that a file still has the version that was listed. Raises `ChangedError` if it changed or is gone; its blocks are removed,
+        since some may be of the new version; `OSError` if the version cannot be read."""
         where = f"{self.address}/{file.key}"
         try:
             self._fs.invalidate_cache()

@@ -261,12 +261,8 @@ def twins(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def order_of_numbers(names: Sequence[str]) -> tuple[str, str] | None:
-    """Compares the text order of names with the order of the numbers among them.
-
-    Returns:
-        Two names that are numbers, the larger first in text order; if all names are ordered numbers but not their own indices, the first of
-        these twice; else `None`.
-    """
+    """Compares the text order of names with the order of the numbers among them. Returns two names that are numbers, the larger first in
+    text order; if all names are ordered numbers but not their own indices, the first of these twice; else `None`."""
     numbers = [(float(name.replace(",", "")), name) for name in names if _LIKE_A_NUMBER.fullmatch(name)]
     apart = next(((a[1], b[1]) for a, b in pairwise(numbers) if a[0] > b[0]), None)
     if apart is not None or len(numbers) < len(names):

@@ -308,12 +308,8 @@ class RecordSource(DescribedRecords):
         return ""
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """Finds the records of one shard. Runs in threads, and reads as little as possible.
-
-        Raises:
-            OSError: The file cannot be read.
-            OpError: The file has another format.
-        """
+        """Finds the records of one shard. Runs in threads, and reads as little as possible. Raises `OSError` if the file cannot be read;
+        `OpError` if the file has another format."""
         raise NotImplementedError
 
     def noted(self, shards: Sequence[Found], index: RecordIndex) -> Iterable[Note]:

@@ -130,12 +130,7 @@ class Leaf(NamedTuple):
 
 
 def leaves_of(file: str) -> list[list[Leaf]]:
-    """Lists the columns of each row group.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: Its footer is damaged.
-    """
+    """Lists the columns of each row group. Raises `OSError` if the file cannot be read; `ValueError` if its footer is damaged."""
     with open(file, "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
         stream.seek(max(0, size - _TAIL))

@@ -42,12 +42,7 @@ class Running:
         self._thread.start()
 
     def columns(self) -> Any:
-        """Returns the column names.
-
-        Raises:
-            LateError: It takes too long.
-            Exception: Whatever the work raises.
-        """
+        """Returns the column names. Raises `LateError` if it takes too long; `Exception`: Whatever the work raises."""
         return self._next()[1]
 
     def rows(self) -> Iterator[Any]:

@@ -36,12 +36,8 @@ def snapshot_name(url: str, query: str) -> str:
 
 
 def read_snapshot(file: str, url: str, query: str) -> Snapshot | None:
-    """Reads a snapshot; `None` without one.
-
-    Raises:
-        ValueError: The file is damaged, or belongs to another query.
-        OSError: It cannot be read.
-    """
+    """Reads a snapshot; `None` without one. Raises `ValueError` if the file is damaged, or belongs to another query; `OSError` if it cannot
+    be read."""
     if not os.path.lexists(file):
         return None
     digest = hashlib.sha256()
