@@ -154,10 +154,7 @@ def ram_budget(runtime: Limits, root: Path = MOUNTED) -> int:
 
 def available_memory(root: Path = MOUNTED) -> int:
     """Bytes that this process can still use: the machine's available memory, limited by the container."""
-    free, left = _meminfo("MemAvailable"), Cgroup(mounted=root).memory_left
-    if free is None:
-        has_pages = hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names
-        free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if has_pages else 4 * 2**30
+    free, left = _machine_available(), Cgroup(mounted=root).memory_left
     return free if left is None else min(free, left)
 
 
@@ -167,6 +164,14 @@ def granted_memory(root: Path = Path("/")) -> tuple[int, str] | None:
     if limit is not None and (total is None or limit < total):
         return limit, "the control group of this process grants"
     return None if total is None else (total, "this machine has")
+
+
+def _machine_available() -> int:
+    free = _meminfo("MemAvailable")
+    if free is not None:
+        return free
+    has_pages = hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if has_pages else 4 * 2**30
 
 
 def _meminfo(name: str, root: Path = Path("/")) -> int | None:

@@ -8,7 +8,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -103,15 +102,20 @@ def _read(piece: Piece) -> tuple[int, bool]:
     file = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.posix_fadvise(file, begin, size, os.POSIX_FADV_DONTNEED)
-        kept, done = False, 0
-        with suppress(OSError):  # not in memory, or not supported by the file system
-            kept = os.preadv(file, [bytearray(1)], begin, os.RWF_NOWAIT) > 0
+        kept, done = _in_memory(file, begin), 0
         with memoryview(bytearray(min(_CHUNK, size))) as room:
             while done < size and (count := os.preadv(file, [room[: size - done]], begin + done)):
                 done += count
         return done, kept
     finally:
         os.close(file)
+
+
+def _in_memory(file: int, begin: int) -> bool:
+    try:
+        return os.preadv(file, [bytearray(1)], begin, os.RWF_NOWAIT) > 0
+    except OSError:  # not in memory, or not supported by the file system
+        return False
 
 
 def place_of(path: str) -> Path:

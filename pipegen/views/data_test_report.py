@@ -48,7 +48,7 @@ class DataTestReport:
         return (*self.errors, *(finding for result in self.results for finding in result.findings))
 
     def raise_if_failed(self) -> None:
-        """Raises an error if a test failed. Raises `SpecError` with the findings of the failed tests."""
+        """Raises `SpecError` with the findings of the failed tests, if any."""
         if not self.passed:
             failed = [finding for result in self.results if result.status == "failed" for finding in result.findings]
             raise SpecError([*self.errors, *failed])

@@ -13,6 +13,7 @@ import textwrap
 from copy import copy
 from functools import cache
 from importlib.resources import files
+from itertools import zip_longest
 from typing import TypeAlias
 
 NAMES = ("python", "compat")  # the pages
@@ -51,7 +52,7 @@ def _described(path: str, words: str) -> str:
         return "\n\n".join([f"### {name}", _signature(node, name), _markdown(node)])
     init = next((n for n in node.body if "init" in given and isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
     signature = [_signature(init, name, bound=True)] if init is not None else []
-    parts = [] if given.get("of") else [f"### {name}", *signature, _markdown(node)]
+    parts = [] if given.get("of") else [f"### {name}", *signature, _markdown(node), _attributes(module, node)]
     if "members" in given or "of" in given:
         members = _members(module, node, inherited="inherited" in given)
         wanted = [word.strip() for word in given.get("members", "").split(",") if word.strip()]
@@ -106,9 +107,27 @@ def _find(module: str, name: str) -> Callee | ast.ClassDef:
 
 
 @cache
-def _tree(module: str) -> ast.Module:
+def _text(module: str) -> str:
     package, _, name = module.rpartition(".")
-    return ast.parse((files(package) / f"{name}.py").read_text(encoding="utf-8"))
+    return (files(package) / f"{name}.py").read_text(encoding="utf-8")
+
+
+@cache
+def _tree(module: str) -> ast.Module:
+    return ast.parse(_text(module))
+
+
+def _attributes(module: str, node: ast.ClassDef) -> str:
+    """Lists the public fields that a comment on their line or a string below them describes."""
+    lines, found = _text(module).splitlines(), []
+    for field, below in zip_longest(node.body, node.body[1:]):
+        if isinstance(field, ast.AnnAssign) and field.end_lineno is not None and not (name := ast.unparse(field.target)).startswith("_"):
+            said = lines[field.end_lineno - 1].encode()[field.end_col_offset :].decode().strip().removeprefix("# ")
+            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
+                said = " ".join(below.value.value.split())
+            if said:
+                found.append(f"- **{name}**: {said[0].upper()}{said[1:].rstrip('.')}.")
+    return "\n".join(["**Attributes**", "", *found]) if found else ""
 
 
 def _signature(node: Callee, name: str, *, bound: bool = False) -> str:

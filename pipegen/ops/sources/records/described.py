@@ -43,7 +43,12 @@ class DescribedRecords(FeatureSource):
     def _in_one_place(self) -> DescribedRecords:
         for name, feature in self.features.items():
             if feature.joined and self.join is None:
-                raise PartError(f"`{name}` has a `column`, which needs a joined table", "features", name, help="add `join`, or use `key`")
+                raise PartError(
+                    f"`{name}` has a `column`, which needs a joined table",
+                    "features",
+                    name,
+                    help="a joined table is `join: {table: …, on: …}`; a key of the records is `key`",
+                )
             home = self.features.get(feature.home or "", feature)
             if home.joined is not feature.joined:
                 places = [
