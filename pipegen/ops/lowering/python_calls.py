@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
@@ -42,12 +42,10 @@ def _by_number(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     number, called = next(_numbers), _Called(function)
     _called[number] = called
-    graph = tf.compat.v1.get_default_graph()
-    while (around := getattr(graph, "outer_graph", None)) is not None:  # the graphs of the functions being traced, innermost first
+    for graph in _being_traced():
         if not hasattr(graph, _OURS):
             setattr(graph, _OURS, [])
         getattr(graph, _OURS).append(called)
-        graph = around
 
     def call(*given: Any) -> Any:
         found = _called.get(number)
@@ -56,6 +54,14 @@ def _by_number(function: Callable[..., Any]) -> Callable[..., Any]:
         return found.function(*given)
 
     return call
+
+
+def _being_traced() -> Iterator[Any]:
+    """Yields the graphs of the functions being traced, innermost first. A function of its own, so that no variable keeps a graph alive."""
+    graph = tf.compat.v1.get_default_graph()
+    while (around := getattr(graph, "outer_graph", None)) is not None:
+        yield graph
+        graph = around
 
 
 _SLACK = 1e-6  # tolerance of a declared range for floats, in widths of it: the rounding that every step is allowed (E1)
