@@ -57,7 +57,7 @@ def _by_number(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _being_traced() -> Iterator[Any]:
-    """Yields the graphs of the functions being traced, innermost first; a generator, since AutoGraph fails to convert such a loop, and warns."""
+    """Yields the graphs of the functions being traced, innermost first. AutoGraph would warn of this loop, but leaves generators alone."""
     graph = tf.compat.v1.get_default_graph()
     while (around := getattr(graph, "outer_graph", None)) is not None:
         yield graph
