@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 import record_files as files
 from tfds_files import prepare
+from typer.testing import CliRunner
 
 import pipegen
-from pipegen.data.collect import Collected, collect
+from pipegen.cli.commands import app
+from pipegen.data.collect import Collected, collect, left_out
 from pipegen.data.sampling import epochs_of
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.records.cells import RecordCells
@@ -245,6 +247,41 @@ def test_records_are_chosen_as_in_a_table(op: str, use: str, tmp_path: Path, mon
     assert chosen(spec, tmp_path) == expected
     assert any(expected.values())
     assert use != "where" or len(expected["train"]) < COUNT
+
+
+@pytest.mark.by_day(4)
+@pytest.mark.tf
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("op", [op for op in WRITERS if op != "zarr"])  # whose images are numbers
+def test_a_damaged_record_is_left_out_by_the_list_that_validate_writes(
+    op: str, mixed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    held = records(gaps=op not in WHOLE)
+    held[8]["image"] = held[8]["image"][:60]
+    source = {op: dict(WRITERS[op](tmp_path, held))}
+    splits = {"parts": {"train": 0.7, "validation": 0.3}, "method": "hash", "seed": 1}
+    spec = spec_of(source, splits=splits)
+    if mixed:
+        del spec["splits"]
+        spec["source"] = {"mix": {"epoch": "a", "parts": {name: {"source": source, "splits": splits, "weight": 1} for name in "ab"}}}
+    Path("s.yaml").write_text(json.dumps(spec))
+    validate = ["validate", "s.yaml", "--data=all", "--write-exclude", "out.txt"]
+    found = CliRunner().invoke(app, validate)
+    assert found.exit_code == 1, found.output
+    assert "PG406" in found.output
+    listed = [line for line in Path("out.txt").read_text().splitlines() if not line.startswith("#")]
+    assert len(listed) == 1 + mixed
+    Path("s.yaml").write_text(json.dumps({**spec, "errors": {"exclude": "out.txt"}}))
+    for _ in range(2):  # the list keeps what it names
+        again = CliRunner().invoke(app, validate)
+        assert again.exit_code == 0, again.output
+        assert [line for line in Path("out.txt").read_text().splitlines() if not line.startswith("#")] == listed
+    pipe = pipegen.build("s.yaml")
+    assert sum(map(pipe.num_examples, pipe.splits)) == (COUNT - 1) * (1 + mixed)
+    assert sum(len(images(pipe, split)) for split in pipe.splits if split != "train" or not mixed) > 0
+    told = [line for line in left_out(collected({**spec, "errors": {"exclude": "out.txt"}}, tmp_path).manifest) if "exclude" in line]
+    assert told == ["2 excluded entries" if mixed else "1 excluded entry"]
 
 
 def images(pipe: Any, split: str) -> list[tuple[int, ...]]:

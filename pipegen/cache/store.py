@@ -38,7 +38,6 @@ from pipegen.files import NotRegularError, remove_parts
 from pipegen.frozen import dataclass
 from pipegen.kept import Inside, keep, make_folder, open_kept
 from pipegen.ops.arguments.learned import Statistics
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.strings import encode
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.plan.nodes import Cache, Element, Plan
@@ -314,7 +313,7 @@ def cache_key(spec: PipelineSpec, plan: Plan, fingerprint: str) -> str:
     steps, the batch, the seed, the splits themselves.
     """
     node = next(n for n in plan.nodes if isinstance(n, Cache))
-    types = [[name, t.dtype, t.shape] for name, t in node.out.items() if not kind_of(t).indexed]
+    types = [[name, t.dtype, t.shape] for name, t in node.out.items() if name not in node.columns]
     return key_of(spec, fingerprint, upstream(plan), type=types)
 
 
@@ -336,7 +335,7 @@ def describe_cache(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> About:
     node = next(n for n in plan.nodes if isinstance(n, Cache))
     columns = []
     for name, t in node.out.items():
-        if not kind_of(t).indexed or not manifest.lists(name):
+        if name not in node.columns or not manifest.lists(name):
             if t.num_bytes is None:
                 raise InternalError(f"a cache at a point where `{name}` is {t}")
             columns.append(Column(name, t.dtype, tuple(d or 0 for d in t.shape), t.num_bytes))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipegen.data.image_sides import ignores_exif, judge_buckets, with_orientations, with_sides
-from pipegen.data.manifest import Manifest, ShardedManifest, sharded_manifest, without_records
+from pipegen.data.manifest import Manifest, ShardedManifest, record_numbers, sharded_manifest, without_records
 from pipegen.data.mixed_manifest import MixedManifest, mixed_manifest
 from pipegen.data.named_files import (
     SECTIONS,
@@ -214,10 +214,13 @@ def _collect_part(
 def _without_copies(
     spec: PipelineSpec, manifest: Manifest, base: Path, locate: Locate, also: frozenset[str]
 ) -> tuple[Manifest, list[Diagnostic]]:
-    """Removes the records of `splits.exclude` and `also` from their splits; returns the findings about the list, too."""
+    """Removes the records of `splits.exclude` and `also` from their splits, and records of shards that `errors.exclude` names; returns the
+    findings about the list, too."""
     listing = manifest.listing
     keys, findings = excluded_keys(spec, {"": listing}, base, locate, "splits", frozenset(listing.excluded))
     keys |= also
+    if isinstance(manifest, ShardedManifest):
+        keys |= {*record_numbers(listing, listing.excluded)}
     if not keys:
         return manifest, findings
     if isinstance(manifest, ShardedManifest):
@@ -464,7 +467,7 @@ def left_out(manifest: Manifest) -> list[str]:
     for part in manifest.by_part().values():
         by_the_spec = (
             LeftOut(len(part.excluded), "excluded entry", "excluded entries"),
-            LeftOut(len(part.left_out), "record that `splits.exclude` names", "records that `splits.exclude` names"),
+            LeftOut(len({*part.left_out} - {*part.excluded}), "record that `splits.exclude` names", "records that `splits.exclude` names"),
             LeftOut(part.spared, "training example that `subset` leaves out", "training examples that `subset` leaves out"),
             LeftOut(part.unused, "example that no part asks for", "examples that no part asks for"),
         )

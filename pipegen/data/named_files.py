@@ -132,8 +132,8 @@ def excluded_keys(
 ) -> tuple[frozenset[str], list[Diagnostic]]:
     """Reads the keys that the `exclude` of a section names; reports an unreadable file or unknown entries as `PG413`.
 
-    `listings` has the records of each part of a mix by name (keys are `PART/KEY` then), or of a single source by "". In `splits`, records
-    that lie many in a file are `FILE#ROW`. Unknown entries that are `gone` are fine, since they were left out before.
+    `listings` has the records of each part of a mix by name (keys are `PART/KEY` then), or of a single source by "". Records that lie many
+    in a file are `FILE#ROW`; `errors` may also name a whole file. Unknown entries that are `gone` are fine: they were left out before.
     """
     path = str(base / (getattr(spec, section).exclude or ""))
     lines, unreadable = read_list(spec, base, locate, section)
@@ -168,12 +168,15 @@ def _known(listing: Listing, part: str, asked: Iterable[str], section: str) -> s
     """Selects the texts that are keys of a listing, without the prefix of the part."""
     start = below(part, "")
     own = {text.removeprefix(start) for text in asked if text.startswith(start)}
-    if section == "splits" and listing.shards is not None:
+    rows: set[str] = set()
+    if listing.shards is not None:
         from pipegen.data.manifest import record_numbers
 
-        return {*record_numbers(listing, own)}
+        rows = {*record_numbers(listing, own)}
+        if section == "splits":
+            return rows
     named = chain(listing.keys, *(group.keys for group in listing.missing if group.records is None))
-    return {key for key in named if key in own} if own else set()
+    return rows | {key for key in named if key in own} if own else set()
 
 
 def read_list(spec: PipelineSpec, base: Path, locate: Locate, section: str = "errors") -> tuple[list[str], list[Diagnostic]]:
@@ -225,7 +228,8 @@ def read_values(splits: Splits, base: Path) -> None:
 
 def _likely(entry: str, listings: Mapping[str, Listing], section: str) -> str:
     """Suggests a key for an unknown entry."""
-    row = _ROW.search(entry) if section == "splits" else None
+    many = any(listing.shards is not None for listing in listings.values()) and (section == "splits" or _ROW.search(entry) is not None)
+    row = _ROW.search(entry) if many else None
     plain = (entry if row is None else entry[: row.start()]).replace("\\", "/").removeprefix("./")
     every = [below(part, key) for part, listing in listings.items() for key in listing.keys]
     inside = plain
@@ -235,7 +239,6 @@ def _likely(entry: str, listings: Mapping[str, Listing], section: str) -> str:
     if not ends:
         name = inside.rpartition("/")[2]
         ends = close_names(inside, [key for key in every if key.rpartition("/")[2].casefold() == name.casefold()][:50])
-    many = section == "splits" and any(listing.shards is not None for listing in listings.values())
     expected = "entries are relative paths" + (" with the number of a record behind them" if many else "")
     expected += f" such as {every[0] + '#0' * many!r}" if every else ""
     if not ends or (many and ends[0] == inside):

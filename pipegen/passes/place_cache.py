@@ -38,7 +38,9 @@ def place_cache(plan: Plan, context: PassContext, note: Note) -> Plan:
             return plan
     else:
         note(f"{format_bytes(example_bytes(out))} an example {kind.where}, as the spec asks")
-    return plan.with_nodes([*plan.nodes[:at], Cache(out, kind), *plan.nodes[at:]])
+    listed = {name: (t.dtype, t.shape) for name, t in plan.index.out.items()}
+    columns = tuple(name for name, t in out.items() if listed.get(name) == (t.dtype, t.shape))
+    return plan.with_nodes([*plan.nodes[:at], Cache(out, kind, columns), *plan.nodes[at:]])
 
 
 def cache_point(plan: Plan, kind: CacheKind) -> int:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pipegen.frozen import dataclass
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import Decodes
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage
 from pipegen.physical import nodes as p
 from pipegen.plan import stages as s
@@ -64,7 +63,7 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
             return facts(part.node, plan)
         case p.FillCache() | p.ReadCache():
             kind = part.cache.kind
-            labelled = isinstance(part, p.ReadCache) and any(kind_of(t).indexed for _, t in part.cache.out.items())
+            labelled = isinstance(part, p.ReadCache) and part.cache.columns
             own = facts(part.examples, plan) if inside(part) else Facts()
             variables = dict.fromkeys((kind.variables, *(looked_up if labelled else ()), *own.variables))
             return Facts(tuple(variables), (*kind.files, *own.python), own.asserts)

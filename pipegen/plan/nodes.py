@@ -139,6 +139,7 @@ class Cache:
 
     out: ElementType
     kind: CacheKind = IN_MEMORY
+    columns: tuple[str, ...] = ()  # features that it leaves out: they are in columns, and no step has changed them
 
 
 @dataclass(frozen=True, slots=True)

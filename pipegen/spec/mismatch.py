@@ -140,11 +140,14 @@ def _as_entry(annotation: Any, value: Any, place: Place) -> str | None:
     return f"{{{name}: {word}}}" if word is not None else None
 
 
+_CLAUSE = re.compile(r"(?:`[^`]*`|[^`])+?(?=[.:;](?:\s|$)|$)")  # the first part of a sentence; what is in backticks is not cut
+
+
 def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
     """The finding about a missing key."""
-    said = field_docs(model).get(key)
-    sentence = re.split(r"(?<=[.:;])\s", " ".join((said or "").split()), maxsplit=1)[0].rstrip(".:;")
-    help_ = [f"`{key}`: {sentence}" if said else f"`{key}` is {describe(field_type(model, key))}"]
+    said = " ".join((field_docs(model).get(key) or "").split())
+    clause = _CLAUSE.match(said)
+    help_ = [f"`{key}`: {clause[0]}" if clause is not None else f"`{key}` is {describe(field_type(model, key))}"]
     if issubclass(model, Transform) and model.examples:
         help_.append(write(model.examples[0].yaml, "step", "for example {}"))
     elif issubclass(model, DataTest):

@@ -163,8 +163,8 @@ class Errors(Model):
     """`raise` stops and names the file. `{skip: {max_fraction, report}}` replaces a damaged record by the next intact one, on the
     training split; on other splits it is an error, unless it is listed in `exclude`."""
     exclude: str | None = None
-    """A file of relative paths, one a line, to leave out of every split; `pipegen validate --data` writes one. With a `mix` the name of
-    the part comes first, `PART/PATH`. Files of such records need not exist."""
+    """A file of relative paths, one a line, to leave out of every split; `pipegen validate --data` writes one. One record of a file that
+    holds many is `PATH#NUMBER`, counted from 0. With a `mix` the name of the part comes first, `PART/PATH`. Files need not exist."""
     missing: Literal["raise", "drop"] | MissingFraction = "raise"
     """The treatment of rows whose file does not exist, files without a partner and annotations without an image: `raise` is an error,
     `drop` leaves them out with a warning, and `{max_fraction: 0.05}` does so for up to that share of the records. Records left out by

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from spec_helpers import codes, fixed, marked, only, read
 
-from pipegen.ops.registry import transforms
+from pipegen.ops.model import field_docs
+from pipegen.ops.registry import sources, transforms
+from pipegen.spec.mismatch import _CLAUSE
+from pipegen.spec.models import Errors, Runtime
 
 
 @pytest.mark.parametrize(
@@ -122,3 +127,11 @@ def test_every_split_of_by_split_has_its_own_place(tmp_path: object) -> None:
     assert [part.path.rsplit("/", 1)[1] for part in loaded.spec.source.parts.values()] == ["a", "b"]  # type: ignore[attr-defined]
     label = loaded.locate.label(("source", "by_split", "test", "image_folder", "path"))  # type: ignore[attr-defined]
     assert label.span.column == 83
+
+
+@pytest.mark.parametrize("model", [*sources().values(), *transforms().values(), Runtime, Errors], ids=lambda model: model.__name__)
+def test_the_help_for_a_missing_key_cuts_no_code(model: Any) -> None:
+    for text in field_docs(model).values():
+        clause = _CLAUSE.match(" ".join(text.split()))
+        assert clause is not None
+        assert clause[0].count("`") % 2 == 0, clause[0]

@@ -175,7 +175,7 @@ class Engine:
         """Makes the cache of a plan; stages of a training that cache the same in memory share one."""
         if not node.kind.in_memory:
             return DiskCache(self.store(plan), self.manifest.numbers(split), records.paths, records.files(plan.read))
-        make = partial(MemoryCache, node.out, len(records), records.features)
+        make = partial(MemoryCache, node, len(records), records.features)
         if self._shared is None:
             return make()
         return self._shared.cache((cache_key(self.spec, plan, self.manifest.fingerprint), split, *node.out), make)

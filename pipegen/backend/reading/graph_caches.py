@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from pipegen.backend.process.devices import untouched, variable, write_row
 from pipegen.cache.store import Store, file_stamp
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.python_calls import numpy_function
 from pipegen.terminal import log
 
@@ -18,19 +17,20 @@ if TYPE_CHECKING:
 
     from pipegen.backend.features import Features
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.types import ElementType
+    from pipegen.plan.nodes import Cache
 
 
 class MemoryCache:
-    """A cache in memory of an edge of type `entry`, without labels and numbers in columns, unless they are `read` with their records.
+    """A cache in memory, without labels and numbers in columns, unless they are `read` with their records.
 
     Attributes:
         features: The cached features.
         ready: True for cached records: bool `(records,)`.
     """
 
-    def __init__(self, entry: ElementType, num_examples: int, read: Collection[str] = ()) -> None:
-        self.features = tuple(name for name, t in entry.items() if not kind_of(t).indexed or name in read)
+    def __init__(self, node: Cache, num_examples: int, read: Collection[str] = ()) -> None:
+        entry = node.out
+        self.features = tuple(name for name in entry if name not in node.columns or name in read)
         shapes = {name: [num_examples, *entry[name].shape] for name in self.features}
         self._kept = {name: untouched(shape, tf.as_dtype(entry[name].dtype), "pipegen_cache") for name, shape in shapes.items()}
         self.ready = variable(np.zeros(num_examples, bool), tf.bool, "pipegen_cache_filled")

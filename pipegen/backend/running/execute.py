@@ -110,7 +110,7 @@ class Executor:
             return self._make_cache(node)
         if not node.kind.in_memory:
             raise InternalError(f"a plan has a cache {node.kind.where}, but no function to open it")
-        return MemoryCache(node.out, len(self.records), self.records.features)
+        return MemoryCache(node, len(self.records), self.records.features)
 
     @cached_property
     def _buckets(self) -> Column:

@@ -26,7 +26,6 @@ from pipegen.backend.running import chunks
 from pipegen.backend.running.damaged_record import place_of_decode
 from pipegen.backend.running.requests import WEIGHT, batch_of, each
 from pipegen.kept import COLUMNS, kept_folder
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
 from pipegen.physical.decide import decide
 from pipegen.physical.nodes import FIXED, Form
@@ -267,7 +266,7 @@ class Run:
 
         def gather(features: Features) -> Features:
             there = features | cache.gather(features, compute)
-            beside = [(name, t) for name, t in fetch.cache.out.items() if kind_of(t).indexed and name not in there]
+            beside = [(name, fetch.cache.out[name]) for name in fetch.cache.columns if name not in there]
             return there | x.tensors.read(features["@record"], ElementType(tuple(beside)))
 
         if fetch.whole:

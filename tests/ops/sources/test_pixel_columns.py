@@ -121,3 +121,38 @@ def test_pixels_beside_files_are_refused(tmp_path: Path) -> None:
     features = {"image": TEXT, "mask": {"kind": "mask", "classes": 2}}
     with pytest.raises(OpError, match="the cells of `mask` are files, but those of `image` are pixels"):
         sources()["csv"].model_validate({"path": "a.csv", "features": features}).list(tmp_path)
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("cache", ["memory", {"disk": "kept"}])
+def test_a_cache_keeps_what_parts_of_a_mix_have_encoded(cache: Any, tmp_path: Path) -> None:
+    """A part of pixels needs no step, so the other one does all of its steps, those of the label too, before the cache."""
+    image = pytest.importorskip("PIL.Image")
+    for i in range(9):
+        (tmp_path / "photos" / "abc"[i % 3]).mkdir(parents=True, exist_ok=True)
+        image.fromarray(np.full((6, 4), 25 * i, np.uint8)).save(tmp_path / "photos" / "abc"[i % 3] / f"{i}.png")
+    splits = {"parts": {"train": 0.6, "validation": 0.4}, "method": "hash", "seed": 2}
+    photos = {"image_folder": {"path": str(tmp_path / "photos"), "classes": ["a", "b", "c"]}}
+    table = written("columns", tmp_path)
+    table["csv"]["features"]["label"] = {"kind": "label", "column": "emotion", "map": {0: "a", 1: "b", 2: "c"}, "classes": ["a", "b", "c"]}
+    parts = {
+        "table": {"weight": 1, "splits": splits, "source": table},
+        "photos": {"weight": 1, "splits": splits, "source": photos, "transforms": [{"decode": {"channels": 1}}]},
+    }
+    spec = {
+        "pipegen": 1,
+        "source": {"mix": {"epoch": "table", "parts": parts}},
+        "transforms": [{"resize": {"size": [*SHAPE]}}],
+        "batch": {"size": 2},
+        "output": {"x": "image", "y": "label", "encode": {"label": "one_hot"}},
+    }
+    kept = {"disk": str(tmp_path / "kept")} if isinstance(cache, dict) else cache
+    due, pipe = (pipegen.build(spec, runtime={"cache": one}) for one in ("none", kept))
+    for split in pipe.splits:
+        assert pipe.dataset(split, epoch=0).element_spec == due.dataset(split, epoch=0).element_spec
+        for epoch in (0, 1):
+            got, wanted = (batches(one.dataset(split, epoch=epoch)) for one in (pipe, due))
+            for (x, y), (images, labels) in zip(got, wanted, strict=True):
+                np.testing.assert_array_equal(x, images)
+                np.testing.assert_array_equal(y, labels)
+                assert labels.shape[1:] == (3,)
