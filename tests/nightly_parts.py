@@ -41,11 +41,13 @@ PARTS = {
         "every way to store an image, a label or a box",
         12,
         _files("every_form_is_read stored_records annotated_orientation boxed_sources chosen_classes checksums mixed_shards pixels")
-        + _files("coco_masks columns_of_records cut_items joined_records items_in_records items_in_tables")
+        + _files(
+            "coco_masks columns_of_records cut_items joined_records items_in_records items_in_tables pointed_annotations detection_layout"
+        )
         + _files("label_rule block_pipelines sharded_pipeline"),
     ),
     "any-spec": Part("any spec on any source gives what it gives on files", 20, _files("any_spec_on_any_source")),
-    "any-kind": Part("any kind from any source is that of arrays", 20, _files("kinds_by_sources")),
+    "any-kind": Part("any kind from any source is that of arrays", 20, _files("kinds_by_sources made_up_kind_and_source")),
     "faults": Part("faults in the bytes of every container", 12, _files("fault_injection")),
     "choices": Part(
         "every choice of the language",

@@ -120,6 +120,7 @@ def test_order_resume_and_shares(kind: str, tmp_path: Path) -> None:
     assert f"shuffle of whole {called}, then in windows of" in str(narrow.explain("train"))
 
 
+@pytest.mark.nightly
 def test_damaged_pictures_of_compressed_files_are_named_or_skipped(tmp_path: Path) -> None:
     source = write_gzip(tmp_path, damaged=50)
     with pytest.raises(DataError, match=rf"cannot decode {tmp_path}/2.tfrecord.gz#2 \("):

@@ -232,7 +232,7 @@ def test_every_source_of_records_is_tried() -> None:
     assert {name for name, source in sources().items() if issubclass(source, DescribedRecords)} == set(WRITERS)
 
 
-@pytest.mark.by_day(40)
+@pytest.mark.by_day(20)
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("op", WRITERS)
 def test_records_are_chosen_as_in_a_table(op: str, use: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +249,7 @@ def test_records_are_chosen_as_in_a_table(op: str, use: str, tmp_path: Path, mon
     assert use != "where" or len(expected["train"]) < COUNT
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("op", [op for op in WRITERS if op != "zarr"])  # whose images are numbers
@@ -289,6 +289,7 @@ def images(pipe: Any, split: str) -> list[tuple[int, ...]]:
     return [tuple(np.asarray(image)[0, 0].round().astype(int).tolist()) for batch in batches(pipe[split]) for image in batch[0]]
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.parametrize("op", ["tfrecord", "webdataset", "arrow", "hdf5"])
 def test_batches_are_those_of_the_chosen_records(op: str, tmp_path: Path) -> None:
@@ -507,6 +508,7 @@ SAMPLED: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("sampled", SAMPLED)
 @pytest.mark.parametrize("op", ["tfrecord", "array_record", "arrow", "webdataset", "mds", "lmdb", "sqlite", "tfds"])
 def test_labels_and_numbers_of_records_sample_as_those_of_tables(op: str, sampled: str, tmp_path: Path) -> None:

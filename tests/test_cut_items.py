@@ -51,6 +51,7 @@ def test_each_source_counts_the_boxes_beyond_the_most(op: str, tmp_path: Path) -
         assert lines(asked(source, max=1), output={"x": "image", "y": "image"}) == []
 
 
+@pytest.mark.nightly
 def test_splits_and_parts_of_a_mix_are_counted_apart(tmp_path: Path) -> None:
     boxes = [np.array([[0, 0, 4 + k, 5] for k in range(n)], np.float32).reshape(-1, 4) for n in (0, 1, 5, 2, 4, 9)]
     source = {"arrays": {"features": {"image": {"kind": "image"}, "boxes": {"kind": "boxes", "max": 3}}}}

@@ -88,6 +88,7 @@ def boxes_of(spec: str) -> list[list[tuple[Any, ...]]]:
     return found
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("section", LIBRARIES)
 def test_a_section_is_true(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -113,6 +114,7 @@ def test_a_section_is_true(section: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert sorted(boxes_of(name)) == sorted(due)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("section", [name for name, blocks in SECTIONS.items() if blocks and "format: xywh" in blocks[2][2]])
 def test_a_wrong_format_is_a_finding_whose_advice_works(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

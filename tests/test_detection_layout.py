@@ -49,6 +49,7 @@ def spec_of(path: Path | str, features: Mapping[str, Any] | None, op: str = "tfr
     return same.spec_of({op: {key: value for key, value in source.items() if value is not None}}, output=OUTPUT)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.parametrize("op", WRITERS)
 def test_batches_are_those_of_the_features(op: str, tmp_path: Path) -> None:
@@ -134,6 +135,7 @@ def test_the_schema_of_editors_takes_it() -> None:
     assert list(check.iter_errors(spec_of("a", None, layout=None)))
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.parametrize("form", ["tfrecord", "webdataset"])
 def test_prepared_shards_that_moved_without_their_description(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,7 +221,7 @@ def test_every_source_of_records_is_tried() -> None:
     assert {name for name, source in sources().items() if issubclass(source, DescribedRecords)} == set(WRITERS)
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("cache_", ["none", "memory", "disk"])
 @pytest.mark.parametrize("op", WRITERS)
 def test_batches_are_those_of_arrays(op: str, cache_: str, tmp_path: Path) -> None:
@@ -233,6 +233,7 @@ def test_batches_are_those_of_arrays(op: str, cache_: str, tmp_path: Path) -> No
         equal(batches(pipe.train), as_arrays(least))
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("op", ["tfrecord", "webdataset"])
 def test_the_items_of_a_split_are_those_of_its_records(op: str, tmp_path: Path) -> None:
     """Also after another start, from what was kept, and in another share."""
@@ -259,6 +260,7 @@ def test_the_items_of_a_split_are_those_of_its_records(op: str, tmp_path: Path) 
         assert seen(lambda pipe: pipe.validation) == 5
 
 
+@pytest.mark.nightly
 def test_parts_of_files_and_of_splits(tmp_path: Path) -> None:
     tfds = dict(write_tfds(tmp_path, list(records())))
     expected = [part for batch in as_arrays(0) for part in batch[1]]
@@ -315,6 +317,7 @@ def split_up(record: Record) -> Record:
     return {**flat(record), **{f"bbox/{side}": [box[i] for box in record["boxes"]] for i, side in enumerate("xywh")}}
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("op", ["tfrecord", "webdataset"])
 def test_the_four_numbers_of_a_box_may_have_a_key_each(op: str, tmp_path: Path) -> None:
     held = [split_up(r) for r in records()]
@@ -378,6 +381,7 @@ def test_a_mix_of_two_formats_has_the_items_of_both(tmp_path: Path) -> None:
     assert seen == COUNT
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "text"])
 def test_items_whose_kept_file_is_damaged_are_read_again(damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
@@ -393,6 +397,7 @@ def test_items_whose_kept_file_is_damaged_are_read_again(damage: str, tmp_path: 
     equal(batches(pipegen.build(spec, runtime={"jit": "never"}).train), as_arrays(0))
 
 
+@pytest.mark.nightly
 def test_two_tables_of_a_file_are_kept_apart(tmp_path: Path) -> None:
     """Labels and boxes: the file, the keys and the number of records are the same."""
     import sqlite3
@@ -413,6 +418,7 @@ def test_two_tables_of_a_file_are_kept_apart(tmp_path: Path) -> None:
         np.testing.assert_array_equal(boxes[:, 2] - boxes[:, 0], np.full(COUNT, width))
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("op", ["tfrecord", "arrays"])
 def test_no_record_may_have_an_item(op: str, tmp_path: Path) -> None:
     if op == "arrays":
@@ -442,6 +448,7 @@ def expect(pipe: pipegen.Pipeline, split: str, count: int) -> None:
     assert seen == count
 
 
+@pytest.mark.nightly
 def test_left_out_classes_files_and_records(tmp_path: Path) -> None:
     """What leaves records out leaves out their items."""
     classed = [{**flat(r), "kind": "abc"[i % 3]} for i, r in enumerate(records())]
@@ -460,6 +467,7 @@ def test_left_out_classes_files_and_records(tmp_path: Path) -> None:
     expect(pipe, "validation", 6)
 
 
+@pytest.mark.nightly
 def test_splits_of_other_files_have_room_for_the_most_items(tmp_path: Path) -> None:
     few, many = [records()[i] for i in (0, 1, 4, 5)], [records()[i] for i in (3, 7, 2)]
     parts = {name: {"tfrecord": write_tfrecord(tmp_path / name, held)} for name, held in (("train", few), ("validation", many))}
@@ -483,6 +491,7 @@ def test_items_of_remote_files(op: str, fetch: str, tmp_path: Path) -> None:
     expect(pipe, "train", COUNT)
 
 
+@pytest.mark.nightly
 def test_a_renamed_feature_of_a_mix_has_its_items(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -497,6 +506,7 @@ def test_a_renamed_feature_of_a_mix_has_its_items(tmp_path: Path) -> None:
     expect(pipegen.build(spec, runtime={"jit": "never"}), "train", COUNT)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("width", [2, 3])
 @pytest.mark.parametrize("op", ["tfrecord", "webdataset", "csv"])
 def test_points_one_after_another_have_a_shape(op: str, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,7 @@ def test_every_source_of_tables_is_tried() -> None:
     assert {name for name, source in sources().items() if issubclass(source, TableSource)} == set(WRITERS)
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
 @pytest.mark.parametrize("op", WRITERS)
 def test_batches_are_those_of_arrays(op: str, cache: str, tmp_path: Path) -> None:
@@ -113,6 +113,7 @@ def test_batches_are_those_of_arrays(op: str, cache: str, tmp_path: Path) -> Non
         same.equal(batches(pipe.train), same.as_arrays(0))
 
 
+@pytest.mark.nightly
 def test_rows_that_are_chosen_and_joined_keep_their_items(tmp_path: Path) -> None:
     held = rows(tmp_path)
     left = [{"file": row["file"], "number": i} for i, row in enumerate(held)]
@@ -170,6 +171,7 @@ def with_masks(op: str, path: Path, masks: list[Any]) -> dict[str, Any]:
     return {"zip": {"path": str(path / "a.zip"), "features": keys}}
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("cache", ["none", "memory"])
 @pytest.mark.parametrize("op", ["csv", "parquet", "tfrecord", "zip"])
 def test_masks_of_instances_are_those_of_arrays(op: str, cache: str, tmp_path: Path) -> None:
@@ -194,6 +196,7 @@ def test_a_mask_of_an_unknown_item_is_an_error(op: str, tmp_path: Path) -> None:
         pipegen.build(same.spec_of(with_masks(op, tmp_path, masks), output={"x": "image", "y": ["boxes", "mask"]}))
 
 
+@pytest.mark.nightly
 def test_a_row_may_be_a_box(tmp_path: Path) -> None:
     """As tables of annotations have it: four columns of numbers, and empty ones where there is no box."""
     rows(tmp_path)

@@ -65,6 +65,7 @@ print(json.dumps({{
 """
 
 
+@pytest.mark.nightly
 def test_a_sharding_says_where_the_rows_lie(photo_folder: Path) -> None:
     flags = "--xla_force_host_platform_device_count=4"
     got = in_process(photo_folder, ONE, XLA_FLAGS=flags, JAX_PLATFORMS="cpu")

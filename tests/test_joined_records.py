@@ -65,7 +65,7 @@ USES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.by_day(30)
+@pytest.mark.by_day(15)
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("op", WRITERS)
 def test_records_are_chosen_as_in_a_table(op: str, use: str, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ OUTPUT = {"x": "image", "y": ["label", "weight", "both", "tags", "boxes", "names
 
 
 @pytest.mark.tf
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
 @pytest.mark.parametrize("op", [op for op in WRITERS if op != "zarr"])
 def test_batches_are_those_of_a_table(op: str, cache: str, tmp_path: Path) -> None:

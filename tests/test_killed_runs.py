@@ -79,6 +79,7 @@ def cuts() -> list[Any]:
     return found
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("how", "at"), cuts())
 def test_a_kill_within_a_write(tmp_path: Path, how: str, at: str) -> None:
     """With `double_checkpoint`, the resumed run is the one that was not stopped, to the bit."""
@@ -98,6 +99,7 @@ def test_a_kill_within_a_write_after_a_resume(tmp_path: Path, how: str, at: str)
     assert f"{remembers} {iterations}" == expected()
 
 
+@pytest.mark.nightly
 def test_a_kill_within_the_write_of_the_only_weights(tmp_path: Path) -> None:
     """What cannot be gone on with says where it lies and what to do, and that works."""
     folder = tmp_path / "ck"

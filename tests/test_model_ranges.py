@@ -164,6 +164,7 @@ def test_applications_that_normalise_inside(photo_folder: Path, app: str) -> Non
                 shared(photo_folder, transforms=[size, *steps]).check(model)
 
 
+@pytest.mark.nightly
 def test_applications_that_do_not(photo_folder: Path) -> None:
     import keras
 

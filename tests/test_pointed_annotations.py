@@ -138,6 +138,7 @@ def equal(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> None
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("cache_", ["none", "memory", "disk"])
 @pytest.mark.parametrize("op", WRITERS)
 def test_batches_are_those_of_arrays(op: str, cache_: str, tmp_path: Path) -> None:
@@ -164,6 +165,7 @@ def same_rows(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]], man
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("op", WRITERS)
 def test_splits_and_several_sources(op: str, tmp_path: Path) -> None:
     """Splits by hash, a place for each split, and a mix of two places."""
@@ -188,6 +190,7 @@ def test_splits_and_several_sources(op: str, tmp_path: Path) -> None:
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("op", WRITERS)
 def test_a_store_a_picture_and_a_table(op: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -209,6 +212,7 @@ POINT_FORMS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("boxes", [True, False])
 @pytest.mark.parametrize("form", POINT_FORMS)
 def test_points_of_an_image_in_labelme(form: str, boxes: bool, tmp_path: Path) -> None:
@@ -318,6 +322,7 @@ def test_what_is_damaged_is_named_with_its_place(case: str, tmp_path: Path) -> N
         pipegen.build(spec_of(make(tmp_path)))
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("orientation", [5, 6])
 @pytest.mark.parametrize("op", WRITERS)
 def test_points_are_turned_with_their_image(op: str, orientation: int, tmp_path: Path) -> None:
@@ -347,6 +352,7 @@ def test_points_are_turned_with_their_image(op: str, orientation: int, tmp_path:
     assert seen > 20
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("masks", ["instances", "classes"])
 def test_outlines_of_yolo_are_those_of_coco(masks: str, tmp_path: Path) -> None:
     """The same polygons as fractions of the image; lines with a box alone have no outline."""
@@ -396,6 +402,7 @@ def test_splits_with_other_names_or_formats_are_errors(tmp_path: Path) -> None:
     assert any("`boxes` of `validation` has another type than `boxes` of `train`" in message for message in said), said
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("op", WRITERS)
 def test_names_choose_and_order_points(op: str, tmp_path: Path) -> None:
     source = WRITERS[op](tmp_path, records())

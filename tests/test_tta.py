@@ -30,6 +30,7 @@ def plain(pipe: Any) -> Any:
     return stream(pipe.validation)
 
 
+@pytest.mark.nightly
 def test_views_given_as_steps(pipe: Any, plain: Any, photo_folder: Path) -> None:
     crop = {"replace": {"random_resized_crop": [{"resize": {"size": SIZE}}]}}
     views = {"as it is": [], "mirrored": "flip", "stretched": crop, "dark": [{"brightness": {"factor": 0.5}}, "flip"]}

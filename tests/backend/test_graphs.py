@@ -89,6 +89,7 @@ print(gc.get_stats()[2]["collections"] - before, gc.get_freeze_count())
 """
 
 
+@pytest.mark.nightly
 def test_nobody_searches_all_that_lives_for_garbage_before_the_first_batch() -> None:
     done = copies.run(FULL_SEARCHES)
     assert done.stdout.split() == ["0", "0"], done.stderr[-2000:]

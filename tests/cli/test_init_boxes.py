@@ -171,6 +171,7 @@ def test_keypoints_of_coco(cli: Cli, tmp_path: Path) -> None:
     pointed(cli, "pets", "annotations: pets/person_keypoints.json, keypoints: instances}}")
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("split", [True, False])
 def test_poses_and_outlines_of_yolo(cli: Cli, tmp_path: Path, split: bool) -> None:
     for name in ("train", "val"):
@@ -189,6 +190,7 @@ def test_poses_and_outlines_of_yolo(cli: Cli, tmp_path: Path, split: bool) -> No
     assert "`masks: instances` in `yolo`" in Path("pets.pipegen.yaml").read_text()
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("group", "box", "labels", "expected"),
     [

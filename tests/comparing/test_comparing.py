@@ -51,6 +51,7 @@ def told(found: Comparison) -> list[tuple[str, str, str, str]]:
     return [(change["kind"], change["path"], change["text"], change["splits"]) for change in listed]
 
 
+@pytest.mark.by_day(12)
 @pytest.mark.parametrize(
     ("old", "new", "kind", "path", "text", "splits"),
     [

@@ -220,6 +220,7 @@ def test_the_table_is_well_formed() -> None:
     assert sorted(row for row in set(seen) if seen.count(row) > 2) == []
 
 
+@pytest.mark.nightly
 def test_what_is_very_long_is_not_said_again() -> None:
     """A finding stays a few lines however large the value is that stands behind a word."""
     large: list[Any] = [list(range(5_000)), ["c" * 50] * 500, "x" * 100_000, {f"k{i}": i for i in range(500)}]

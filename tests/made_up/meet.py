@@ -1,4 +1,7 @@
-"""Run as a process: a made-up kind from a made-up source, and each with those of the package. Prints what was compared."""
+"""Run as a process: a made-up kind from a made-up source, and each with those of the package. Prints what was compared.
+
+Arguments: a folder, and the kinds and the sources of the package to try, with commas.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ def stream(op: str, write: Any, path: Path, name: str, feature: dict[str, Any], 
     return [np.asarray(part) for batch in train for part in tf.nest.flatten(batch)]
 
 
-def main(root: Path) -> None:
+def main(root: Path, kinds: list[str], sources: list[str]) -> None:
     held = [{**record, "circles": circles} for record, circles in zip(written.records(2), CIRCLES, strict=True)]
     flat = written.flat
     written.flat = lambda record: {**flat(record), "circles": np.ravel(record["circles"]).tolist()} if "circles" in record else flat(record)
@@ -54,8 +57,8 @@ def main(root: Path) -> None:
     assert "notes" in registered()
     made_up, compared = {"kind": "circles"}, []
     pairs = [("notes", write_notes, "circles", made_up)]
-    pairs += [("notes", write_notes, name, feature) for name, feature in written.KINDS.items() if name != "image"]
-    pairs += [(op, write, "circles", made_up) for op, write in written.WRITERS.items() if op in ("csv", "tfrecord", "webdataset", "jsonl")]
+    pairs += [("notes", write_notes, name, feature) for name, feature in written.KINDS.items() if name in kinds]
+    pairs += [(op, write, "circles", made_up) for op, write in written.WRITERS.items() if op in sources]
     for number, (op, write, name, feature) in enumerate(pairs):
         own = [{key: value for key, value in record.items() if name == "circles" or key != "circles"} for record in held]
         found = stream(op, write, root / f"{number}", name, feature, own)
@@ -67,4 +70,4 @@ def main(root: Path) -> None:
     print(json.dumps(compared))
 
 
-main(Path(sys.argv[1]))
+main(Path(sys.argv[1]), *(text.split(",") for text in sys.argv[2:]))

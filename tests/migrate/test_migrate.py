@@ -327,6 +327,7 @@ def test_broken_notebooks_are_findings(data: bytes) -> None:
     assert migrate_code(parse_code("broken.ipynb", data)).broken
 
 
+@pytest.mark.nightly
 def test_no_python_file_that_is_installed_crashes_it() -> None:
     """A sample, the same in every run of an environment; walked through as if each had to do with generators."""
     files = sorted(Path(sysconfig.get_paths()["purelib"]).glob("*/*.py"))

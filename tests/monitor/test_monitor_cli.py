@@ -61,6 +61,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "run.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.nightly
 def test_the_child_has_its_streams_its_arguments_and_its_code(watched: Any) -> None:
     _, done = watched
     assert done.stdout == "TYPED ['--data', 'x', '--out']\n"

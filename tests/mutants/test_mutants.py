@@ -73,6 +73,7 @@ def test_every_mutant_of_pipegen_is_python_of_as_many_lines() -> None:
     assert count > 50
 
 
+@pytest.mark.nightly
 def test_a_sample_is_stable_and_takes_folders_by_turns(tmp_path: Path) -> None:
     before = [m for m in mutants(tmp_path, CODE)]
     path = tmp_path / before[0].path

@@ -90,7 +90,7 @@ def test_what_remains_is_the_same(whole_folder: Path, output: dict[str, Any], st
         np.testing.assert_array_equal(after[name], value)
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 def test_what_is_gone_is_not_opened(folder: Path, tmp_path: Path) -> None:
     """Not while statistics are taken, in a preview, or for an export, which is what training sees; so nothing of it is skipped."""
     import pipegen

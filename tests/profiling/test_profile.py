@@ -104,6 +104,7 @@ def test_every_form_says_the_same(slept: tuple[Any, Profile]) -> None:
     assert "<script" not in page
 
 
+@pytest.mark.nightly
 def test_a_slow_reader_is_named(photo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import tensorflow as tf
 

@@ -167,6 +167,7 @@ def test_copies_of_a_copy_all_go(tmp_path: Path) -> None:
     assert find_leaks(manifest_of(spec), runtime=spec.runtime).to_exclude() == ["train/a/0.jpg", "train/b/1.jpg", "train/b/2.jpg"]
 
 
+@pytest.mark.nightly
 def test_every_frame_of_a_film_is_found(tmp_path: Path) -> None:
     rng, frame = np.random.default_rng(0), np.asarray(photos(64)[0], np.float32)
     frames = [Image.fromarray(np.clip(frame + rng.normal(0, 2, frame.shape), 0, 255).astype(np.uint8)) for _ in range(90)]
@@ -179,6 +180,7 @@ def test_every_frame_of_a_film_is_found(tmp_path: Path) -> None:
     assert (len(found.pairs) < 30 * 60, found.left_out) == (True, 0), "not every pair, but of each frame some"
 
 
+@pytest.mark.nightly
 def test_more_candidates_than_there_is_room_for_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leaks_module, "MOST", 2)
     picture = photos(200)[0]

@@ -208,6 +208,7 @@ def test_a_wrong_spec_is_refused() -> None:
         pipegen.report({"pipegen": 1, "source": {"image_folder": {"path": "nowhere"}}})
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("signals_as_usual")
 def test_ctrl_c_ends_at_once_and_keeps_what_was_seen(tmp_path: Path) -> None:
     picture = photos(400)[0].resize((1200, 1200))

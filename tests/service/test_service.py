@@ -75,6 +75,7 @@ def test_a_damaged_file_is_replaced_and_named_by_the_trainer(photos: Path, fleet
         batches(stopping.train)
 
 
+@pytest.mark.nightly
 def test_nobody_at_the_address_costs_a_warning_and_no_batch(photos: Path, caplog: pytest.LogCaptureFixture) -> None:
     here = pipeline(photos)
     there = pipeline(photos, {"service": {"address": f"grpc://127.0.0.1:{free_port()}", "patience": "2s"}})
