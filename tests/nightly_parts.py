@@ -42,7 +42,7 @@ PARTS = {
         12,
         _files("every_form_is_read stored_records annotated_orientation boxed_sources chosen_classes checksums mixed_shards pixels")
         + _files(
-            "coco_masks columns_of_records cut_items joined_records items_in_records items_in_tables pointed_annotations detection_layout"
+            "coco_masks columns_of_records cut_items joined_records items_in_records items_in_tables pointed_annotations detection_layout detection_data_page"
         )
         + _files("label_rule block_pipelines sharded_pipeline"),
     ),
