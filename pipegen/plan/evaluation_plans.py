@@ -18,7 +18,7 @@ from pipegen.plan.bucketed_plans import sound_plan
 from pipegen.plan.lanes import first_view, viewed
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names, received
-from pipegen.plan.recipe import step_path
+from pipegen.plan.recipe import python_steps, step_path
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType
@@ -190,7 +190,6 @@ def _obstacles(plan: Plan, locate: Locate, *, calls: bool) -> Iterator[Diagnosti
         message = f"`{ref.step.op}` is random on split `{plan.split}`, but a request has no epoch and no example id to draw by"
         help_ = "leave its `when` out, so that it runs on the training split alone; or serve a spec without this step"
         yield make("PG540", message, locate(ref.path, key=True), help=help_)
-    used = {} if calls else {ref.path: ref for stage in plan.stages() for ref in stage.uses() if ref.step.calls_python == "always"}
-    for path, ref in used.items():
-        message = f"`{ref.step.op}` calls a Python function, which a saved model cannot contain"
+    for path, step in python_steps(plan.stages() if not calls else ()).items():
+        message = f"`{step.op}` calls a Python function, which a saved model cannot contain"
         yield make("PG542", message, locate(path, key=True), help="use a step of pipegen in its place, or serve a spec without it")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.datasets.progress import Progress
+from pipegen.backend.datasets.progress import Progress, entering
 from pipegen.backend.datasets.sharing import ShareCheck
 from pipegen.backend.process.devices import InTurn, Once, variable
 from pipegen.backend.process.traced_functions import plain, plain_map
@@ -60,13 +60,8 @@ class MovableIterator(BareIterator):
     """
 
     def __init__(self, endless: Callable[[tf.data.Dataset], tf.data.Dataset]) -> None:
-        self._start = start = variable([0, 0, 0, 0], tf.int64, "pipegen_from")
-
-        def entering(_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-            at = start.read_value()
-            return at[0], at[1], at[2:]
-
-        self._dataset = endless(plain_map(tf.data.Dataset.from_tensors(0), entering))
+        self._start = variable([0, 0, 0, 0], tf.int64, "pipegen_from")
+        self._dataset = endless(entering(self._start.read_value))
         super().__init__(self._dataset)
 
     def move(self, at: Position) -> None:
@@ -562,7 +557,7 @@ def fixed_dataset(executor: Executor, at: Position = FIRST, device: str | None =
     With `sends` the last kernels are left to a device.
     """
 
-    def entering() -> tf.data.Dataset:
+    def start() -> tf.data.Dataset:
         epoch, step, *since = (tf.constant(number, tf.int64) for number in at)
         return tf.data.Dataset.from_tensors((epoch, step, tf.stack(since)))
 
@@ -571,7 +566,7 @@ def fixed_dataset(executor: Executor, at: Position = FIRST, device: str | None =
     if executor.idle is None and not sends:
         executor.idle = []
     steps = max(executor.order.steps_from(at.origin) - at.step, 0)
-    return PipelineDataset(Batches(executor, _form(FIXED, device, sends=sends), entering, lambda: at, steps, idle=idle))
+    return PipelineDataset(Batches(executor, _form(FIXED, device, sends=sends), start, lambda: at, steps, idle=idle))
 
 
 def _as_begun(epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
