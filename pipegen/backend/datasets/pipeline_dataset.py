@@ -236,11 +236,11 @@ class TranslatingIterator(InTurn):
         self._batches.waiting.add(time.perf_counter() - start, batch)
         return batch
 
-    def _take_uncounted(self, elements: Iterator[Any]) -> Any:
+    def _next(self, elements: Iterator[Any], at: Position | None = None) -> Any:
         try:
             return next(elements)
         except FAILURES as error:
-            raise self._batches.translate(error, None) from None
+            raise self._batches.translate(error, at) from None
 
 
 class EpochIterator(TranslatingIterator):
@@ -262,7 +262,7 @@ class EpochIterator(TranslatingIterator):
         if not tf.executing_eagerly():
             self._move_into_graphs()
         if self._in_graphs is not None:
-            return self._take_uncounted(self._in_graphs)
+            return self._next(self._in_graphs)
         if self._inner is None:
             raise StopIteration
         at = self._at = self._begin() if self._at is None else self._at
@@ -331,17 +331,14 @@ class CountingIterator(TranslatingIterator):
             if batches.commit is not None:
                 raise RuntimeError("with `prefetch: {device: …}`, take batches outside of `tf.function` and pass them to it")
         if not self._counts:
-            return self._take_uncounted(self._inner)
+            return self._next(self._inner)
         if self._at is None:  # read when the first batch of an epoch is asked for, as the graph does
             batches.check()
             self._at = batches.first()
             if batches.at(self._at) is not batches:
                 raise StateError("the batch size of the training has changed since this iterator was made; make a new one with `iter`")
         at = self._at
-        try:
-            batch = next(self._inner)
-        except FAILURES as error:
-            raise batches.translate(error, at) from None
+        batch = self._next(self._inner, at)
         if batches.commit is not None:
             batches.commit(at)
         follows = batches.after(at)
@@ -437,7 +434,7 @@ class _DerivedIterator(TranslatingIterator):
         self._inner = iter(inner)
 
     def _take(self) -> Any:
-        return self._take_uncounted(self._inner)
+        return self._next(self._inner)
 
 
 @untraced
