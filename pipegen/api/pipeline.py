@@ -705,10 +705,10 @@ class Pipeline:
     @cached_property
     def _evaluation(self) -> Plan:
         """Unoptimised plan of the evaluation steps on the model's inputs."""
-        from pipegen.plan.evaluation_plans import layered_plan
+        from pipegen.plan.evaluation_plans import served_plan
 
         spec = self._compiled.spec
-        return layered_plan(spec.model, spec.loaded.locate.label, self._compiled.manifest.type or spec.model.source.infer())
+        return served_plan(spec.model, spec.loaded.locate.label, self._compiled.manifest.type or spec.model.source.infer(), None)
 
     @cached_property
     def _layer_config(self) -> dict[str, Any]:

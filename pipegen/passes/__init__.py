@@ -2,47 +2,49 @@
 
 from __future__ import annotations
 
-from pipegen.passes.batch_early import BATCH_EARLY
-from pipegen.passes.branch_rare import BRANCH_RARE
-from pipegen.passes.chunk_elements import CHUNK_ELEMENTS
-from pipegen.passes.crop_batches import CROP_BATCHES
-from pipegen.passes.defer_cast import DEFER_CAST
-from pipegen.passes.drop_identities import DROP_IDENTITIES
-from pipegen.passes.drop_unused import DROP_UNUSED
-from pipegen.passes.fold_constants import FOLD_CONSTANTS
-from pipegen.passes.fold_tables import FOLD_TABLES
-from pipegen.passes.form_kernels import FORM_KERNELS
-from pipegen.passes.fuse_colour import FUSE_COLOUR
-from pipegen.passes.fuse_decode_crop import FUSE_DECODE_CROP
-from pipegen.passes.fuse_geometry import FUSE_GEOMETRY
-from pipegen.passes.parallelise import PARALLELISE
-from pipegen.passes.place_cache import PLACE_CACHE
+from pipegen.passes import (
+    batch_early,
+    branch_rare,
+    chunk_elements,
+    crop_batches,
+    defer_cast,
+    drop_identities,
+    drop_unused,
+    fold_constants,
+    fold_tables,
+    form_kernels,
+    fuse_colour,
+    fuse_decode_crop,
+    fuse_geometry,
+    parallelise,
+    place_cache,
+    prefetch_last,
+    shard_before_read,
+    share_views,
+    shuffle_before_read,
+)
 from pipegen.passes.plan_pass import Compiled, Pass, PassContext, PassRecord, run_passes
-from pipegen.passes.prefetch_last import PREFETCH_LAST
-from pipegen.passes.shard_before_read import SHARD_BEFORE_READ
-from pipegen.passes.share_views import SHARE_VIEWS
-from pipegen.passes.shuffle_before_read import SHUFFLE_BEFORE_READ
 
 PASSES: tuple[Pass, ...] = (
-    DROP_UNUSED,  # first, so that later passes have less to do
-    DROP_IDENTITIES,
-    SHARE_VIEWS,  # before steps are fused, while the plans of views are still equal
-    SHUFFLE_BEFORE_READ,  # the order of indices costs nothing
-    SHARD_BEFORE_READ,  # after the shuffle, whose blocks it takes
-    FUSE_DECODE_CROP,  # while decode and crop still stand side by side
-    FUSE_GEOMETRY,  # closes segments, so that they can move as one
-    FUSE_COLOUR,
-    FOLD_TABLES,
-    DEFER_CAST,  # needs whole segments, to see which only move pixels
-    FOLD_CONSTANTS,  # after identities are gone and casts deferred, which brings arithmetic together
-    CROP_BATCHES,  # right before BATCH_EARLY, which can then move the batch before the crop
-    BATCH_EARLY,  # after the casts, so that bytes are stacked and not floats
-    PLACE_CACHE,  # needs the place where examples get a fixed shape
-    BRANCH_RARE,  # after the cache, which would keep what it moves before the batch; while nodes have one stage
-    FORM_KERNELS,  # groups stages; no later pass looks between them
-    CHUNK_ELEMENTS,  # after all that moves or splits element stages
-    PARALLELISE,
-    PREFETCH_LAST,
+    drop_unused.drop_unused,  # first, so that later passes have less to do
+    drop_identities.drop_identities,
+    share_views.share_views,  # before steps are fused, while the plans of views are still equal
+    shuffle_before_read.shuffle_before_read,  # the order of indices costs nothing
+    shard_before_read.shard_before_read,  # after the shuffle, whose blocks it takes
+    fuse_decode_crop.fuse_decode_crop,  # while decode and crop still stand side by side
+    fuse_geometry.fuse_geometry,  # closes segments, so that they can move as one
+    fuse_colour.fuse_colour,
+    fold_tables.fold_tables,
+    defer_cast.defer_cast,  # needs whole segments, to see which only move pixels
+    fold_constants.fold_constants,  # after identities are gone and casts deferred, which brings arithmetic together
+    crop_batches.crop_batches,  # right before `batch_early`, which can then move the batch before the crop
+    batch_early.batch_early,  # after the casts, so that bytes are stacked and not floats
+    place_cache.place_cache,  # needs the place where examples get a fixed shape
+    branch_rare.branch_rare,  # after the cache, which would keep what it moves before the batch; while nodes have one stage
+    form_kernels.form_kernels,  # groups stages; no later pass looks between them
+    chunk_elements.chunk_elements,  # after all that moves or splits element stages
+    parallelise.parallelise,
+    prefetch_last.prefetch_last,
 )
 
 __all__ = ["PASSES", "Compiled", "Pass", "PassContext", "PassRecord", "run_passes"]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, pack, retyped, unpack
+from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, retyped, rewrite, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Node, Plan, Read
 
 
+@rewrite("E1", "whole batches of fixed shape can be compiled")
 def batch_early(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Moves the batch before the stages that can work on one, and before Read if records have one shape."""
     items = unpack(plan)
@@ -62,6 +63,3 @@ def _parted(items: list[Placed]) -> tuple[list[Placed], list[Placed]]:
             last[p.stage.feature] = max(last.get(p.stage.feature, -1), i)
     stays = [item for i, item in enumerate(items) if i <= last.get(item.stage.feature, -1)]
     return stays, [item for i, item in enumerate(items) if i > last.get(item.stage.feature, -1)]
-
-
-BATCH_EARLY = Pass("batch_early", "E1", "whole batches of fixed shape can be compiled", batch_early)

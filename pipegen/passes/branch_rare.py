@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import takewhile
 
-from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, pack, unpack
+from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, rewrite, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
 from pipegen.plan.nodes import Batch, Cache, Node, Plan, Read
@@ -23,6 +23,7 @@ from pipegen.plan.nodes import Batch, Cache, Node, Plan, Read
 RARE = 0.7  # the share of examples up to which a branch is cheaper than running the stage on all
 
 
+@rewrite("E1", "examples do not pay for stages that few need")
 def branch_rare(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Moves the rare and costly stages that are first after the batch before it, each under a branch."""
     items = unpack(plan)
@@ -73,6 +74,3 @@ def _conditional(item: Placed, *, mirrored: bool) -> bool:
     x, stage = item.before[item.stage.feature], item.stage
     same = stage.branches and x == item.after[stage.feature] and all(ref.conditional for ref in stage.uses())
     return same and (not mirrored or stage.commutes_with_mirrors(x))
-
-
-BRANCH_RARE = Pass("branch_rare", "E1", "examples do not pay for stages that few need", branch_rare)

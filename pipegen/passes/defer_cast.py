@@ -7,12 +7,13 @@ before steps that interpolate, whose rounding would change.
 from __future__ import annotations
 
 from pipegen.ops.arguments.geometry import ConstantFill
-from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, pack, unpack
+from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, rewrite, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Plan
 from pipegen.types import FLOATING
 
 
+@rewrite("E0", "bytes are four times smaller than floats")
 def defer_cast(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Moves arithmetic to the latest place where it is exact."""
     items = unpack(plan)
@@ -45,6 +46,3 @@ def _swap(first: Placed, second: Placed) -> tuple[Placed, Placed]:
     before, shape = first.before, second.after[feature].shape
     between = before.replace(**{feature: before[feature].with_(shape=shape)})
     return Placed(second.stage, before, between), Placed(first.stage, between, second.after)
-
-
-DEFER_CAST = Pass("defer_cast", "E0", "bytes are four times smaller than floats", defer_cast)

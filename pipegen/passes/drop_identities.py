@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipegen.ops.stage import Stage
-from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, in_parts, pack, unpack
+from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, rewrite, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Node, Plan
 from pipegen.types import FeatureType
 
 
+@rewrite("E0", "steps that change nothing cost nothing", in_parts=True)
 def drop_identities(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Removes stages that change nothing."""
     kept: list[Node | Placed] = []
@@ -47,6 +48,3 @@ def drop_identities(plan: Plan, context: PassContext, note: Note) -> Plan:
 def _said(stage: Stage) -> str:
     used = stage.uses()
     return f"`{used[-1].id}` changes nothing" if used else f"arithmetic on `{stage.feature}` changes nothing"
-
-
-DROP_IDENTITIES = Pass("drop_identities", "E0", "steps that change nothing cost nothing", in_parts(drop_identities))

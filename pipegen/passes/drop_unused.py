@@ -14,13 +14,14 @@ from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.item_stages import Measure
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage
-from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, pack, unpack
+from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, rewrite, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Node, Plan, Read
 from pipegen.plan.outputs import received
 from pipegen.types import FeatureType
 
 
+@rewrite("E0", "features that the model does not receive need no work")
 def drop_unused(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Removes unused features."""
     left = without_unused(plan)
@@ -90,6 +91,3 @@ def _needed(plan: Plan) -> set[str]:
     needed |= {part for st in stages if isinstance(st, ChooseWindow) and window_name(st.ref) in used for part in st.touches()}
     needed |= {st.like[0] for st in stages if isinstance(st, (Decode, Measure)) and st.feature in needed and st.like}
     return needed | {st.feature for st in stages if isinstance(st, s.Fork) and needed & {*st.names}}
-
-
-DROP_UNUSED = Pass("drop_unused", "E0", "features that the model does not receive need no work", drop_unused)

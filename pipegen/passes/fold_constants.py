@@ -5,12 +5,13 @@ Adjacent arithmetic on floats becomes one multiply and one add. E1: values are r
 
 from __future__ import annotations
 
-from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, in_parts, joined
+from pipegen.passes.plan_pass import Note, PassContext, Placed, joined, rewrite
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Plan
 from pipegen.types import FLOATING
 
 
+@rewrite("E1", "one multiply and one add instead of several", in_parts=True)
 def fold_constants(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Merges adjacent arithmetic with a float32 value in between."""
 
@@ -25,6 +26,3 @@ def fold_constants(plan: Plan, context: PassContext, note: Note) -> Plan:
         return Placed(s.Pointwise(a.feature, a.arithmetic.then(b.arithmetic), a.refs + b.refs), first.before, second.after)
 
     return joined(plan, fold)
-
-
-FOLD_CONSTANTS = Pass("fold_constants", "E1", "one multiply and one add instead of several", in_parts(fold_constants))

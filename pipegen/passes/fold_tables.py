@@ -7,10 +7,11 @@ histogram of an image gets it mapped through the tables before it.
 from __future__ import annotations
 
 from pipegen.ops.families.lookup_tables import LookupTable
-from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, in_parts, joined
+from pipegen.passes.plan_pass import Note, PassContext, Placed, joined, rewrite
 from pipegen.plan.nodes import Plan
 
 
+@rewrite("E0", "one look-up for a run of tables", in_parts=True)
 def fold_tables(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Merges adjacent tables on the same feature."""
     folded = joined(plan, _folded)
@@ -25,6 +26,3 @@ def _folded(first: Placed, second: Placed) -> Placed | None:
     if not (isinstance(a, LookupTable) and isinstance(b, LookupTable) and a.feature == b.feature):
         return None
     return Placed(LookupTable(a.feature, a.refs + b.refs, a.reads_histogram or b.reads_histogram), first.before, second.after)
-
-
-FOLD_TABLES = Pass("fold_tables", "E0", "one look-up for a run of tables", in_parts(fold_tables))

@@ -18,10 +18,11 @@ parts, against 1.19 in one kernel), and colour after a mirror or an erased recta
 from __future__ import annotations
 
 from pipegen.ops.stage import Stage
-from pipegen.passes.plan_pass import Note, Pass, PassContext
+from pipegen.passes.plan_pass import Note, PassContext, rewrite
 from pipegen.plan.nodes import Element, Kernel, Node, Plan
 
 
+@rewrite("E1", "a compiled kernel passes over memory once")
 def form_kernels(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Groups the kernels after the batch, and the element stages before it."""
     compiled = context.runtime.jit != "never"
@@ -48,6 +49,3 @@ def _cut(before: tuple[Stage, ...], stage: Stage) -> bool:
     """Tests if `stage` would make XLA recompute the stages before it."""
     same = [b for b in before if b.feature == stage.feature]
     return bool(same) if stage.leads() else stage.rereads([b for b in same if not b.cheap])
-
-
-FORM_KERNELS = Pass("form_kernels", "E1", "a compiled kernel passes over memory once", form_kernels)

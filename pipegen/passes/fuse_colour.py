@@ -6,11 +6,12 @@ order, in float64.
 
 from __future__ import annotations
 
-from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, in_parts, segments_fused
+from pipegen.passes.plan_pass import Note, PassContext, Placed, rewrite, segments_fused
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Plan
 
 
+@rewrite("E0", "one matrix and one clip for a run of colour steps", in_parts=True)
 def fuse_colour(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Merges each colour segment into one Colour."""
 
@@ -21,6 +22,3 @@ def fuse_colour(plan: Plan, context: PassContext, note: Note) -> Plan:
         return s.Colour(end.feature, refs, parts[0][1].channels, end.clip, end.uses_mean, end.exact)
 
     return segments_fused(plan, s.ComposeColour, s.ApplyColour, fuse)
-
-
-FUSE_COLOUR = Pass("fuse_colour", "E0", "one matrix and one clip for a run of colour steps", in_parts(fuse_colour))

@@ -10,12 +10,13 @@ from dataclasses import replace
 
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.stage import StepRef
-from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, in_parts, pack, unpack
+from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, rewrite, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Node, Plan
 from pipegen.types import FeatureType
 
 
+@rewrite("E0", "pixels outside the window are never decoded", in_parts=True)
 def fuse_decode_crop(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Merges a decode and the crop that follows it."""
     kept: list[Node | Placed] = []
@@ -50,6 +51,3 @@ def _lies_within(stage: s.Crop, x: FeatureType) -> bool:
 
 def _can(decoding: Placed, ref: StepRef) -> bool:
     return ref.step.traits(decoding.before[decoding.stage.feature]).decodes_windows
-
-
-FUSE_DECODE_CROP = Pass("fuse_decode_crop", "E0", "pixels outside the window are never decoded", in_parts(fuse_decode_crop))

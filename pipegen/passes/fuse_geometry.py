@@ -6,11 +6,12 @@ The matrices are multiplied in the same order, in float64, so every bit stays.
 
 from __future__ import annotations
 
-from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, in_parts, segments_fused
+from pipegen.passes.plan_pass import Note, PassContext, Placed, rewrite, segments_fused
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Plan
 
 
+@rewrite("E0", "one resampling for a run of geometric steps", in_parts=True)
 def fuse_geometry(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Merges each geometric segment into one Warp."""
 
@@ -30,6 +31,3 @@ def fuse_geometry(plan: Plan, context: PassContext, note: Note) -> Plan:
         return s.Warp(end.feature, refs, *how, mirrors, end.projective, end.exact, turns and not mirrors)
 
     return segments_fused(plan, s.Compose, s.Resample, fuse)
-
-
-FUSE_GEOMETRY = Pass("fuse_geometry", "E0", "one resampling for a run of geometric steps", in_parts(fuse_geometry))

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipegen.passes.plan_pass import Note, Pass, PassContext
+from pipegen.passes.plan_pass import Note, PassContext, rewrite
 from pipegen.plan.nodes import Element, Kernel, Plan
 
 
+@rewrite("E0", "decoding and augmenting use every core")
 def parallelise(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Marks element and kernel nodes as parallel."""
     if context.runtime.threads == 1:
@@ -19,6 +20,3 @@ def parallelise(plan: Plan, context: PassContext, note: Note) -> Plan:
     threads = context.runtime.threads
     note("every core of this process" if threads == "auto" else f"{threads} threads")
     return plan.with_nodes([replace(n, parallel=True) if isinstance(n, (Element, Kernel)) else n for n in plan.nodes])
-
-
-PARALLELISE = Pass("parallelise", "E0", "decoding and augmenting use every core", parallelise)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage
-from pipegen.passes.plan_pass import Note, Pass, PassContext
+from pipegen.passes.plan_pass import Note, PassContext, rewrite
 from pipegen.plan import stages as s
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, example_bytes, gather_us, plan_cost
 from pipegen.plan.nodes import Batch, Cache, CacheKind, Element, Plan, wanted_kind
@@ -20,6 +20,7 @@ from pipegen.spec.units import format_bytes
 _WORTH = 2.0  # the least ratio of the cost of computing an example to that of reading it, for which `auto` caches
 
 
+@rewrite("E0", "no file is decoded twice")
 def place_cache(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Inserts a Cache, if it is possible and wanted."""
     kind = wanted_kind(context.runtime)
@@ -92,6 +93,3 @@ def _obstacle(plan: Plan, at: int, kind: CacheKind, context: PassContext) -> str
     if context.replaces_damaged:
         return "`errors: skip` replaces damaged records, and a cache would keep the replacements"
     return None
-
-
-PLACE_CACHE = Pass("place_cache", "E0", "no file is decoded twice", place_cache)

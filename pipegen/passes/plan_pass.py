@@ -36,6 +36,9 @@ class PassContext:
     """Height and width of the canvases that images of several sizes are stored on, by feature."""
 
 
+Run = Callable[[Plan, PassContext, Note], Plan]
+
+
 @dataclass(frozen=True, slots=True)
 class Pass:
     """A rewrite. Its name is a verb phrase, that of its file; the reason is the benefit, in one line."""
@@ -43,7 +46,7 @@ class Pass:
     name: str
     rewrite_class: RewriteClass
     reason: str
-    run: Callable[[Plan, PassContext, Note], Plan]
+    run: Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +134,12 @@ def retyped(items: list[Placed], entry: ElementType) -> list[Placed]:
     return placed
 
 
-def in_parts(rewrite: Callable[[Plan, PassContext, Note], Plan]) -> Callable[[Plan, PassContext, Note], Plan]:
-    """Extends a rewrite of element stages to the stages that each part of a mix has alone."""
+def rewrite(rewrite_class: RewriteClass, reason: str, *, in_parts: bool = False) -> Callable[[Run], Pass]:
+    """Makes a pass of a function, which names it; with `in_parts`, it also rewrites the stages that each part of a mix has alone."""
+    return lambda run: Pass(run.__name__, rewrite_class, reason, _in_parts(run) if in_parts else run)
 
+
+def _in_parts(rewrite: Run) -> Run:
     def run(plan: Plan, context: PassContext, note: Note) -> Plan:
         done = rewrite(plan, context, note)
 

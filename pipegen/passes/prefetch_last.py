@@ -6,7 +6,7 @@ vary less, and on a device.
 
 from __future__ import annotations
 
-from pipegen.passes.plan_pass import Note, Pass, PassContext
+from pipegen.passes.plan_pass import Note, PassContext, rewrite
 from pipegen.plan.cost import example_bytes
 from pipegen.plan.nodes import Plan, Prefetch
 from pipegen.spec.models import DevicePrefetch
@@ -14,6 +14,7 @@ from pipegen.spec.models import DevicePrefetch
 LARGE = 64 << 20  # bytes from which on a batch is large
 
 
+@rewrite("E0", "the model finds its next batch ready")
 def prefetch_last(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Appends a Prefetch."""
     wanted = context.runtime.prefetch
@@ -24,6 +25,3 @@ def prefetch_last(plan: Plan, context: PassContext, note: Note) -> Plan:
     large = example_bytes(plan.out) * plan.batch.size > LARGE
     usual = 1 if device or large else 2
     return plan.with_nodes([*plan.nodes, Prefetch(plan.out, device, wanted if isinstance(wanted, int) else usual)])
-
-
-PREFETCH_LAST = Pass("prefetch_last", "E0", "the model finds its next batch ready", prefetch_last)

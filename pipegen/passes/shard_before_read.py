@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipegen.passes.plan_pass import Note, Pass, PassContext
+from pipegen.passes.plan_pass import Note, PassContext, rewrite
 from pipegen.plan.nodes import Plan, Shard, Shuffle
 
 
+@rewrite("E0", "a host reads only its own examples")
 def shard_before_read(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Moves the shard into the index, unless a shuffle is in between."""
     shard = next((n for n in plan.nodes if isinstance(n, Shard)), None)
@@ -18,6 +19,3 @@ def shard_before_read(plan: Plan, context: PassContext, note: Note) -> Plan:
         return plan
     note("a host reads only its own block")
     return plan.with_nodes([replace(plan.index, shard=True), *(n for n in plan.nodes[1:] if n is not shard)])
-
-
-SHARD_BEFORE_READ = Pass("shard_before_read", "E0", "a host reads only its own examples", shard_before_read)

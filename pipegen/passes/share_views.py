@@ -11,13 +11,14 @@ from typing import Any
 
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.item_stages import Measure
-from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, in_parts, pack, retyped, unpack
+from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, retyped, rewrite, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Plan
 from pipegen.plan.stages import plainly
 from pipegen.types import ElementType
 
 
+@rewrite("E0", "steps that all views begin with run once", in_parts=True)
 def share_views(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Moves the first stages that all views have in common before the fork."""
     items = unpack(plan)
@@ -88,6 +89,3 @@ def _at_home(item: Placed, home: dict[str, str]) -> Placed:
 
 def _said(items: list[Placed], feature: str) -> list[str]:
     return list(dict.fromkeys(f"`{ref.id}`" for item in items if item.stage.feature == feature for ref in item.stage.uses()))
-
-
-SHARE_VIEWS = Pass("share_views", "E0", "steps that all views begin with run once", in_parts(share_views))

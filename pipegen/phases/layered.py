@@ -25,6 +25,7 @@ from pipegen.plan import stages as s
 from pipegen.plan.evaluation_plans import evaluation_plan
 from pipegen.plan.nodes import Cache, Node, Plan
 from pipegen.plan.outputs import names
+from pipegen.plan.recipe import python_steps
 from pipegen.spec.load import load
 from pipegen.spec.variants import part_path
 from pipegen.types import ElementType, FeatureType, Interval
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.transform import Transform
     from pipegen.phases.specs import Spec
     from pipegen.spec.locate import Locate
@@ -221,15 +223,14 @@ def ejection_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan])
     """Reports what prevents saving the datasets of some plans, and what the saved ones lack, each once."""
     found: dict[tuple[str, object], Diagnostic] = {}
     for plan in plans.values():
-        parts, of_plan = manifest.of(plan.split), []
-        for ref in (ref for stage in plan.stages() for ref in stage.uses() if ref.step.calls_python == "always"):
-            called = getattr(ref.step, "function", ref.step.op)
-            message = f"`{ref.step.op}` calls the Python function `{called}`, which a saved graph cannot contain"
+        of_plan: list[Diagnostic] = []
+        for path, step in python_steps(plan.stages()).items():
+            called = getattr(step, "function", step.op)
+            message = f"`{step.op}` calls the Python function `{called}`, which a saved graph cannot contain"
             help_ = ("use other steps in its place (`pipegen ops` lists them), or leave it out", *_by_hand(spec))
-            of_plan.append(make("PG550", message, spec.loaded.locate.label(ref.path, key=True), help=help_))
-        for (name, part), read in zip(parts.items(), plan.part_reads(len(parts)), strict=True):
-            # Such as rows of an array that is too large for memory.
-            python = part.listing.reader(plan.split).python(read_by_reader(part, plan.split, read), ram_budget(spec.model.runtime))
+            of_plan.append(make("PG550", message, spec.loaded.locate.label(path, key=True), help=help_))
+        for name, part, reader, features in readers_of(manifest, plan):
+            python = reader.python(features, ram_budget(spec.model.runtime))  # such as rows of an array that is too large for memory
             if python:
                 in_graph = "records in TFRecord files or in tar files (`webdataset`) are read by the graph itself"
                 if spec.model.source.has_rows():
@@ -284,10 +285,14 @@ def source_of(spec: Spec, part: str) -> KeyPath:
     return part_path(part) if part else argument(spec.model, None)
 
 
-def read_by_reader(manifest: Manifest, split: str, read: ElementType) -> list[str]:
-    """Selects the features in `read` that are read with each record, since the listing does not have them."""
-    columns, labels = manifest.columns(split), manifest.listing.labels
-    return [name for name, t in read.items() if name not in columns and (labels is None or not kind_of(t).labels)]
+def readers_of(manifest: Manifest, plan: Plan) -> Iterator[tuple[str, Manifest, Reader, list[str]]]:
+    """Yields each part of a mix, or the only source, whose name is "": with its records, their reader, and the features that are read with
+    each record, since the listing does not have them."""
+    parts = manifest.of(plan.split)
+    for (name, part), read in zip(parts.items(), plan.part_reads(len(parts)), strict=True):
+        columns, labels = part.columns(plan.split), part.listing.labels
+        features = [feature for feature, t in read.items() if feature not in columns and (labels is None or not kind_of(t).labels)]
+        yield name, part, part.listing.reader(plan.split), features
 
 
 def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:

@@ -16,7 +16,7 @@ from pipegen.frozen import dataclass
 from pipegen.memory import granted_memory, ram_budget, threads
 from pipegen.phases.compilation import bind, compile_plans
 from pipegen.phases.hosts import resolve_share
-from pipegen.phases.layered import read_by_reader
+from pipegen.phases.layered import readers_of
 from pipegen.phases.machine_settings import circumstances
 from pipegen.plan.cost import example_bytes, plan_cost
 from pipegen.plan.nodes import Batch, Cache, Element, Kernel, Node, Plan, Prefetch
@@ -68,7 +68,7 @@ def memory_held(spec: Spec, manifest: Manifest, compiled: Mapping[str, Compiled]
     cache = cached = batch = 0
     passing: dict[str, dict[str, int]] = {}
     for split, done in compiled.items():
-        for reader, held in _stored(model, manifest, split, done.plan):
+        for reader, held in _stored(model, manifest, done.plan):
             stored[reader] = max(stored.get(reader, 0), held)
         count, size = manifest.num_examples(split), manifest.mean_bytes(split) or None
         given = circumstances(model, used, examples=count, file_bytes=size, stored=0)
@@ -88,13 +88,12 @@ def memory_held(spec: Spec, manifest: Manifest, compiled: Mapping[str, Compiled]
     return Held(found, batch, cached)
 
 
-def _stored(model: PipelineSpec, manifest: Manifest, split: str, plan: Plan) -> Iterator[tuple[int, int]]:
+def _stored(model: PipelineSpec, manifest: Manifest, plan: Plan) -> Iterator[tuple[int, int]]:
     """Yields the id of each reader of a split, and the bytes that it keeps in memory: arrays, and the blocks of a shuffle window."""
-    parts, budget = manifest.of(split), ram_budget(model.runtime)
+    split, budget = plan.split, ram_budget(model.runtime)
     window = model.shuffle.window if not isinstance(model.shuffle, str) else None
-    for part, read in zip(parts.values(), plan.part_reads(len(parts)), strict=True):
-        reader = part.listing.reader(split)
-        size = reader.held_bytes(read_by_reader(part, split, read), budget)
+    for _, part, reader, features in readers_of(manifest, plan):
+        size = reader.held_bytes(features, budget)
         if reader.at_once > 1 and split == "train" and model.shuffle != "none":
             whole = int(part.mean_bytes(split) * part.num_examples(split))
             size += min(HELD * window_bytes(window, part, split), budget, whole)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
+from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from pipegen.spec.variants import bucketed
 from pipegen.terminal import log
 
 VERSION = 1
-_KEYS = ("epoch", "step", "origin", "shift", "examples", "spec_hash", "data", "spec")
+_KEYS = (*Position._fields, "examples", "spec_hash", "data", "spec")
 
 
 def make_state(spec: PipelineSpec, own_hash: str, fingerprint: str, extent: Extent, at: Position) -> dict[str, Any]:
@@ -33,10 +34,7 @@ def make_state(spec: PipelineSpec, own_hash: str, fingerprint: str, extent: Exte
     """
     return {
         "pipegen_state": VERSION,
-        "epoch": at.epoch,
-        "step": at.step,
-        "origin": at.origin,
-        "shift": at.shift,
+        **at._asdict(),
         "examples": extent.slot(at),
         "spec_hash": own_hash,
         "data": fingerprint,
@@ -347,30 +345,18 @@ class Checkpoints:
 
     def newer(self, name: str) -> bool:
         """Decides if a file of the folder was written after the state."""
-        with suppress(OSError):
-            if self._folder is not None and self.file is not None:
-                return (self._folder / name).stat().st_mtime_ns > self.file.stat().st_mtime_ns
-        return False
+        state, own = _time(self.file), _time(self._folder and self._folder / name)
+        return state is not None and own is not None and own > state
 
     def save(self, state: dict[str, Any], *, late: bool = False) -> None:
         """Writes the state; a late one keeps the time of the file, which is that of the epoch's beginning."""
         if self.file is None:
             return
+        content, time = [json.dumps(state).encode()], _time(self.file) if late else None
         try:
-            self._write(state, late=late)
+            _write(self.file, content, time)
         except FileNotFoundError:  # Keras, in another process with this folder, has removed the folder meanwhile
-            self._write(state, late=late)
-
-    def _write(self, state: dict[str, Any], *, late: bool) -> None:
-        assert self.file is not None  # noqa: S101 - checked by the caller
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(self.file) as stream:
-            stream.write(json.dumps(state).encode())
-            stream.flush()
-            if late:
-                with suppress(FileNotFoundError):
-                    before = self.file.stat()
-                    os.utime(stream.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
+            _write(self.file, content, time)
 
     def mend(self, *, dated: bool) -> None:
         """Replaces damaged weights, left by a process that was killed while Keras wrote, by older ones.
@@ -392,18 +378,12 @@ class Checkpoints:
             if not older.exists() or why_older:
                 raise StateError(self._lost(why, why_older))
             log.warning("%s cannot be read (%s); the run continues from the save before, %s", weights, why, older)
-            time = self.file.stat().st_mtime_ns if dated and self.file is not None and self.file.exists() else None
-            if _metadata(_older(metadata)):
-                _copy(_older(metadata), metadata, time)
-            else:
-                metadata.unlink(missing_ok=True)
+            time = _time(self.file) if dated else None
+            _replace_metadata(metadata, time)
             _copy(older, weights, time)  # last: if this process is killed before, the next one starts here again
         elif weights.exists() and metadata.exists() and not _metadata(metadata):
             log.warning("%s is incomplete, as after a kill during its write; the weights give the position without it", metadata)
-            if _metadata(_older(metadata)):
-                _copy(_older(metadata), metadata, None)
-            else:
-                metadata.unlink()
+            _replace_metadata(metadata, None)
 
     def _lost(self, why: str, why_older: str) -> str:
         older, files = f"{KERAS_WEIGHTS}{_OLDER}", f"{KERAS_WEIGHTS}* and {KERAS_FILE}*"
@@ -428,10 +408,31 @@ def _metadata(file: Path) -> dict[str, Any]:
     return {}
 
 
+def _replace_metadata(file: Path, time: int | None) -> None:
+    """Replaces Keras' record of an epoch by the older one, or removes it if there is none."""
+    if _metadata(_older(file)):
+        _copy(_older(file), file, time)
+    else:
+        file.unlink(missing_ok=True)
+
+
+def _time(file: Path | None) -> int | None:
+    """The time a file was written, in ns; `None` without one."""
+    with suppress(OSError):
+        return file.stat().st_mtime_ns if file is not None else None
+    return None
+
+
 def _copy(file: Path, to: Path, time: int | None) -> None:
-    with whole_file(to) as stream, open(file, "rb") as source:
-        while block := source.read(1 << 22):
-            stream.write(block)
+    with open(file, "rb") as source:
+        _write(to, iter(partial(source.read, 1 << 22), b""), time)
+
+
+def _write(file: Path, blocks: Iterable[bytes], time: int | None) -> None:
+    """Writes a whole file, with the time `time` if it is given."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(file) as stream:
+        stream.writelines(blocks)
         stream.flush()
         if time is not None:
             os.utime(stream.fileno(), ns=(time, time))

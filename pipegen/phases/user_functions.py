@@ -20,7 +20,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
 from pipegen.memory import ram_budget
 from pipegen.ops.families.custom import CustomTransform
-from pipegen.phases.layered import read_by_reader, source_of
+from pipegen.phases.layered import readers_of, source_of
 from pipegen.plan.check import PREPARE, SERVICE, WITHOUT
 from pipegen.plan.recipe import step_path
 from pipegen.spec.units import format_bytes
@@ -167,11 +167,8 @@ def service_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) 
         return
     locate, budget, held = spec.loaded.locate.label, ram_budget(spec.model.runtime), 0
     asked = locate(SERVICE, "workers are asked for here", key=True)
-    parts = manifest.of("train")
-    for (name, part), read in zip(parts.items(), plan.part_reads(len(parts)), strict=True):
-        place, features = locate(source_of(spec, name), key=True), read_by_reader(part, "train", read)
-        reader = part.listing.reader("train")
-        python = reader.python(features, budget)
+    for name, _, reader, features in readers_of(manifest, plan):
+        place, python = locate(source_of(spec, name), key=True), reader.python(features, budget)
         if python:
             message = f"the training split reads {python} by Python, which workers do not have"
             yield make("PG486", message, place, asked, help=(PREPARE, WITHOUT))

@@ -23,7 +23,7 @@ from pipegen.plan.lanes import check_views, first_view
 from pipegen.plan.lints import lint_recipe
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
-from pipegen.plan.recipe import step_path
+from pipegen.plan.recipe import python_steps, step_path
 from pipegen.spec.addresses import check_fetching
 from pipegen.spec.drafts import Draft
 from pipegen.spec.locate import Locate
@@ -83,9 +83,7 @@ def check_service(spec: PipelineSpec, plan: Plan | None, locate: Locate) -> Iter
             message = "workers make batches of split `train`, which does not exist"
             yield make("PG488", message, locate(SERVICE, key=True), help="leave `runtime.service` out, or name a split `train`")
         return
-    stages = (*plan.part_stages(), *plan.stages())
-    called = {ref.path: ref.step for stage in stages for ref in stage.uses() if ref.step.calls_python == "always"}
-    for path, step in called.items():
+    for path, step in python_steps((*plan.part_stages(), *plan.stages())).items():
         message = f"`{step.op}` calls the Python function `{getattr(step, 'function', step.op)}`, which workers do not have"
         instead = "use steps of pipegen in its place (listed by `pipegen ops`)"
         yield make("PG485", message, locate(path, key=True), asked, help=(instead, WITHOUT))

@@ -18,7 +18,7 @@ from pipegen.plan.bucketed_plans import sound_plan
 from pipegen.plan.lanes import first_view, viewed
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names, received
-from pipegen.plan.recipe import step_path
+from pipegen.plan.recipe import python_steps, step_path
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType
@@ -121,12 +121,18 @@ def evaluation_plan(spec: PipelineSpec, locate: Locate, features: ElementType, r
     return sound_plan(spec.model_copy(update=changes), split, locate, features, record)
 
 
-def served_plan(spec: PipelineSpec, locate: Locate, record: ElementType, takes: Takes) -> Plan:
+def served_plan(spec: PipelineSpec, locate: Locate, record: ElementType, takes: Takes | None) -> Plan:
     """Plans the evaluation steps on the features that the model takes; `read` of the plan is the type of one example of a request.
 
-    `record` is the type of a stored record. Raises `SpecError`: `PG540` for a step that draws, `PG541` for a feature that a request cannot
+    `record` is the type of a stored record. Without `takes`, some of the steps become a layer of the model; the others run before it, on
+    files, and may call Python. Raises `SpecError`: `PG540` for a step that draws, `PG541` for a feature that a request or a layer cannot
     have, `PG542` for a step in Python, `PG545` for batches of buckets."""
-    spec, locate, record, stored = _of_request(spec, locate, record, takes)
+    spec, locate = first_view(spec, locate, record)
+    wanted = dict.fromkeys(names(spec.output.x))
+    stored = ElementType(tuple((name, t) for name, t in record.items() if name in wanted))
+    found = list(_unserved(stored, locate, takes))
+    if found:
+        raise SpecError(found)
     if takes == "images":
         brought = {}
         for name, t in ((name, t) for name, t in stored.items() if t.encoded):
@@ -135,39 +141,14 @@ def served_plan(spec: PipelineSpec, locate: Locate, record: ElementType, takes: 
             brought[name] = decoder.infer(t)
         steps = tuple(step for step in spec.transforms if not isinstance(step, DecodeTransform))
         spec, stored, record = spec.model_copy(update={"transforms": steps}), stored.replace(**brought), record.replace(**brought)
-    return _served(spec, locate, stored, record, calls=False)
-
-
-def layered_plan(spec: PipelineSpec, locate: Locate, record: ElementType) -> Plan:
-    """Plans the evaluation steps on the features that the model takes, for a model with some of them as a layer. Raises `SpecError`:
-    `PG540` for a step that draws, `PG541` for a feature that is neither images nor tensors, `PG545` for batches of buckets."""
-    spec, locate, record, stored = _of_request(spec, locate, record, "images")
-    return _served(spec, locate, stored, record, calls=True)
-
-
-def _of_request(
-    spec: PipelineSpec, locate: Locate, record: ElementType, takes: Takes
-) -> tuple[PipelineSpec, Locate, ElementType, ElementType]:
-    """Reduces a spec to its first view; adds the type of the record's features that a request has."""
-    spec, locate = first_view(spec, locate, record)
-    wanted = dict.fromkeys(names(spec.output.x))
-    stored = ElementType(tuple((name, t) for name, t in record.items() if name in wanted))
-    found = list(_unserved(stored, locate, takes))
-    if found:
-        raise SpecError(found)
-    return spec, locate, record, stored
-
-
-def _served(spec: PipelineSpec, locate: Locate, stored: ElementType, record: ElementType, *, calls: bool) -> Plan:
-    """Plans the evaluation steps on features of a request; `calls` allows steps that call Python."""
     plan = evaluation_plan(spec, locate, stored, record)
-    found = list(_obstacles(plan, locate, calls=calls))
+    found = list(_obstacles(plan, locate, calls=takes is None))
     if found:
         raise SpecError(found)
     return plan
 
 
-def _unserved(stored: ElementType, locate: Locate, takes: Takes) -> Iterator[Diagnostic]:
+def _unserved(stored: ElementType, locate: Locate, takes: Takes | None) -> Iterator[Diagnostic]:
     """Finds features that a request cannot have."""
     at = locate(("output", "x"))
     for name, t in stored.items():
@@ -190,7 +171,6 @@ def _obstacles(plan: Plan, locate: Locate, *, calls: bool) -> Iterator[Diagnosti
         message = f"`{ref.step.op}` is random on split `{plan.split}`, but a request has no epoch and no example id to draw by"
         help_ = "leave its `when` out, so that it runs on the training split alone; or serve a spec without this step"
         yield make("PG540", message, locate(ref.path, key=True), help=help_)
-    used = {} if calls else {ref.path: ref for stage in plan.stages() for ref in stage.uses() if ref.step.calls_python == "always"}
-    for path, ref in used.items():
-        message = f"`{ref.step.op}` calls a Python function, which a saved model cannot contain"
+    for path, step in python_steps(plan.stages() if not calls else ()).items():
+        message = f"`{step.op}` calls a Python function, which a saved model cannot contain"
         yield make("PG542", message, locate(path, key=True), help="use a step of pipegen in its place, or serve a spec without it")

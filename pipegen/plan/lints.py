@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pipegen.data.shares import rows_of
 from pipegen.diagnostics.catalog import make
@@ -31,15 +31,11 @@ def arrays_left_behind(
 ) -> Iterator[Diagnostic]:
     """Warns of arrays that may be aligned with the image if a step moves the image."""
     arrays = {name: shape for name in received(settled(spec)) if name in record and (shape := _dense(spec, name, record[name]))}
-    type_, sizes = record[image], []
-    for ref in (ref for ref in steps if ref.step.feature in (None, image)) if arrays else ():
+    sizes = []
+    for ref, type_ in _entering(record[image], (ref for ref in steps if ref.step.feature in (None, image))) if arrays else ():
         sizes.append((type_.height, type_.width) if not type_.encoded else (None, None))
         if _moves(ref.step, type_):
             break
-        try:
-            type_ = ref.step.infer(type_)
-        except OpError:
-            return
     else:
         return
     sizes = sizes[1:] if len(sizes) > 1 and record[image].encoded else sizes  # the first one enters the decoder
@@ -52,6 +48,16 @@ def arrays_left_behind(
             )
             array = locate(("source", spec.source.op, *spec.source.described().get(name, ())), "the array", key=True)
             yield make("PG628", message, locate(ref.path, key=True), array, help=help_)
+
+
+def _entering(type_: FeatureType, steps: Iterable[StepRef]) -> Iterator[tuple[StepRef, FeatureType]]:
+    """Yields steps, each with the type that enters it, up to one that cannot run on its type."""
+    for ref in steps:
+        yield ref, type_
+        try:
+            type_ = ref.step.infer(type_)
+        except OpError:
+            return
 
 
 def _dense(spec: PipelineSpec, name: str, x: FeatureType) -> tuple[int, ...]:
@@ -153,17 +159,17 @@ def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[D
     """Infers the types along the training steps and lints neighbouring steps."""
     splits = spec.split_names()
     split = "train" if "train" in splits else splits[0]
-    name, type_ = next(((name, t) for name, t in record.items() if kind_of(t).levels), ("", None))
-    if type_ is None:
+    name, entry = next(((name, t) for name, t in record.items() if kind_of(t).levels), ("", None))
+    if entry is None:
         return
     arithmetic: StepRef | None = None
     resized: StepRef | None = None
     steps = recipe(spec, split).steps
-    if type_.encoded and not (steps and isinstance(steps[0].step, DecodeTransform)):
+    if entry.encoded and not (steps and isinstance(steps[0].step, DecodeTransform)):
         steps = implicit_decode(), *steps
-    yield from _vain_cache(spec, locate, type_, steps)
+    yield from _vain_cache(spec, locate, entry, steps)
     yield from arrays_left_behind(spec, locate, record, name, steps)
-    for ref in (ref for ref in steps if ref.step.feature in (None, name)):
+    for ref, type_ in _entering(entry, (ref for ref in steps if ref.step.feature in (None, name))):
         traits, here = ref.step.traits(type_), locate(ref.path, key=True)
         if traits.family is Family.GEOMETRIC and not traits.moves_pixels_only and arithmetic is not None:
             message = f"`{ref.step.op}` comes after `{arithmetic.step.op}`, so it works on floats, which is slower and no better"
@@ -177,10 +183,6 @@ def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[D
                 message = f"`{ref.step.op}` resizes the output of `{resized.step.op}`, which blurs and costs twice"
                 yield make("PG506", message, here, locate(resized.path, "resized here", key=True))
             resized = ref
-        try:
-            type_ = ref.step.infer(type_)
-        except OpError:
-            break
 
 
 def _vain_cache(spec: PipelineSpec, locate: Locate, entry: FeatureType, steps: Sequence[StepRef]) -> list[Diagnostic]:
@@ -209,14 +211,9 @@ def _vain_cache(spec: PipelineSpec, locate: Locate, entry: FeatureType, steps: S
 
 def _early(entry: FeatureType, steps: Sequence[StepRef], kind: CacheKind | None) -> StepRef | None:
     """The first step that cannot be cached, if it comes before the size of images is fixed."""
-    type_ = entry
-    for ref in steps:
+    for ref, type_ in _entering(entry, steps):
         if not type_.encoded and type_.is_static:
             return None
         if ref.is_random or (kind is not None and kind.outlives and not ref.step.lasting()):
             return ref
-        try:
-            type_ = ref.step.infer(type_)
-        except OpError:
-            return None
     return None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from pipegen.frozen import dataclass
 from pipegen.ops.families.combining import runs_on
-from pipegen.ops.stage import Choice, Path, StepRef
+from pipegen.ops.stage import Choice, Path, Stage, StepRef
 from pipegen.ops.transform import Transform
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.steps import ids_of, inner_ids
@@ -30,6 +30,11 @@ def step_path(index: int, step: Transform) -> Path:
 def decided_by(ref: StepRef) -> tuple[StepRef, ...]:
     """A use of a step, the policy that it is a part of, and so on."""
     return (ref, *(decided_by(ref.choice.policy) if ref.choice is not None else ()))
+
+
+def python_steps(stages: Iterable[Stage]) -> dict[Path, Transform]:
+    """The steps of stages that call a user's Python for each example, by their paths."""
+    return {ref.path: ref.step for stage in stages for ref in stage.uses() if ref.step.calls_python == "always"}
 
 
 def implicit_decode() -> StepRef:

@@ -31,7 +31,7 @@ from pipegen.phases.layered import before_layer, layer_config
 from pipegen.phases.specs import BoundSpec
 from pipegen.physical.decide import assumed_examples, decide, extent_of
 from pipegen.physical.nodes import SERVED, Physical, Setting
-from pipegen.plan.evaluation_plans import Takes, layered_plan, served_plan
+from pipegen.plan.evaluation_plans import Takes, served_plan
 from pipegen.plan.nodes import Plan
 from pipegen.private.tensorflow import lite_errors
 from pipegen.release import __version__
@@ -58,7 +58,7 @@ class Serving:
         record = bound.manifest.type or spec.source.infer()
         plain = served_plan(spec, locate, record, takes)
         if layered:
-            evaluation = layered_plan(spec, locate, record)
+            evaluation = served_plan(spec, locate, record, None)
             plain = before_layer(plain, evaluation, layer_config(evaluation, bound.plans.values()), locate)
         self.plan, plan = physical_of(spec, plain, jit=jit), plain
         self.features: dict[str, str] = {}

@@ -25,17 +25,17 @@ FILTERS: list[Any] = [
 def test_a_block_divides_the_batch(batch: int, size: int | None) -> None:
     import tensorflow as tf
 
-    from pipegen.backend.kernels import batch_parts
+    from pipegen.backend.kernels import reuse
 
     large = tf.TensorSpec([batch, 1 << 25], tf.uint8)
-    assert batch_parts.block_size(batch, [large]) == size
-    assert batch_parts.block_size(batch, [tf.TensorSpec([batch, 16], tf.uint8)]) is None
+    assert reuse.block_size(batch, [large]) == size
+    assert reuse.block_size(batch, [tf.TensorSpec([batch, 16], tf.uint8)]) is None
 
 
 def test_every_block_is_worked_on_and_keeps_its_place() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.kernels.batch_parts import finished, in_blocks
+    from pipegen.backend.kernels.reuse import finished, in_blocks
 
     x, y = np.arange(24.0, dtype=np.float32).reshape(12, 2), np.arange(12, dtype=np.int32)
 
@@ -54,8 +54,8 @@ def test_every_block_is_worked_on_and_keeps_its_place() -> None:
 
 @pytest.mark.nightly  # by day the other families do
 def test_filters_give_the_same_bits_in_blocks(photo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipegen.backend.kernels import batch_parts, reuse
     from pipegen.backend.kernels import chain as kernels
+    from pipegen.backend.kernels import reuse
 
     batch = {"size": 6, "remainder": "keep"}
     expected = stream(pipeline(photo_folder, {"jit": "always"}, transforms=FILTERS, batch=batch).train)
@@ -63,10 +63,10 @@ def test_filters_give_the_same_bits_in_blocks(photo_folder: Path, monkeypatch: p
 
     def noted(function: Any, size: int, *args: Any) -> Any:
         sizes.append(size)
-        return batch_parts.in_blocks(function, size, *args)
+        return reuse.in_blocks(function, size, *args)
 
-    monkeypatch.setattr(batch_parts, "MAPPED", 1)
-    monkeypatch.setattr(batch_parts, "_EXAMPLES", 3)
+    monkeypatch.setattr(reuse, "MAPPED", 1)
+    monkeypatch.setattr(reuse, "_EXAMPLES", 3)
     monkeypatch.setattr(kernels, "in_blocks", noted)
     monkeypatch.setattr(reuse, "LARGE", 1)
     pipe = pipeline(photo_folder, {"jit": "always"}, transforms=FILTERS, batch=batch)

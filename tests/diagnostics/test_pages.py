@@ -29,7 +29,7 @@ from pipegen.phases.layered import before_layer, ejection_findings, given_data, 
 from pipegen.phases.memory_budget import memory_findings
 from pipegen.phases.user_functions import with_functions
 from pipegen.plan.build import Builder
-from pipegen.plan.evaluation_plans import layered_plan, served_plan
+from pipegen.plan.evaluation_plans import served_plan
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnosti
     if spec is not None and code == "PG544":
         locate, record = found.loaded.locate.label, spec.model.source.infer()
         try:
-            evaluation = layered_plan(spec.model, locate, record)
+            evaluation = served_plan(spec.model, locate, record, None)
             before_layer(found.plans["train"], evaluation, layer_config(evaluation, found.plans.values()), locate)
         except SpecError as error:
             result += error.diagnostics

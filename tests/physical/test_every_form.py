@@ -13,8 +13,8 @@ from planning import load_spec
 
 from pipegen.errors import InternalError
 from pipegen.passes import PASSES, PassContext, run_passes
-from pipegen.passes.shard_before_read import SHARD_BEFORE_READ
-from pipegen.passes.shuffle_before_read import SHUFFLE_BEFORE_READ
+from pipegen.passes.shard_before_read import shard_before_read
+from pipegen.passes.shuffle_before_read import shuffle_before_read
 from pipegen.physical import nodes as p
 from pipegen.physical.decide import chunk_size, decide, extent_of, widened
 from pipegen.physical.device import device_kernels
@@ -39,7 +39,7 @@ SHUFFLES: tuple[Any, ...] = ("global", {"window": "64MB"}, "none")
 SHARES = ((0, 1), (1, 2), (2, 3))
 HANDED = (p.TRAINING, p.FIXED, p.REQUESTED, p.EXPORTED)
 FORMS = [form for base in HANDED for form in (base, base.built_on())] + [p.TRAINING.bare("GPU:0"), p.FIXED.bare("GPU:0"), p.TRAINING.bare()]
-HELD = tuple(x for x in PASSES if x not in (SHUFFLE_BEFORE_READ, SHARD_BEFORE_READ))
+HELD = tuple(x for x in PASSES if x not in (shuffle_before_read, shard_before_read))
 """Without these two an epoch is held, and every host reads all of it."""
 
 

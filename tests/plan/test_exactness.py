@@ -6,7 +6,7 @@ import pytest
 from planning import built, compiled, load_spec
 
 from pipegen.ops.stage import Stage
-from pipegen.passes.fold_constants import FOLD_CONSTANTS
+from pipegen.passes.fold_constants import fold_constants
 from pipegen.plan import stages as s
 from pipegen.plan.plan_text import render_plan
 
@@ -67,5 +67,5 @@ def test_arithmetic_that_is_rounded_later_is_not_merged() -> None:
     )
     for plan, changes in ((kept, False), (merged, True)):
         spec = load_spec("")
-        done = next(r for r in compiled(plan, spec).records if r.name == FOLD_CONSTANTS.name)
+        done = next(r for r in compiled(plan, spec).records if r.name == fold_constants.name)
         assert done.changed == changes

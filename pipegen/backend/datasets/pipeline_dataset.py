@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.datasets.progress import Progress
+from pipegen.backend.datasets.progress import Progress, entering
 from pipegen.backend.datasets.sharing import ShareCheck
 from pipegen.backend.process.devices import InTurn, Once, variable
 from pipegen.backend.process.traced_functions import plain, plain_map
@@ -60,13 +60,8 @@ class MovableIterator(BareIterator):
     """
 
     def __init__(self, endless: Callable[[tf.data.Dataset], tf.data.Dataset]) -> None:
-        self._start = start = variable([0, 0, 0, 0], tf.int64, "pipegen_from")
-
-        def entering(_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-            at = start.read_value()
-            return at[0], at[1], at[2:]
-
-        self._dataset = endless(plain_map(tf.data.Dataset.from_tensors(0), entering))
+        self._start = variable([0, 0, 0, 0], tf.int64, "pipegen_from")
+        self._dataset = endless(entering(self._start.read_value))
         super().__init__(self._dataset)
 
     def move(self, at: Position) -> None:
@@ -241,11 +236,11 @@ class TranslatingIterator(InTurn):
         self._batches.waiting.add(time.perf_counter() - start, batch)
         return batch
 
-    def _take_uncounted(self, elements: Iterator[Any]) -> Any:
+    def _next(self, elements: Iterator[Any], at: Position | None = None) -> Any:
         try:
             return next(elements)
         except FAILURES as error:
-            raise self._batches.translate(error, None) from None
+            raise self._batches.translate(error, at) from None
 
 
 class EpochIterator(TranslatingIterator):
@@ -267,7 +262,7 @@ class EpochIterator(TranslatingIterator):
         if not tf.executing_eagerly():
             self._move_into_graphs()
         if self._in_graphs is not None:
-            return self._take_uncounted(self._in_graphs)
+            return self._next(self._in_graphs)
         if self._inner is None:
             raise StopIteration
         at = self._at = self._begin() if self._at is None else self._at
@@ -336,17 +331,14 @@ class CountingIterator(TranslatingIterator):
             if batches.commit is not None:
                 raise RuntimeError("with `prefetch: {device: …}`, take batches outside of `tf.function` and pass them to it")
         if not self._counts:
-            return self._take_uncounted(self._inner)
+            return self._next(self._inner)
         if self._at is None:  # read when the first batch of an epoch is asked for, as the graph does
             batches.check()
             self._at = batches.first()
             if batches.at(self._at) is not batches:
                 raise StateError("the batch size of the training has changed since this iterator was made; make a new one with `iter`")
         at = self._at
-        try:
-            batch = next(self._inner)
-        except FAILURES as error:
-            raise batches.translate(error, at) from None
+        batch = self._next(self._inner, at)
         if batches.commit is not None:
             batches.commit(at)
         follows = batches.after(at)
@@ -442,7 +434,7 @@ class _DerivedIterator(TranslatingIterator):
         self._inner = iter(inner)
 
     def _take(self) -> Any:
-        return self._take_uncounted(self._inner)
+        return self._next(self._inner)
 
 
 @untraced
@@ -562,7 +554,7 @@ def fixed_dataset(executor: Executor, at: Position = FIRST, device: str | None =
     With `sends` the last kernels are left to a device.
     """
 
-    def entering() -> tf.data.Dataset:
+    def start() -> tf.data.Dataset:
         epoch, step, *since = (tf.constant(number, tf.int64) for number in at)
         return tf.data.Dataset.from_tensors((epoch, step, tf.stack(since)))
 
@@ -571,7 +563,7 @@ def fixed_dataset(executor: Executor, at: Position = FIRST, device: str | None =
     if executor.idle is None and not sends:
         executor.idle = []
     steps = max(executor.order.steps_from(at.origin) - at.step, 0)
-    return PipelineDataset(Batches(executor, _form(FIXED, device, sends=sends), entering, lambda: at, steps, idle=idle))
+    return PipelineDataset(Batches(executor, _form(FIXED, device, sends=sends), start, lambda: at, steps, idle=idle))
 
 
 def _as_begun(epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -16,7 +16,7 @@ from pipegen.frozen import dataclass
 from pipegen.memory import threads
 from pipegen.mounts import content_of
 from pipegen.passes import PASSES, PassContext, run_passes
-from pipegen.passes.fuse_decode_crop import FUSE_DECODE_CROP
+from pipegen.passes.fuse_decode_crop import fuse_decode_crop
 from pipegen.physical.nodes import PROBED
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Damaged:
 
 def probing_plan(plan: Plan, runtime: Runtime) -> Plan:
     """Compiles a plan that decodes whole files, not only the window that an epoch draws."""
-    passes = tuple(p for p in PASSES if p is not FUSE_DECODE_CROP)
+    passes = tuple(p for p in PASSES if p is not fuse_decode_crop)
     return run_passes(plan, passes, PassContext(runtime.model_copy(update={"cache": "none"}))).plan
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -12,6 +13,20 @@ from pipegen.backend.process.traced_functions import plain, plain_map
 from pipegen.errors import StateError
 from pipegen.physical.extent import Position
 from pipegen.spec.models import ALWAYS, Stretch
+
+
+def entering(position: Callable[[], tf.Tensor], *, endless: bool = False) -> tf.data.Dataset:
+    """One start position, or endless ones, each read when it is asked for: epoch, first step, and `(origin, shift)`.
+
+    `position` returns its four numbers, int64 `(4,)`.
+    """
+
+    def read(_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        at = position()
+        return at[0], at[1], at[2:]
+
+    once = tf.data.Dataset.from_tensors(0)
+    return plain_map(once.repeat() if endless else once, read)
 
 
 class Progress:
@@ -69,13 +84,11 @@ class Progress:
         """One element, read when an iterator starts: epoch, first step, and `(origin, shift)`; empty if no epoch is left."""
         first, end, _ = self.stretch
 
-        def start(_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        def start() -> tf.Tensor:
             at = self.start.read_value()
-            if first:
-                at = tf.where(at[0] < first, tf.stack([tf.constant(first, tf.int64), 0, 0, at[3]]), at)
-            return at[0], at[1], at[2:]
+            return tf.where(at[0] < first, tf.stack([tf.constant(first, tf.int64), 0, 0, at[3]]), at) if first else at
 
-        found = plain_map(tf.data.Dataset.from_tensors(0), start)
+        found = entering(start)
         return found if end is None else found.filter(plain(lambda epoch, *_: epoch < end))
 
     def deliver(self, epoch: tf.Tensor, step: tf.Tensor, batch: Any) -> tuple[tf.Tensor, tf.Tensor, Any]:

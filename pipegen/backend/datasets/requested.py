@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset, PipelineDataset
-from pipegen.backend.process.traced_functions import plain_map
+from pipegen.backend.datasets.progress import entering
 from pipegen.backend.running.damaged_record import explain_failure
 from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.physical.extent import Position
@@ -44,18 +44,12 @@ class RequestedBatches:
         with tf.device("CPU:0"):
             # Large enough for all requests at a time, so that `enqueue` never blocks.
             self._queue = tf.queue.FIFOQueue(_AHEAD + 1, [tf.int64], [[4]])
-        queue = self._queue  # captured in place of this object, which would never be freed
-
-        def asked(_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-            at = queue.dequeue()
-            return at[0], at[1], at[2:]
-
-        steps = plain_map(tf.data.Dataset.from_tensors(0).repeat(), asked)
-        batches = batches_of(self._executor, steps, REQUESTED)
+        # The queue is captured in place of this object, which would never be freed.
+        batches = batches_of(self._executor, entering(self._queue.dequeue, endless=True), REQUESTED)
         self.element_spec = batches.element_spec[2]  # shapes and dtypes of a batch
         self._batches = iter(handed_over(self._executor, batches, REQUESTED))
         # TensorFlow crashes if the iterator or the queue is deleted while one waits for the other; closing the queue ends the wait.
-        self._close = weakref.finalize(self, _close, queue)
+        self._close = weakref.finalize(self, _close, self._queue)
         self._asked: deque[Position] = deque()
 
     def at(self, at: Position) -> Any:

@@ -95,7 +95,7 @@ def partners_of(partner: tf.Tensor, others: int) -> tf.Tensor:
     return tf.stack(found, 1)
 
 
-def _partners(step: CombiningTransform, u: tf.Tensor, features: Features) -> tf.Tensor:
+def partners_by(step: CombiningTransform, u: tf.Tensor, features: Features) -> tf.Tensor:
     """Returns the rows of all partners, int32 `(n, others)`; without `@member`, no row is padding."""
     rank = step.rank(u)
     return partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)
@@ -105,7 +105,7 @@ def combining_params(stage: Combine, features: Features) -> Params:
     """Returns the partners and, for an image, the step's choices, or for a label, the shares."""
     step = step_of(stage.ref, features["@draws"])
     value, u = features[stage.feature], own_draws(stage.ref, features["@draws"])
-    partner = _partners(step, u, features)
+    partner = partners_by(step, u, features)
     height, width = (d if d is not None else tf.shape(value)[a] for a, d in enumerate(stage.canvas, 1))
     chosen = step.choose(u, height, width)
     return partner, step.shares(chosen, height, width) if stage.label else chosen
@@ -125,7 +125,7 @@ def combine(stage: Combine, value: tf.Tensor, params: Params) -> tf.Tensor:
 def pasted_pixels(stage: Paste | PasteItems, features: Features) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns the partners, int32 `(n,)`, their masks, and the pixels of them to paste, bool: `(n, height, width, 1)` each."""
     step, u = step_of(stage.ref.of(PastingTransform), features["@draws"]), own_draws(stage.ref, features["@draws"])
-    partner = _partners(step, u, features)[:, 0]
+    partner = partners_by(step, u, features)[:, 0]
     theirs = tf.gather(features[stage.mask], partner)
     return partner, theirs, step.pasted(theirs, u, stage.ignore)
 

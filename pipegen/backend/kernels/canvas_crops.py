@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.draws import own_draws, step_of
-from pipegen.backend.kernels.batch_parts import finished
 from pipegen.backend.kernels.geometry_kernels import product
+from pipegen.backend.kernels.reuse import finished
 from pipegen.ops.families.crops import CanvasCrop, place_name, size_name, store_name
 from pipegen.ops.lowering.linear import as_float32, nearest_float32
 

@@ -14,10 +14,9 @@ from typing import Any
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Params
-from pipegen.backend.kernels.batch_parts import block_size, finished, in_blocks
 from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand
 from pipegen.backend.kernels.lower import run as run_stage
-from pipegen.backend.kernels.reuse import Places, Reuse, is_large
+from pipegen.backend.kernels.reuse import Places, Reuse, block_size, finished, in_blocks, is_large
 from pipegen.backend.process.traced_functions import available, compiled
 from pipegen.ops.lowering.graphs import call, made_for
 from pipegen.plan.nodes import Kernel
@@ -52,25 +51,52 @@ def lower_kernel(
     out. With `reuse` of the memory of earlier results, the function holds variables and reads `@slot`; else each result has its own.
     `scope` returns the name scope of a stage, for stages that run one by one. Raises `tf.errors.OpError` if XLA fails and `jit` is
     `always`."""
+    plain = lower_plainly(node, scope)
     if not node.compiled or jit == "never" or (jit == "auto" and not available()):
-        return lower_plainly(node, scope)
+        return plain
     say_compiling()
-    chain = Chain(node, entry)
-    if chain.memories:  # their sizes are known only when the kernel is called
-        return _with_memories(chain, batch, jit, reuse, lower_plainly(node, scope))
-    work = _compiled(chain, batch, jit, reuse)
-    return lower_plainly(node, scope) if work is None else _of_batch(chain, batch, reuse, work)
+    chain, made = Chain(node, entry), dict[tuple[int, ...], _Work | None]()
+
+    def work_on(memories: Features) -> _Work | None:
+        """Compiles the chain, once for each size of its memories; `None` if XLA cannot, or a size is unknown."""
+        if not all(memory.shape.is_fully_defined() for memory in memories.values()):
+            return None
+        sizes = tuple(int(memory.shape[0]) for memory in memories.values())
+        if sizes not in made:
+            specs = {name: tf.TensorSpec(memory.shape, memory.dtype) for name, memory in memories.items()}
+            with tf.init_scope():  # it may be called while a map is traced
+                made[sizes] = _compiled(chain, batch, jit, reuse, specs)
+        return made[sizes]
+
+    def kernel(features: Features) -> Features:
+        memories = chain.memory(features, batch)
+        work = work_on(memories)
+        if work is None:
+            return plain(features)
+        draws, params = features["@draws"], chain.parameters(features)
+        inputs = {name: features[name] for name in chain.inputs}
+        number = reuse.number(features["@slot"]) if reuse else None
+        if draws.shape[0] == batch:
+            return features | work(number, inputs | memories, draws, params)
+        n = tf.shape(draws)[0]
+        inputs, draws, params = tf.nest.map_structure(lambda t: _pad(t, n, batch), (inputs, draws, params))
+        outputs = work(number, inputs | memories, draws, params)
+        return features | {k: v[:n] for k, v in outputs.items()}
+
+    if not chain.memories:  # of memories, the sizes are known only when the kernel is called
+        work_on({})
+    return kernel
 
 
 _Work = Callable[[tf.Tensor | None, "Features", tf.Tensor, tuple[Params, ...]], "Features"]
 """A function from the number of the call, the inputs of a kernel, the draws and the parameters to its results."""
 
 
-def _compiled(chain: Chain, batch: int, jit: str, reuse: Reuse | None, memories: Features | None = None) -> _Work | None:
+def _compiled(chain: Chain, batch: int, jit: str, reuse: Reuse | None, memories: Features) -> _Work | None:
     """Compiles a chain for one batch size and the types of `memories`; `None` if XLA cannot. Raises `tf.errors.OpError` if XLA fails and
     `jit` is `always`."""
     try:
-        first, body = chain.compile(batch, reuse.depth if reuse else 0, memories or {})
+        first, body = chain.compile(batch, reuse.depth if reuse else 0, memories)
     except (tf.errors.OpError, ValueError, TypeError) as error:
         if jit == "always":
             raise
@@ -85,42 +111,6 @@ def _compiled(chain: Chain, batch: int, jit: str, reuse: Reuse | None, memories:
         return done
 
     return work
-
-
-def _of_batch(chain: Chain, batch: int, reuse: Reuse | None, work: _Work) -> KernelFunction:
-    """Makes a function of the features that pads a smaller batch and slices the results."""
-
-    def kernel(features: Features) -> Features:
-        draws, params = features["@draws"], chain.parameters(features)
-        inputs, memories = {name: features[name] for name in chain.inputs}, chain.memory(features, batch)
-        number = reuse.number(features["@slot"]) if reuse else None
-        if draws.shape[0] == batch:
-            return features | work(number, inputs | memories, draws, params)
-        n = tf.shape(draws)[0]
-        inputs, draws, params = tf.nest.map_structure(lambda t: _pad(t, n, batch), (inputs, draws, params))
-        outputs = work(number, inputs | memories, draws, params)
-        return features | {k: v[:n] for k, v in outputs.items()}
-
-    return kernel
-
-
-def _with_memories(chain: Chain, batch: int, jit: str, reuse: Reuse | None, plain: KernelFunction) -> KernelFunction:
-    """Makes a kernel that is compiled on its first call, once for each size of its memories."""
-    made: dict[tuple[int, ...], KernelFunction] = {}
-
-    def kernel(features: Features) -> Features:
-        memories = chain.memory(features, batch)
-        if not all(memory.shape.is_fully_defined() for memory in memories.values()):
-            return plain(features)
-        sizes = tuple(int(memory.shape[0]) for memory in memories.values())
-        if sizes not in made:
-            specs = {name: tf.TensorSpec(memory.shape, memory.dtype) for name, memory in memories.items()}
-            with tf.init_scope():  # it may be called while a map is traced
-                work = _compiled(chain, batch, jit, reuse, specs)
-                made[sizes] = plain if work is None else _of_batch(chain, batch, reuse, work)
-        return made[sizes](features)
-
-    return kernel
 
 
 def lower_for_any_batch(node: Kernel, entry: ElementType) -> KernelFunction:

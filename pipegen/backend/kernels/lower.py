@@ -175,13 +175,13 @@ class Lowering:
 
 
 def apply_stage(stage: Stage, features: Features) -> None:
-    """Runs a batch stage on a batch, in place, with its parameters from the draws."""
+    """Runs a batch stage on a batch, in place, with its parameters from the draws, rounded once."""
     how = LOWERINGS[type(stage)]
     if how.batch is not None:
         how.batch(stage, features)
         return
     value = features[stage.feature] if how.memory is None else how.memory(stage, features)
-    features[stage.feature] = run(stage, value, expand(stage, value, parameters(stage, features)))
+    features[stage.feature] = run(stage, value, expand(stage, value, how.parameters(stage, features)))
 
 
 def apply_element(stage: Stage, features: Features, found: Found | None = None) -> None:
@@ -198,11 +198,6 @@ def apply_element(stage: Stage, features: Features, found: Found | None = None) 
     for key in [k for k in features if k.startswith("@") and k not in single]:
         del features[key]
     features.update({k: tf.squeeze(v, 0) for k, v in single.items()})
-
-
-def parameters(stage: Stage, features: Features) -> Params:
-    """Computes the parameters of a batch stage, rounded once."""
-    return LOWERINGS[type(stage)].parameters(stage, features)
 
 
 def expand(stage: Stage, value: tf.Tensor, params: Params) -> Params:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.index.combined_groups import partners, partners_of, pasted_pixels
+from pipegen.backend.index.combined_groups import partners_by, pasted_pixels
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels.geometry_kernels import geometric_matrix
 from pipegen.ops.families import item_stages as st
@@ -159,11 +159,10 @@ def combined_with(
     """Returns the step, its choices, the partners of each example, int32 `(n, others)`, and, bool `(n,)`, true for an example that is
     combined only with itself, unshifted, so that its items must not be doubled."""
     step, u = step_of(ref, features["@draws"]), own_draws(ref, features["@draws"])
-    rank = step.rank(u)
-    partner = partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)
-    chosen = step.choose(u, height, width)
+    partner, chosen = partners_by(step, u, features), step.choose(u, height, width)
     shifted = any(part.shift is not None for part in step.seen(chosen, height, width))
-    alone = tf.zeros_like(rank, tf.bool) if shifted else tf.reduce_all(partner == tf.range(tf.size(rank))[:, None], 1)
+    same = tf.reduce_all(partner == tf.range(tf.shape(partner)[0])[:, None], 1)
+    alone = tf.zeros_like(same) if shifted else same
     return step, chosen, partner, alone
 
 
@@ -382,17 +381,13 @@ class _Pixels:
         found._places, found._items = tf.boolean_mask(self._places, chosen), tf.boolean_mask(self._items, chosen)
         return found
 
-    def along(self, axis: int) -> tf.Tensor:
-        """Counts the pixels of each item in each row (1) or column (2): int32 `(n, most, side)`."""
-        side = self.shape[axis]
-        at = self._items * side + tf.cast(self._places[:, axis], tf.int32)
-        total = self.shape[0] * self.most * side
-        return tf.reshape(tf.math.bincount(at, minlength=total, maxlength=total), [self.shape[0], self.most, side])
-
-    def counts(self) -> tf.Tensor:
-        """Counts the pixels of each item: int32 `(n, most)`."""
-        total = self.shape[0] * self.most
-        return tf.reshape(tf.math.bincount(self._items, minlength=total, maxlength=total), [self.shape[0], self.most])
+    def counts(self, axis: int | None = None) -> tf.Tensor:
+        """Counts the pixels of each item, int32 `(n, most)`; with an axis, in each row (1) or column (2), `(n, most, side)`."""
+        at, sides = self._items, [self.shape[0], self.most]
+        if axis is not None:
+            at, sides = at * self.shape[axis] + tf.cast(self._places[:, axis], tf.int32), [*sides, self.shape[axis]]
+        total = tf.reduce_prod(sides)
+        return tf.reshape(tf.math.bincount(at, minlength=total, maxlength=total), sides)
 
 
 def _edges(seen: _Pixels, covered: _Pixels) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -407,8 +402,8 @@ def _edges(seen: _Pixels, covered: _Pixels) -> tuple[tf.Tensor, tf.Tensor, tf.Te
         return tf.argmax(ones, -1), tf.shape(there, tf.int64)[-1] - 1 - tf.argmax(tf.reverse(ones, [-1]), -1)
 
     for axis in (2, 1):
-        before = seen.along(axis)
-        after = before - covered.along(axis)
+        before = seen.counts(axis)
+        after = before - covered.counts(axis)
         ends = [ends_of(count > 0) for count in (before, after)]
         firsts.append(ends[1][0])
         lasts.append(ends[1][1])

@@ -35,39 +35,15 @@ class MemoryCache:
         self._kept = {name: untouched(shape, tf.as_dtype(entry[name].dtype), "pipegen_cache") for name, shape in shapes.items()}
         self.ready = variable(np.zeros(num_examples, bool), tf.bool, "pipegen_cache_filled")
 
-    def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
-        """Fills the cache with one record, unless it holds it or is full; returns the record afterwards."""
-
-        def miss() -> tf.Tensor:
-            features = compute()
-            stored = [write_row(self._kept[name], record, features[name]) for name in self.features]
-            # Marked only once every value is written: a failed record must not look filled.
-            with tf.control_dependencies(stored):
-                marked = write_row(self.ready, record, tf.constant(True))
-            with tf.control_dependencies([marked]):
-                return tf.identity(record)
-
-        return tf.cond(self.ready.sparse_read(record), lambda: tf.identity(record), miss)
+    def add(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
+        """Computes and writes a record; returns a bool scalar, true once the cache holds it."""
+        features = compute()
+        with tf.control_dependencies([write_row(self._kept[name], record, features[name]) for name in self.features]):
+            return tf.identity(True)
 
     def gather(self, features: Features, compute: Callable[[Features], Features]) -> Features:
         """Reads the features of a batch; `compute` computes those of one example that could not be cached."""
         return {name: self._kept[name].sparse_read(features["@record"]) for name in self.features}
-
-
-def fill_all(cache: RowCache, features: Features, compute: Callable[[Features], Features], at_once: int) -> Features:
-    """Fills the cache with the misses of a batch, `at_once` examples at a time. Without misses it costs only a check of the mask."""
-    single = {name: features[name] for name in ("@record", "@draws")}
-
-    def fill() -> tf.Tensor:
-        return tf.map_fn(
-            lambda one: cache.fill(one["@record"], lambda: compute(one)),
-            single,
-            fn_output_signature=tf.TensorSpec([], tf.int64),
-            parallel_iterations=at_once,
-        )
-
-    record = single["@record"]
-    return features | {"@record": tf.cond(tf.reduce_all(cache.ready.sparse_read(record)), lambda: record, fill)}
 
 
 _COMPUTE, _WHOLE, _LEFT_OUT = 0, 1, 2
@@ -90,19 +66,14 @@ class DiskCache:
         self._rows, self._paths, self._files = np.asarray(rows, np.int64), paths, files
         self.ready = variable(np.zeros(len(self._rows), bool), tf.bool, "pipegen_cache_checked")
 
-    def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
-        def first_time() -> tf.Tensor:
-            state, stamp = numpy_function(self._look, [record], (tf.int64, tf.int64))
+    def add(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
+        state, stamp = numpy_function(self._look, [record], (tf.int64, tf.int64))
 
-            def computed() -> tf.Tensor:
-                features = compute()
-                return numpy_function(self._write, [record, stamp, *(features[name] for name in self.features)], tf.bool)
+        def computed() -> tf.Tensor:
+            features = compute()
+            return numpy_function(self._write, [record, stamp, *(features[name] for name in self.features)], tf.bool)
 
-            good = tf.cond(tf.equal(state, _COMPUTE), computed, lambda: tf.equal(state, _WHOLE))
-            with tf.control_dependencies([write_row(self.ready, record, tf.ensure_shape(good, []))]):
-                return tf.identity(record)
-
-        return tf.cond(self.ready.sparse_read(record), lambda: tf.identity(record), first_time)
+        return tf.ensure_shape(tf.cond(tf.equal(state, _COMPUTE), computed, lambda: tf.equal(state, _WHOLE)), [])
 
     def gather(self, features: Features, compute: Callable[[Features], Features]) -> Features:
         record = features["@record"]
@@ -169,3 +140,30 @@ class DiskCache:
 
 
 RowCache = MemoryCache | DiskCache  # a cache of all records of a split at one edge of the plan; `plan/nodes.py` has a kind for each
+
+
+def fill(cache: RowCache, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
+    """Fills the cache with one record, unless it holds it or is full; returns the record afterwards."""
+
+    def miss() -> tf.Tensor:
+        # Marked only once every value is written: a failed record must not look filled.
+        with tf.control_dependencies([write_row(cache.ready, record, cache.add(record, compute))]):
+            return tf.identity(record)
+
+    return tf.cond(cache.ready.sparse_read(record), lambda: tf.identity(record), miss)
+
+
+def fill_all(cache: RowCache, features: Features, compute: Callable[[Features], Features], at_once: int) -> Features:
+    """Fills the cache with the misses of a batch, `at_once` examples at a time. Without misses it costs only a check of the mask."""
+    single = {name: features[name] for name in ("@record", "@draws")}
+
+    def misses() -> tf.Tensor:
+        return tf.map_fn(
+            lambda one: fill(cache, one["@record"], lambda: compute(one)),
+            single,
+            fn_output_signature=tf.TensorSpec([], tf.int64),
+            parallel_iterations=at_once,
+        )
+
+    record = single["@record"]
+    return features | {"@record": tf.cond(tf.reduce_all(cache.ready.sparse_read(record)), lambda: record, misses)}

@@ -19,7 +19,7 @@ from pipegen.backend.process import traced_functions
 from pipegen.backend.process.devices import ANY_THREADS, make_options
 from pipegen.backend.process.traced_functions import Traced, map_and_stack, plain, plain_flat_map, plain_map, plain_unbatch
 from pipegen.backend.reading import damage
-from pipegen.backend.reading.graph_caches import fill_all
+from pipegen.backend.reading.graph_caches import fill, fill_all
 from pipegen.backend.reading.manifest_columns import columns_captured
 from pipegen.backend.reading.split_records import files_of
 from pipegen.backend.running import chunks
@@ -141,7 +141,7 @@ class Run:
             case p.FillCache():
                 cache, compute, at_once = self.x.cache, self._one(function.examples), function.at_once
                 if at_once is None:
-                    return lambda f: f | {"@record": cache.fill(f["@record"], lambda: compute(f))}
+                    return lambda f: f | {"@record": fill(cache, f["@record"], lambda: compute(f))}
                 return lambda f: fill_all(cache, f, compute, at_once)
             case p.ReadCache():
                 return self._fetch(function)

@@ -186,7 +186,7 @@ def test_a_folded_chain_is_its_steps_one_after_another(name: str) -> None:
     """Bit for bit, in XLA too, for images of one channel and of three, and for floats."""
     import tensorflow as tf
 
-    from pipegen.backend.kernels.lower import expand, parameters, run
+    from pipegen.backend.kernels.lower import LOWERINGS, expand, run
 
     stage = folded(*CHAINS[name])
     u = np.random.default_rng(2).random((12, 9))
@@ -196,7 +196,7 @@ def test_a_folded_chain_is_its_steps_one_after_another(name: str) -> None:
             expected = apply(LookupTable("image", (used,), used.step.needs_histogram), expected, u)  # type: ignore[attr-defined]
         np.testing.assert_array_equal(apply(stage, images, u), expected)
         if images.dtype == np.uint8 and images.shape[-1] == 3:
-            params = parameters(stage, {"image": tf.constant(images), "@draws": tf.constant(u)})
+            params = LOWERINGS[type(stage)].parameters(stage, {"image": tf.constant(images), "@draws": tf.constant(u)})
             compiled = tf.function(lambda image, given: run(stage, image, expand(stage, image, given)), jit_compile=True, autograph=False)
             np.testing.assert_array_equal(compiled(tf.constant(images), params), expected)
 
