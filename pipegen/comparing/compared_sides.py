@@ -19,7 +19,7 @@ from pipegen.phases.specs import Spec
 from pipegen.spec.changes import GONE, Change, Kind, in_words, meaning_changes
 from pipegen.spec.compose import MAX_BYTES, compose, decode
 from pipegen.spec.lock_file import Data, Entry, Lock, read_lock
-from pipegen.spec.source_map import KeyPath
+from pipegen.spec.source_map import KeyPath, with_texts
 from pipegen.spec.spec_hash import meaning
 
 _TIMEOUT = 60  # the time limit of a git command in seconds
@@ -209,13 +209,7 @@ def _read(path: str, name: str, shown: tuple[str, str, str] | None, overrides: M
 
 def _relocated(value: Any, shown: tuple[str, str, str] | None) -> Any:
     """Removes the folder that stands for the root of the file system from paths."""
-    if shown is None:
-        return value
-    if isinstance(value, dict):
-        return {key: _relocated(inner, shown) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_relocated(inner, shown) for inner in value]
-    return value.replace(f"{shown[0]}{os.sep}", os.sep) if isinstance(value, str) else value
+    return value if shown is None else with_texts(value, lambda text, _: text.replace(f"{shown[0]}{os.sep}", os.sep))
 
 
 def _renamed(

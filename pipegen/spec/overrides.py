@@ -6,7 +6,6 @@ edits come below `transforms`: `--set 'transforms.remove=[random_flip]'`.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -59,15 +58,6 @@ def _scalar(value: Any, out: Diagnostics, path: KeyPath) -> Any:
     help_ = "use maps, lists, text, numbers, booleans and `None`"
     out.add(make("PG104", f"`{at.path}` is a Python {type(value).__name__}, which a spec cannot hold", at, help=help_))
     return None
-
-
-def endless(value: Any, path: KeyPath = ()) -> list[KeyPath]:
-    """Finds the infinities and NaNs."""
-    if isinstance(value, dict):
-        return [p for key, inner in value.items() for p in endless(inner, (*path, key))]
-    if isinstance(value, list):
-        return [p for i, inner in enumerate(value) for p in endless(inner, (*path, i))]
-    return [path] if isinstance(value, float) and not math.isfinite(value) else []
 
 
 _TOKEN = re.compile(r"""(\.?)(?:"([^"]+)"|'([^']+)'|\[(\d{1,6})\]|([^.\[\]"']+))""")

@@ -16,7 +16,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.ops.registry import sources
 from pipegen.spec.compose import flow
 from pipegen.spec.locate import Locator, Place
-from pipegen.spec.source_map import KeyPath, format_path, lookup
+from pipegen.spec.source_map import KeyPath, format_path, lookup, scalars
 
 _PATHS = ("errors.exclude", "errors.decode.skip.report", "runtime.cache.disk", "runtime.remote_cache.path", "splits.exclude")
 PATHS: tuple[KeyPath, ...] = tuple(tuple(path.split(".")) for path in _PATHS)  # settings outside the source that are paths
@@ -59,19 +59,12 @@ def make_absolute(spec: dict[str, Any], place: Place) -> None:
             node[key] = [_absolute(v, (*path, i), place) for i, v in enumerate(value)]
         else:
             node[key] = _absolute(value, path, place)
-    _steps(spec.get("transforms"), ("transforms",), place)
-    _steps(spec.get("views"), ("views",), place)
-    for name, part in _parts(spec).items():
-        _steps(part.get("transforms") if isinstance(part, dict) else None, (*_PARTS, name, "transforms"), place)
-
-
-def _steps(node: Any, path: KeyPath, place: Place) -> None:
-    """Makes the paths of steps absolute: in lists, in edits of a base, in branches, inside other steps."""
-    for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
-        if key in STEP_PATHS and isinstance(value, str):
-            node[key] = _absolute(value, (*path, key), place)
-        else:
-            _steps(value, (*path, key), place)
+    # The paths of steps: in lists, in edits of a base, in branches, inside other steps.
+    for *above, key in (("transforms",), ("views",), *((*_PARTS, name, "transforms") for name in _parts(spec))):
+        holder = lookup(spec, tuple(above))
+        for path, value in [*scalars(holder.get(key), (*above, key))] if isinstance(holder, dict) else ():
+            if path[-1] in STEP_PATHS and isinstance(value, str):
+                lookup(spec, path[:-1])[path[-1]] = _absolute(value, path, place)
 
 
 def settings(spec: dict[str, Any]) -> Iterator[KeyPath]:
