@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from pipegen.spec.peers.converting import (
     Steps,
     around,
-    by_chance,
     filled,
     is_pair,
     jittered,
@@ -26,147 +24,12 @@ from pipegen.spec.peers.converting import (
     tidy,
     up_to,
     whole,
-    without,
     zero,
 )
 
 TITLE = "Albumentations"
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "affine": {"scale": [0.8, 1.2], "keep_ratio": True, "rotate": [-15, 15]},
-    "auto_contrast": {"method": "pil"},
-    "at_least_one_b_box_random_crop": {"height": 224, "width": 224},
-    "center_crop": {"height": 224, "width": 224},
-    "crop": {"x_max": 224, "y_max": 224},
-    "crop_non_empty_mask_if_exists": {"height": 224, "width": 224},
-    "downscale": {"scale_range": [0.25, 0.75], "interpolation_pair": {"downscale": "nearest_exact", "upscale": "nearest_exact"}},
-    "elastic_transform": {"alpha": 50, "sigma": 5, "noise_distribution": "uniform"},
-    "erasing": {"scale": [0.02, 0.3]},
-    "grid_dropout": {"holes_number_xy": [6, 6]},
-    "grid_elastic_deform": {"num_grid_xy": [4, 4], "magnitude": 10},
-    "longest_max_size": {"max_size": 512},
-    "median_blur": {"blur_limit": [3, 5]},
-    "optical_distortion": {"mode": "fisheye"},
-    "pad": {"padding": 4},
-    "pad_if_needed": {"min_height": 224, "min_width": 224},
-    "random_crop": {"height": 224, "width": 224},
-    "random_resized_crop": {"size": [224, 224]},
-    "random_sized_crop": {"min_max_height": [100, 200], "size": [224, 224]},
-    "resize": {"height": 224, "width": 224},
-    "smallest_max_size": {"max_size": 256},
-}
-"""Arguments that the pages show, for a transform that needs some, or whose own have no form."""
-REMARKS = {
-    "equalize": "up to 5 levels apart, of another rounding",
-    "random_brightness_contrast": "Albumentations multiplies by what it calls contrast, and adds brightness",
-    "longest_max_size": "padded to squares, since a batch has one size",
-    "normalize": "leave `rescale` out where images are from 0 to 1 already",
-    "affine": "Albumentations moves by whole pixels",
-    "shift_scale_rotate": "Albumentations moves by whole pixels",
-    "planckian_jitter": "Albumentations draws 40 % below 6000 K",
-}
-"""Notes on what is a little different, or looks so."""
 IGNORED = frozenset({"mask_interpolation", "fill_mask", "rotate_method", "keypoint_remapping_method", "mask_drop_value", "always_apply"})
 """Arguments that change no pixel of an image here."""
-TABLE: dict[str, Callable[..., Steps]] = {
-    "advanced_blur": without(
-        "Albumentations' kernel is drawn otherwise",
-        "random_advanced_blur",
-        "blur_limit sigma_x_limit sigma_y_limit rotate_limit beta_limit noise_limit p",
-    ),
-    "channel_shuffle": by_chance("random_channel_shuffle"),
-    "chromatic_aberration": without(
-        "Albumentations bends red and blue; `random_chromatic_aberration` enlarges them",
-        arguments="primary_distortion_limit secondary_distortion_limit mode interpolation p",
-    ),
-    "constrained_coarse_dropout": without("pipegen has no holes on chosen objects alone", "random_coarse_dropout"),
-    "crop_and_pad": without(
-        "Albumentations crops or pads each side by a number of its own, and resizes; the nearest are `pad` and `random_resized_crop`",
-        arguments="px percent keep_size sample_independently interpolation border_mode fill p",
-    ),
-    "d4": by_chance("random_d4", 1.0),
-    "defocus": without("Albumentations blurs the disc by `alias_blur`", "random_defocus_blur", "radius alias_blur p"),
-    "fda": without("its reference images are in memory, whose `references` is a folder", "random_fourier_adaptation"),
-    "fancy_pca": without(
-        "Albumentations finds the components of each image; `random_pca_lighting` has those of ImageNet", arguments="alpha p"
-    ),
-    "frequency_masking": without("Albumentations' stripe is drawn otherwise", "random_coarse_dropout", "freq_mask_param p"),
-    "glass_blur": without("Albumentations' glass is drawn otherwise", "random_glass_blur", "sigma max_delta iterations mode p"),
-    "grid_elastic_deform": without(
-        "Albumentations moves the points on the edges, too, by whole pixels",
-        "random_piecewise_affine",
-        "num_grid_xy magnitude interpolation p",
-    ),
-    "he_stain": without("Albumentations finds the stains of each image; `random_stain` has those of haematoxylin and eosin"),
-    "histogram_matching": without("its reference images are in memory, whose `references` is a folder", "random_histogram_matching"),
-    "horizontal_flip": by_chance("random_flip"),
-    "iso_noise": without(
-        "Albumentations adds Poisson numbers to the lightness, which make images brighter", "random_iso_noise", "color_shift intensity p"
-    ),
-    "illumination": without("Albumentations' light is drawn otherwise", "random_illumination"),
-    "invert_img": by_chance("random_invert"),
-    "mask_dropout": without("pipegen has no dropout of the objects of a mask", "random_erasing"),
-    "morphological": without(
-        "Albumentations has an ellipse of the one size that `scale` is, whose squares have a drawn size",
-        "random_morphology",
-        "scale operation p",
-    ),
-    "motion_blur": without(
-        "Albumentations' line has a thickness and a place of its own in the kernel",
-        "random_motion_blur",
-        "blur_limit allow_shifted angle_range direction_range p",
-    ),
-    "overlay_elements": without("pipegen has no overlays; a function of yours can be `random_python`"),
-    "perspective": without(
-        "Albumentations moves corners inwards by normal distances; `random_perspective` by uniform ones, either way",
-        arguments="scale keep_size fit_output interpolation border_mode fill p",
-    ),
-    "piecewise_affine": without("Albumentations moves points by normal distances, by uniform ones", "random_piecewise_affine"),
-    "pixel_distribution_adaptation": without(
-        "its reference images are in memory with `match: moments`, whose `references` is a folder", "random_histogram_matching"
-    ),
-    "plasma_brightness_contrast": without("Albumentations' plasma is drawn otherwise", "random_plasma"),
-    "plasma_shadow": without("Albumentations' plasma is drawn otherwise", "random_plasma_shadow"),
-    "random_crop_from_borders": without(
-        "its images have sizes of their own", "random_resized_crop", "crop_left crop_right crop_top crop_bottom p"
-    ),
-    "random_fog": without("Albumentations' fog is drawn otherwise", "random_fog"),
-    "random_gravel": without("pipegen has no gravel; a function of yours can be `random_python`"),
-    "random_rain": without("Albumentations' rain is drawn otherwise", "random_rain"),
-    "random_rotate_90": by_chance("random_rotate_90", 1.0),
-    "random_shadow": without("Albumentations' shadow is drawn otherwise", "random_shadow"),
-    "random_sized_crop": without(
-        "Albumentations draws a height in pixels; `random_resized_crop` draws a share of the area",
-        arguments="min_max_height size w2h_ratio interpolation area_for_downscale p",
-    ),
-    "random_snow": without("Albumentations' snow is drawn otherwise", "random_snow"),
-    "random_sun_flare": without("Albumentations' flare is drawn otherwise", "random_sun_flare"),
-    "ringing_overshoot": without("pipegen has no ringing, whose halos are a Gaussian's", "random_unsharp_mask", "blur_limit cutoff p"),
-    "safe_rotate": without(
-        "Albumentations makes the turned image fit; `random_rotation` keeps its scale", arguments="limit interpolation border_mode fill p"
-    ),
-    "selective_channel_transform": without("pipegen has no steps on single channels; a function of yours can be `random_python`"),
-    "sharpen": without(
-        "Albumentations' kernel makes images brighter, too", "random_sharpness", "alpha lightness method kernel_size sigma p"
-    ),
-    "shot_noise": without("Albumentations counts in linear light", "random_shot_noise", "scale_range p"),
-    "spatter": without("Albumentations' spatter is drawn otherwise", "random_spatter"),
-    "square_symmetry": by_chance("random_d4", 1.0),
-    "superpixels": without("pipegen has no superpixels; a blur loses detail, too"),
-    "text_image": without("pipegen has no text; a function of yours can be `random_python`"),
-    "thin_plate_spline": without("Albumentations moves points by normal distances, by uniform ones", "random_thin_plate_spline"),
-    "time_masking": without("Albumentations' stripe is drawn otherwise", "random_coarse_dropout", "time_mask_param p"),
-    "time_reverse": by_chance("random_flip"),
-    "to_sepia": by_chance("random_sepia"),
-    "transpose": by_chance("random_transpose"),
-    "unsharp_mask": without(
-        "Albumentations draws the width of the blur and softens the threshold",
-        "random_unsharp_mask",
-        "blur_limit sigma_limit alpha threshold p",
-    ),
-    "vertical_flip": by_chance("random_flip", axis="vertical"),
-    "xy_masking": without("its stripes have lengths in pixels", "random_coarse_dropout"),
-}
-"""Steps whose only argument is a probability, and steps without an equivalent."""
 
 
 def additive_noise(noise_type="uniform", spatial_mode="constant", noise_params=None, approximation=1.0, p=0.5) -> Steps:

@@ -43,27 +43,32 @@ def step(op: str, p: float | None = None, **arguments: Any) -> dict[str, Any]:
     return {op: {name: value for name, value in given.items() if fields[name].is_required() or not _same(value, fields[name].default)}}
 
 
-def by_chance(op: str, default: float = 0.5, **arguments: Any) -> Callable[..., Steps]:
+def read_step(lines: str) -> dict[str, Any]:
+    """Reads a step of a table: a word, or a map with its arguments."""
+    import yaml
+
+    step = yaml.safe_load(lines)
+    return {step: {}} if isinstance(step, str) else step
+
+
+def by_chance(default: str, lines: str) -> Callable[..., Steps]:
     """The conversion of a library's step whose only argument is its probability."""
 
-    def convert(p: Any = default) -> Steps:
+    def convert(p: Any = float(default)) -> Steps:
+        ((op, arguments),) = read_step(lines).items()
         return step(op, p, **arguments)
 
     return convert
 
 
-def without(why: str, nearest: str | dict[str, Any] | None = None, arguments: str = "") -> Callable[..., Steps]:
+def without(arguments: str, nearest: str, why: str) -> Callable[..., Steps]:
     """The refusal of a library's step with these arguments; the name of the nearest step of ours stands for its example."""
 
     def convert(**_: Any) -> Steps:
-        if not isinstance(nearest, str):
-            refuse(why, nearest=nearest)
-        import yaml
+        lines = transforms()[nearest].examples[0].yaml if nearest in transforms() else nearest
+        refuse(why, nearest=read_step(lines) if lines != "-" else None)
 
-        example = yaml.safe_load(transforms()[nearest].examples[0].yaml)
-        refuse(why, nearest={example: {}} if isinstance(example, str) else dict(example))
-
-    names = arguments.split()
+    names = arguments.split() if arguments != "-" else []
     convert.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None) for name in names])  # type: ignore[attr-defined]
     return convert
 

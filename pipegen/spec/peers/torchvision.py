@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from pipegen.spec.peers import converting
 from pipegen.spec.peers.converting import (
     Steps,
     around,
-    by_chance,
     filled,
     is_pair,
     jittered,
@@ -24,48 +22,11 @@ from pipegen.spec.peers.converting import (
     step,
     tidy,
     whole,
-    without,
     zero,
 )
 
 TITLE = "torchvision"
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "center_crop": {"size": 224},
-    "color_jitter": {"brightness": 0.2, "contrast": 0.2, "saturation": 0.2, "hue": 0.1},
-    "gaussian_blur": {"kernel_size": 13},
-    "jpeg": {"quality": [30, 90]},
-    "normalize": {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]},
-    "pad": {"padding": 4},
-    "random_adjust_sharpness": {"sharpness_factor": 2},
-    "random_affine": {"degrees": 15, "translate": [0.1, 0.1], "scale": [0.8, 1.2]},
-    "random_crop": {"size": 224},
-    "random_posterize": {"bits": 4},
-    "random_resized_crop": {"size": 224},
-    "random_rotation": {"degrees": 20},
-    "random_solarize": {"threshold": 128},
-    "resize": {"size": [224, 224]},
-    "aug_mix": {"all_ops": False},
-}
-"""Arguments that the pages show, for a class that needs some."""
-REMARKS: dict[str, str] = {
-    "gaussian_noise": "of images from 0 to 1 there; `std` is in the units of the pixels, 25.5 for 0.1",
-    "normalize": "leave `rescale` out where images are from 0 to 1 already",
-}
-"""Notes on what is a little different, or looks so."""
 IGNORED = frozenset({"inplace"})  # arguments that change no pixel here
-TABLE: dict[str, Callable[..., Steps]] = {
-    "random_autocontrast": by_chance("random_auto_contrast"),
-    "random_equalize": by_chance("random_equalization"),
-    "random_grayscale": by_chance("random_grayscale", 0.1),
-    "random_horizontal_flip": by_chance("random_flip"),
-    "random_invert": by_chance("random_invert"),
-    "random_perspective": without(
-        "torchvision moves corners inwards, by up to half of `distortion_scale`; `random_perspective` moves them either way",
-        arguments="distortion_scale p interpolation fill",
-    ),
-    "random_vertical_flip": by_chance("random_flip", axis="vertical"),
-}
-"""Steps whose only argument is a probability, and steps without an equivalent."""
 
 
 def aug_mix(severity=3, mixture_width=3, chain_depth=-1, alpha=1.0, all_ops=True, interpolation="bilinear", fill=None) -> Steps:

@@ -12,7 +12,7 @@ from typing import Any
 from pipegen.diagnostics.foreign import plain, rows
 from pipegen.frozen import dataclass
 from pipegen.spec.expect import is_long
-from pipegen.spec.peers.converting import Steps, Unsuited
+from pipegen.spec.peers.converting import Steps, Unsuited, by_chance, without
 from pipegen.spec.templates import accepts
 
 LIBRARIES = ("keras", "torchvision", "albumentations")
@@ -65,7 +65,10 @@ def shown(library: str, name: str) -> Meaning | None:
 
 def shown_arguments(library: str, name: str) -> dict[str, Any]:
     """The arguments shown on the pages for a step of a library."""
-    return dict(_by_letters(_module(library).EXAMPLES).get(plain(name), {}))
+    import yaml
+
+    (arguments,) = _table(library)["shown"].get(plain(name), ("{}",))
+    return dict(yaml.safe_load(arguments))
 
 
 def _having(word: str) -> list[str]:
@@ -82,15 +85,27 @@ def _module(library: str) -> Any:
     return import_module(f"pipegen.spec.peers.{library}")
 
 
-def _by_letters(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {plain(name): value for name, value in table.items()}
+@cache
+def _table(library: str) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """The rows of a library's table, by their kind and the letters of the step."""
+    import pkgutil  # ten times faster to import than `importlib.resources`
+
+    text = (pkgutil.get_data("pipegen.spec.peers", f"{library}.txt") or b"").decode()
+    found: dict[str, dict[str, tuple[str, ...]]] = {kind: {} for kind in ("chance", "without", "shown", "remark")}
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            kind, name, *rest = line.split(" | ")
+            found[kind][plain(name)] = tuple(rest)
+    return found
 
 
 @cache
 def _functions(library: str) -> Mapping[str, Callable[..., Steps]]:
-    module = _module(library)
+    """The conversion of each step of a library by its letters: of its table, and of its module."""
+    module, table = _module(library), _table(library)
+    rows = {name: make(*row) for kind, make in (("chance", by_chance), ("without", without)) for name, row in table[kind].items()}
     own = {name: value for name, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__}
-    return _by_letters({name: value for name, value in {**module.TABLE, **own}.items() if not name.startswith("_")})
+    return rows | {plain(name): value for name, value in own.items() if not name.startswith("_")}
 
 
 @cache
@@ -123,7 +138,7 @@ def _meaning(library: str, name: str, given: Any) -> Meaning:
 
 def _named(library: str, name: str, parameters: list[inspect.Parameter], given: Any) -> Meaning:
     module, function = _module(library), _functions(library)[plain(name)]
-    remark = _by_letters(module.REMARKS).get(plain(name), "")
+    (remark,) = _table(library)["remark"].get(plain(name), ("",))
     known = {plain(p.name): p.name for p in parameters}
     named = {plain(str(key)): (str(key), value) for key, value in (given if isinstance(given, dict) else {}).items()}
     ignored = {plain(name) for name in module.IGNORED}
