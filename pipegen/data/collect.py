@@ -120,10 +120,14 @@ class Collected:
 
 
 def _list_part(
-    spec: PipelineSpec, locate: Locate, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None
-) -> tuple[Listing | None, Diagnostics]:
-    """Lists the records of a source, or of one part of a mix; for arguments see `collect`."""
-    diagnostics = Diagnostics()
+    spec: PipelineSpec,
+    locate: Locate,
+    base: Path,
+    progress: Callable[[int], None] | None,
+    data: Mapping[str, object] | None,
+    diagnostics: Diagnostics,
+) -> Listing | None:
+    """Lists the records of a source, or of one part of a mix; for arguments see `collect`. Adds its findings to `diagnostics`."""
     try:
         local = localised(spec.source, spec.runtime)
         spec = spec.model_copy(update={"source": local.source})
@@ -141,9 +145,10 @@ def _list_part(
             for field, column in spec.splits.columns().items():
                 tried.of(error.cells, column, field)
             diagnostics.extend(finding_of(e, locate(("splits", *(e.field or "").split(".")))) for e in tried.errors)
-        return None, diagnostics
-    diagnostics.extend(_findings_of(spec, listing.notes, locate))
-    return (None if diagnostics.has_errors else listing), diagnostics
+        return None
+    found = _findings_of(spec, listing.notes, locate)
+    diagnostics.extend(found)
+    return None if any(finding.severity is Severity.ERROR for finding in found) else listing
 
 
 def _chosen(
@@ -165,14 +170,13 @@ def _chosen(
 
 
 def _collect_part(
-    spec: PipelineSpec, listing: Listing, locate: Locate, base: Path, name: str, also: frozenset[str]
-) -> tuple[Manifest | None, Diagnostics]:
-    """Assigns listed records to splits and checks the splits.
+    spec: PipelineSpec, listing: Listing, locate: Locate, base: Path, name: str, also: frozenset[str], diagnostics: Diagnostics
+) -> Manifest | None:
+    """Assigns listed records to splits and checks the splits. Adds its findings to `diagnostics`.
 
     Ids are made from the keys and `name`, that of a part in a mix, or from the source's if it is "". `also` are keys to leave out besides
     those that `splits.exclude` names.
     """
-    diagnostics = Diagnostics()
     if name:  # a part need not fill a batch alone
         spec = spec.model_copy(update={"batch": spec.batch.model_copy(update={"size": 1, "remainder": None})})
     try:
@@ -192,12 +196,14 @@ def _collect_part(
     except OpError as error:
         path = place_within(spec, error.field, "splits") if error.field is not None else ("source",)
         diagnostics.add(finding_of(error, locate(path)))
-        return None, diagnostics
-    diagnostics.extend([*check_assignment(spec, manifest, locate), *far, *findings])
-    for column, path in spec.columns().items() if listing.shards is not None and not diagnostics.has_errors else ():
+        return None
+    found = [*check_assignment(spec, manifest, locate), *far, *findings]
+    diagnostics.extend(found)
+    is_sound = all(finding.severity is not Severity.ERROR for finding in found)
+    for column, path in spec.columns().items() if listing.shards is not None and is_sound else ():
         message = f"{column!r} was read once from all {manifest.total:,} records, for `{format_path(path)}`"
         diagnostics.add(make("PG432", message, locate(path), help="it is read again if the files change"))
-    return manifest, diagnostics
+    return manifest
 
 
 def _without_copies(
@@ -275,8 +281,7 @@ def collect(
         given: Any = data
         if mixed:
             given = data.get(name) if own.source.needs_data() and isinstance(data, Mapping) else None
-        listing, findings = _list_part(own, at, base, later, given)
-        diagnostics.extend(findings)
+        listing = _list_part(own, at, base, later, given, diagnostics)
         if listing is not None:
             listings[name] = listing
             seen += len(listing.keys)
@@ -322,8 +327,7 @@ def _assigned(
     parts: dict[str, Manifest] = {}
     for name, listing in listings.items():
         own, at = every[name]
-        manifest, findings = _collect_part(own, listing, at, base, name, _of_part(name, copies))
-        diagnostics.extend(findings)
+        manifest = _collect_part(own, listing, at, base, name, _of_part(name, copies), diagnostics)
         if manifest is not None:
             parts[name] = manifest
     if len(parts) < len(every):

@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, write
-from pipegen.diagnostics.foreign import meanings, plain
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.suggest import closest, meanings, plain
 from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import datatests, goes_bare, sources, transforms
@@ -21,11 +20,10 @@ from pipegen.ops.sources.mix import Mix
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.spec.compose import flow, resolve
 from pipegen.spec.drafts import AnyTest
-from pipegen.spec.edits import is_edit
 from pipegen.spec.expect import one_of, show, valid
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import arguments, bad_key, check, example_of, is_slip, rejected, too_many
-from pipegen.spec.steps import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, ids_of
+from pipegen.spec.step_list import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, ids_of, is_edit
 
 _What = Literal["step", "source", "test"]
 _EXAMPLES = {"step": "resize: {size: 224}", "source": "image_folder: {path: photos/}", "test": "examples: {split: train, min: 1000}"}

@@ -15,8 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, Label, write
-from pipegen.diagnostics.foreign import meanings
-from pipegen.diagnostics.suggest import closest, hints, is_certain
+from pipegen.diagnostics.suggest import closest, hints, is_certain, meanings
 from pipegen.errors import PartError
 from pipegen.frozen import dataclass
 from pipegen.ops.data_test import DataTest

@@ -16,13 +16,12 @@ from pipegen.diagnostics.diagnostic import Diagnostics, Label
 from pipegen.diagnostics.suggest import hints
 from pipegen.frozen import dataclass
 from pipegen.spec.compose import MAX_DEPTH, compose, resolve
-from pipegen.spec.edits import FORMS, STEPS, edit_steps, is_edit
 from pipegen.spec.expect import one_of, show
 from pipegen.spec.extends import CHOICES
 from pipegen.spec.locate import Locator
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.source_map import KeyPath, Tree, format_path
-from pipegen.spec.steps import INNER, arguments_of, raw_ids, step_name
+from pipegen.spec.step_list import FORMS, INNER, STEPS, arguments_of, edit_steps, is_edit, raw_ids, step_name
 from pipegen.terminal import masked_values
 
 

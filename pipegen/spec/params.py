@@ -20,7 +20,7 @@ from pipegen.spec.expect import one_of, shorten, show
 from pipegen.spec.locate import Filled, Locator, Place, Value
 from pipegen.spec.mismatch import check
 from pipegen.spec.models import Param
-from pipegen.spec.rebase import absolute, homeless
+from pipegen.spec.places import absolute, homeless
 from pipegen.spec.source_map import KeyPath, Tree, format_path, with_texts
 from pipegen.terminal import masked_value
 

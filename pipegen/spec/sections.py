@@ -9,8 +9,7 @@ from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, Label, Span, write
-from pipegen.diagnostics.foreign import meanings, rows, split_named
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.suggest import closest, meanings, rows, split_named
 from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.transform import Transform
 from pipegen.spec.choices import build_source, build_steps, build_tests, steps_of_each
@@ -21,7 +20,7 @@ from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import certain, check, name_of, replacement, too_many, unknown_key
 from pipegen.spec.models import Param, PipelineSpec
 from pipegen.spec.source_map import Tree, lookup, scalars
-from pipegen.spec.steps import SOURCE_KEYS, collisions, every_id
+from pipegen.spec.step_list import SOURCE_KEYS, collisions, every_id
 
 VERSION = 1
 _SPLITS = frozenset({"train", "validation", "test", "predict"})

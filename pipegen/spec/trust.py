@@ -13,11 +13,10 @@ from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.ops.registry import sources
-from pipegen.spec.addresses import KNOWN, Address, names_server
 from pipegen.spec.allowed import Allowed
 from pipegen.spec.expect import one_of
 from pipegen.spec.locate import Place
-from pipegen.spec.rebase import ADDRESS, PLACES, SNAPSHOT, own_places, places
+from pipegen.spec.places import ADDRESS, KNOWN, PLACES, SNAPSHOT, Address, names_server, own_places, places
 from pipegen.spec.source_map import KeyPath, format_path, lookup, scalars
 from pipegen.terminal import masked_address
 

@@ -27,8 +27,8 @@ def refuse(why: str, about: str = "", nearest: dict[str, Any] | None = None) -> 
 
 
 def only(about: str, value: Any, *allowed: Any, why: str = "pipegen has no other form") -> None:
-    """Refuses a value that is not one of `allowed`."""
-    if value not in allowed:
+    """Refuses a value that is not one of `allowed`; pairs are lists."""
+    if (list(value) if isinstance(value, tuple) else value) not in allowed:
         refuse(why, about)
 
 
@@ -51,14 +51,17 @@ def read_step(lines: str) -> dict[str, Any]:
     return {step: {}} if isinstance(step, str) else step
 
 
-def by_chance(default: str, lines: str) -> Callable[..., Steps]:
-    """The conversion of a library's step whose only argument is its probability."""
+def same(arguments: str, lines: str) -> Callable[..., Steps]:
+    """The conversion of a library's step with these arguments, of which only the probability `p` matters."""
+    import yaml
 
-    def convert(p: Any = float(default)) -> Steps:
-        ((op, arguments),) = read_step(lines).items()
-        return step(op, p, **arguments)
+    defaults = yaml.safe_load(arguments)
 
-    return convert
+    def convert(**given: Any) -> Steps:
+        ((op, own),) = read_step(lines).items()
+        return step(op, given.get("p", defaults.get("p")), **own)
+
+    return _with_signature(convert, defaults)
 
 
 def without(arguments: str, nearest: str, why: str) -> Callable[..., Steps]:
@@ -68,8 +71,12 @@ def without(arguments: str, nearest: str, why: str) -> Callable[..., Steps]:
         lines = transforms()[nearest].examples[0].yaml if nearest in transforms() else nearest
         refuse(why, nearest=read_step(lines) if lines != "-" else None)
 
-    names = arguments.split() if arguments != "-" else []
-    convert.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None) for name in names])  # type: ignore[attr-defined]
+    return _with_signature(convert, dict.fromkeys(arguments.split() if arguments != "-" else ()))
+
+
+def _with_signature(convert: Callable[..., Steps], defaults: dict[str, Any]) -> Callable[..., Steps]:
+    parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default) for name, default in defaults.items()]
+    convert.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return convert
 
 

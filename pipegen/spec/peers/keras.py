@@ -29,11 +29,6 @@ TITLE = "Keras"
 IGNORED = frozenset({"seed", "data_format", "name", "dtype", "trainable", "bounding_box_format"})  # arguments that change no pixel here
 
 
-def auto_contrast(value_range=(0, 255)) -> Steps:
-    _bytes(value_range)
-    return step("auto_contrast")
-
-
 def center_crop(height, width) -> Steps:
     return step("center_crop", size=size(height, width))
 
@@ -42,12 +37,6 @@ def contrast_limited_adaptive_histogram_equalization(value_range=(0, 255), clip_
     tiles = one_if_equal(*(whole("tile_grid_size", n) for n in tile_grid_size))
     nearest = step("clahe", limit=number("clip_limit", clip_limit), tiles=tiles)
     refuse("Keras equalizes each channel on its own, and `clahe` the luma", nearest=nearest)
-
-
-def equalization(value_range=(0, 255), bins=256) -> Steps:
-    _bytes(value_range)
-    only("bins", bins, 256)
-    return step("equalization")
 
 
 def random_brightness(factor, value_range=(0, 255)) -> Steps:
@@ -81,7 +70,6 @@ def random_crop(height, width) -> Steps:
 
 
 def random_flip(mode="horizontal_and_vertical") -> Steps:
-    only("mode", mode, "horizontal", "vertical", "horizontal_and_vertical")
     if mode == "horizontal_and_vertical":
         return step("random_rotation", 0.5, degrees=[180, 180])
     return step("random_flip", axis=mode)
@@ -183,7 +171,6 @@ def resizing(
 
 
 def normalization(axis=-1, mean=None, variance=None, invert=False) -> Steps:
-    only("invert", invert, False)
     if mean is None and variance is None:
         return step("standardize", statistics="featurewise")
     roots = [tidy(number("variance", v) ** 0.5) for v in (variance if is_pair(variance) else [variance])]
@@ -191,7 +178,6 @@ def normalization(axis=-1, mean=None, variance=None, invert=False) -> Steps:
 
 
 def solarization(addition_factor=0.0, threshold_factor=0.0, value_range=(0, 255)) -> Steps:
-    _bytes(value_range)
     low, high = up_to("threshold_factor", threshold_factor, 0, 1)
     least, most = up_to("addition_factor", addition_factor, 0, 1)
     turned = step("random_solarization", threshold=[low, tidy(high * 255)])
@@ -208,10 +194,6 @@ def cut_mix(factor=1.0) -> Steps:
         why = "Keras draws the parameter of its Beta distribution, and a number means from 0 to it; a pair of equal numbers is one"
         refuse(why, "factor")
     return step("cutmix", alpha=high)
-
-
-def _bytes(value_range: Any) -> None:
-    only("value_range", list(value_range), [0, 255], why="the step works on bytes")
 
 
 def _share(factor: Any) -> float:

@@ -30,7 +30,6 @@ IGNORED = frozenset({"inplace"})  # arguments that change no pixel here
 
 
 def aug_mix(severity=3, mixture_width=3, chain_depth=-1, alpha=1.0, all_ops=True, interpolation="bilinear", fill=None) -> Steps:
-    only("all_ops", all_ops, False, why="`aug_mix` has the nine operations of the paper, which is `all_ops: false`")
     depth = [1, 3] if chain_depth == -1 else [chain_depth, chain_depth]
     return step("aug_mix", magnitude=severity, chains=mixture_width, depth=depth, alpha=alpha, **_warp(fill, interpolation))
 
@@ -71,8 +70,6 @@ def gaussian_blur(kernel_size, sigma=(0.1, 2.0)) -> Steps:
 
 
 def gaussian_noise(mean=0.0, sigma=0.1, clip=True) -> Steps:
-    only("mean", mean, 0)
-    only("clip", clip, True)
     std = tidy(number("sigma", sigma) * 255)
     return step("random_gaussian_noise", std=[std, std])
 
@@ -111,7 +108,6 @@ def random_adjust_sharpness(sharpness_factor, p=0.5) -> Steps:
 
 
 def random_affine(degrees, translate=None, scale=None, shear=None, interpolation="nearest", fill=0, center=None) -> Steps:
-    only("center", center, None)
     x, y = (0.0, 0.0) if translate is None else (number("translate", part) for part in translate)
     slants = around("shear", shear or 0) if not is_pair(shear) or len(shear) == 2 else tuple(shear[:2])
     down = tuple(shear[2:]) if is_pair(shear) and len(shear) == 4 else (0, 0)
@@ -121,10 +117,6 @@ def random_affine(degrees, translate=None, scale=None, shear=None, interpolation
         refuse("`random_affine` slants along x first, torchvision along y", "shear")
     factor = one(*pair("scale", scale, 0)) if scale is not None else None
     return step("random_affine", **{name: value for name, value in moved.items() if value}, factor=factor, **_warp(fill, interpolation))
-
-
-def random_channel_permutation() -> Steps:
-    return step("random_channel_shuffle")
 
 
 def random_crop(size, padding=None, pad_if_needed=False, fill=0, padding_mode="constant") -> Steps:
@@ -161,8 +153,6 @@ def random_resized_crop(size, scale=(0.08, 1.0), ratio=(0.75, 4 / 3), interpolat
 
 
 def random_rotation(degrees, interpolation="nearest", expand=False, center=None, fill=0) -> Steps:
-    only("expand", expand, False)
-    only("center", center, None)
     return step("random_rotation", degrees=zero(*around("degrees", degrees)), **_warp(fill, interpolation))
 
 
@@ -172,13 +162,11 @@ def random_solarize(threshold, p=0.5) -> Steps:
 
 
 def resize(size, interpolation="bilinear", max_size=None, antialias=True) -> Steps:
-    only("max_size", max_size, None)
     side = {"size" if is_pair(size) and len(size) == 2 else "shorter_side": _size(size)}
     return step("resize", **side, method=read_between(interpolation), antialias=True if antialias else None)
 
 
 def trivial_augment_wide(num_magnitude_bins=31, interpolation="nearest", fill=None) -> Steps:
-    only("num_magnitude_bins", num_magnitude_bins, 31)
     return step("trivial_augment", **_warp(fill, interpolation))
 
 
