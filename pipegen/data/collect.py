@@ -344,8 +344,8 @@ def _assigned(
     if not diagnostics.has_errors:
         diagnostics.extend(judge_buckets(spec, manifest, locate))
         for stage in spec.stages:
-            own, notes = in_stage(spec, stage.resolved, manifest)
-            diagnostics.extend([*_findings_of(spec, notes, locate), *judge_buckets(stage.resolved, own, locate)])
+            staged, notes = in_stage(spec, stage.resolved, manifest)
+            diagnostics.extend([*_findings_of(spec, notes, locate), *judge_buckets(stage.resolved, staged, locate)])
     return manifest
 
 

@@ -67,9 +67,8 @@ def make_absolute(spec: dict[str, Any], place: Place) -> None:
         else:
             node[key] = _absolute(value, path, place)
     # The paths of steps: in lists, in edits of a base, in branches, inside other steps.
-    for *above, key in (("transforms",), ("views",), *((*_PARTS, name, "transforms") for name in _parts(spec))):
-        holder = lookup(spec, tuple(above))
-        for path, value in [*scalars(holder.get(key), (*above, key))] if isinstance(holder, dict) else ():
+    for at in (("transforms",), ("views",), *((*_PARTS, name, "transforms") for name in _parts(spec))):
+        for path, value in [*scalars(lookup(spec, at), at)]:
             if path[-1] in STEP_PATHS and isinstance(value, str):
                 lookup(spec, path[:-1])[path[-1]] = _absolute(value, path, place)
 
