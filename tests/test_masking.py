@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pipegen.ops.sources.tables.sql_address import ARGUMENTS
-from pipegen.spec.addresses import Address
+from pipegen.spec.places import Address
 from pipegen.terminal import HARMLESS, Secretive, masked, masked_address, masked_value, without_secrets
 
 TOKEN = "tOkEn"

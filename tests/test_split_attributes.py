@@ -8,7 +8,7 @@ import re
 import pytest
 
 from pipegen.api.pipeline import Pipeline
-from pipegen.diagnostics.foreign import Row, every_row
+from pipegen.diagnostics.suggest import Row, every_row
 
 
 def pipeline_of(*splits: str) -> Pipeline:

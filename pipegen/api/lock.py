@@ -16,7 +16,9 @@ from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
-from pipegen.locking.entries import (
+from pipegen.locking import (
+    Repositories,
+    Resolving,
     data_of,
     differences,
     drop_texts,
@@ -27,7 +29,6 @@ from pipegen.locking.entries import (
     unfound_functions,
     write_lock,
 )
-from pipegen.locking.git import Repositories, Resolving
 from pipegen.phases.compilation import bind, collect_data, inspect
 from pipegen.spec.lock_file import LOCK, Data, Entry, Lock, find_lock, read_lock
 from pipegen.spec.shared_bases import BaseProblem

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from pipegen.arguments import called_with_count, file_or_folder, got, pair, share, text, whole
 from pipegen.data.split_checks import meant_split
-from pipegen.diagnostics.foreign import member
+from pipegen.diagnostics.suggest import member
 from pipegen.phases.state import Timeline, make_state, position_from
 from pipegen.physical.decide import decide_forms, extent_of
 from pipegen.physical.extent import FIRST, Extent, Position

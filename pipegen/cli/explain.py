@@ -143,8 +143,7 @@ def diff(
       pipegen diff origin/main: flowers.pipegen.yaml --format github    the same file at another revision
       pipegen diff HEAD:pipegen.lock pipegen.lock
     """
-    from pipegen.comparing.compared_sides import RevisionError, UnreadableSideError
-    from pipegen.comparing.comparison import compare, render_github, render_text
+    from pipegen.comparing import RevisionError, UnreadableSideError, compare, render_github, render_text
     from pipegen.spec.shared_bases import BaseProblem
 
     if a == b == "-":

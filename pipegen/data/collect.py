@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -47,7 +48,7 @@ from pipegen.spec.units import format_bytes
 from pipegen.spec.variants import PartSource, joined, part_path, relocated_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pipegen.ops.sources.listing.missing import Missing
     from pipegen.ops.sources.listing.strings import Ints
@@ -118,25 +119,15 @@ class Collected:
     excluded: tuple[str, ...] = ()  # keys that `errors.exclude` left out
 
 
-def _collected(
-    manifest: Manifest | None,
-    diagnostics: Diagnostics,
-    missing: Sequence[str],
-    lost: Sequence[Diagnostic],
-    excluded: frozenset[str] = frozenset(),
-) -> Collected:
-    """Puts the results together; the manifest keeps the findings that are not errors, and knows what is excluded."""
-    if manifest is not None:
-        manifest = replace(manifest, findings=tuple(d for d in diagnostics.items if d.severity is not Severity.ERROR))
-    left_out = manifest.excluded if manifest is not None else tuple(sorted(excluded))
-    return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest, tuple(missing), tuple(lost), left_out)
-
-
 def _list_part(
-    spec: PipelineSpec, locate: Locate, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None
-) -> tuple[Listing | None, Diagnostics]:
-    """Lists the records of a source, or of one part of a mix; for arguments see `collect`."""
-    diagnostics = Diagnostics()
+    spec: PipelineSpec,
+    locate: Locate,
+    base: Path,
+    progress: Callable[[int], None] | None,
+    data: Mapping[str, object] | None,
+    diagnostics: Diagnostics,
+) -> Listing | None:
+    """Lists the records of a source, or of one part of a mix; for arguments see `collect`. Adds its findings to `diagnostics`."""
     try:
         local = localised(spec.source, spec.runtime)
         spec = spec.model_copy(update={"source": local.source})
@@ -154,9 +145,10 @@ def _list_part(
             for field, column in spec.splits.columns().items():
                 tried.of(error.cells, column, field)
             diagnostics.extend(finding_of(e, locate(("splits", *(e.field or "").split(".")))) for e in tried.errors)
-        return None, diagnostics
-    diagnostics.extend(_findings_of(spec, listing.notes, locate))
-    return (None if diagnostics.has_errors else listing), diagnostics
+        return None
+    found = _findings_of(spec, listing.notes, locate)
+    diagnostics.extend(found)
+    return None if any(finding.severity is Severity.ERROR for finding in found) else listing
 
 
 def _chosen(
@@ -178,14 +170,15 @@ def _chosen(
 
 
 def _collect_part(
-    spec: PipelineSpec, listing: Listing, locate: Locate, base: Path, name: str | None = None, also: frozenset[str] = frozenset()
-) -> tuple[Manifest | None, Diagnostics]:
-    """Assigns listed records to splits and checks the splits.
+    spec: PipelineSpec, listing: Listing, locate: Locate, base: Path, name: str, also: frozenset[str], diagnostics: Diagnostics
+) -> Manifest | None:
+    """Assigns listed records to splits and checks the splits. Adds its findings to `diagnostics`.
 
-    Ids are made from `name`, that of a part in a mix and by default the source's, and the keys. `also` are keys to leave out besides those
-    that `splits.exclude` names.
+    Ids are made from the keys and `name`, that of a part in a mix, or from the source's if it is "". `also` are keys to leave out besides
+    those that `splits.exclude` names.
     """
-    diagnostics = Diagnostics()
+    if name:  # a part need not fill a batch alone
+        spec = spec.model_copy(update={"batch": spec.batch.model_copy(update={"size": 1, "remainder": None})})
     try:
         read_values(spec.splits, base)
         if listing.shards is not None:
@@ -203,12 +196,14 @@ def _collect_part(
     except OpError as error:
         path = place_within(spec, error.field, "splits") if error.field is not None else ("source",)
         diagnostics.add(finding_of(error, locate(path)))
-        return None, diagnostics
-    diagnostics.extend([*check_assignment(spec, manifest, locate), *far, *findings])
-    for column, path in spec.columns().items() if listing.shards is not None and not diagnostics.has_errors else ():
+        return None
+    found = [*check_assignment(spec, manifest, locate), *far, *findings]
+    diagnostics.extend(found)
+    is_sound = all(finding.severity is not Severity.ERROR for finding in found)
+    for column, path in spec.columns().items() if listing.shards is not None and is_sound else ():
         message = f"{column!r} was read once from all {manifest.total:,} records, for `{format_path(path)}`"
         diagnostics.add(make("PG432", message, locate(path), help="it is read again if the files change"))
-    return manifest, diagnostics
+    return manifest
 
 
 def _without_copies(
@@ -275,55 +270,18 @@ def collect(
     diagnostics.extend(claim_places(spec, locate))
     if diagnostics.has_errors:
         return Collected(None, diagnostics)
-    if spec.source.mixed():
-        return _collect_mixed(spec, diagnostics, locate, base, progress, data, late_files=late_files)
-    spec.source.keep_index_in(kept_folder(spec.runtime, INDEXES))
-    listing, findings = _list_part(spec, locate, base, progress, data)
-    diagnostics.extend(findings)
-    if listing is None:
-        return Collected(None, diagnostics)
-    excluded, unlisted = excluded_keys(spec, {"": listing}, base, locate)
-    diagnostics.extend(unlisted)
-    listing, missing, lost = _chosen(spec, listing, excluded, locate, late_files=late_files)
-    diagnostics.extend(lost)
-    if unlisted or listing is None:
-        return _collected(None, diagnostics, missing, lost, excluded)
-    manifest, findings = _collect_part(spec, listing, locate, base)
-    diagnostics.extend(findings)
-    if manifest is not None and not diagnostics.has_errors:
-        manifest, further = with_sides(spec, manifest, locate, progress)
-        diagnostics.extend(further)
-        if not diagnostics.has_errors:
-            diagnostics.extend(judge_buckets(spec, manifest, locate))
-            for stage in spec.stages:
-                own, notes = in_stage(spec, stage.resolved, manifest)
-                diagnostics.extend([*_findings_of(spec, notes, locate), *judge_buckets(stage.resolved, own, locate)])
-    return _collected(manifest, diagnostics, missing, lost)
-
-
-def _collect_mixed(
-    spec: PipelineSpec,
-    diagnostics: Diagnostics,
-    locate: Locate,
-    base: Path,
-    progress: Callable[[int], None] | None,
-    data: Mapping[str, object] | None,
-    *,
-    late_files: bool,
-) -> Collected:
-    """Lists the data of every part, unites their classes, and assigns the records of each to its splits; see `collect`.
-
-    Adds its findings to `diagnostics`.
-    """
-    every = {name: (joined(spec, name), relocated_part(locate, spec, name)) for name in spec.source.mixed()}
+    mixed = spec.source.mixed()
+    # A single source is a part named "".
+    every = {name: (joined(spec, name), relocated_part(locate, spec, name)) for name in mixed} or {"": (spec, locate)}
     listings: dict[str, Listing] = {}
     seen = 0
     for name, (own, at) in every.items():
         own.source.keep_index_in(kept_folder(spec.runtime, INDEXES))
         later = None if progress is None else lambda n, seen=seen: progress(seen + n)
-        given: Any = data.get(name) if own.source.needs_data() and isinstance(data, Mapping) else None
-        listing, findings = _list_part(own, at, base, later, given)
-        diagnostics.extend(findings)
+        given: Any = data
+        if mixed:
+            given = data.get(name) if own.source.needs_data() and isinstance(data, Mapping) else None
+        listing = _list_part(own, at, base, later, given, diagnostics)
         if listing is not None:
             listings[name] = listing
             seen += len(listing.keys)
@@ -340,29 +298,61 @@ def _collect_mixed(
         if left is not None:
             listings[name] = left
     diagnostics.extend(lost)
-    if unlisted or len(listings) < len(every):
-        return _collected(None, diagnostics, missing, lost, excluded)
+    is_whole = not unlisted and len(listings) == len(every)
+    manifest = _assigned(spec, every, listings, base, locate, diagnostics, progress) if is_whole else None
+    left_out = tuple(sorted(excluded))
+    if manifest is not None:
+        manifest = replace(manifest, findings=tuple(d for d in diagnostics.items if d.severity is not Severity.ERROR))
+        left_out = manifest.excluded
+    return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest, tuple(missing), tuple(lost), left_out)
+
+
+def _assigned(
+    spec: PipelineSpec,
+    every: Mapping[str, tuple[PipelineSpec, Locate]],
+    listings: dict[str, Listing],
+    base: Path,
+    locate: Locate,
+    diagnostics: Diagnostics,
+    progress: Callable[[int], None] | None,
+) -> Manifest | None:
+    """Assigns the records of a source, or of each part of a mix, to splits; `None` after an error. Adds its findings to `diagnostics`."""
+    mixed = spec.source.mixed()
+    copies: frozenset[str] = frozenset()
+    if mixed:
+        gone = frozenset(below(name, key) for name, listing in listings.items() for key in listing.excluded)
+        copies, wrong = excluded_keys(spec, listings, base, locate, "splits", gone)
+        diagnostics.extend(wrong)
+        listings = _united(spec, listings, locate, diagnostics)
     parts: dict[str, Manifest] = {}
-    gone = frozenset(below(name, key) for name, listing in listings.items() for key in listing.excluded)
-    copies, wrong = excluded_keys(spec, listings, base, locate, "splits", gone)
-    diagnostics.extend(wrong)
-    for name, listing in _united(spec, listings, locate, diagnostics).items():
+    for name, listing in listings.items():
         own, at = every[name]
-        single = own.batch.model_copy(update={"size": 1, "remainder": None})  # a part need not fill a batch alone
-        manifest, findings = _collect_part(own.model_copy(update={"batch": single}), listing, at, base, name, _of_part(name, copies))
-        diagnostics.extend(findings)
+        manifest = _collect_part(own, listing, at, base, name, _of_part(name, copies), diagnostics)
         if manifest is not None:
             parts[name] = manifest
-    if len(parts) < len(listings):
-        return _collected(None, diagnostics, missing, lost, excluded)
-    made = mixed_manifest(spec, parts)
-    diagnostics.extend(_judged(spec, made, locate))
-    return _collected(made, diagnostics, missing, lost)
+    if len(parts) < len(every):
+        return None
+    if mixed:
+        made = mixed_manifest(spec, parts)
+        diagnostics.extend(_judged(spec, made, locate))
+        return made
+    (manifest,) = parts.values()
+    if diagnostics.has_errors:
+        return manifest
+    manifest, further = with_sides(spec, manifest, locate, progress)
+    diagnostics.extend(further)
+    if not diagnostics.has_errors:
+        diagnostics.extend(judge_buckets(spec, manifest, locate))
+        for stage in spec.stages:
+            staged, notes = in_stage(spec, stage.resolved, manifest)
+            diagnostics.extend([*_findings_of(spec, notes, locate), *judge_buckets(stage.resolved, staged, locate)])
+    return manifest
 
 
 def _of_part(name: str, keys: frozenset[str]) -> frozenset[str]:
     """Selects the keys of one part and drops their prefix."""
-    return frozenset(key.removeprefix(f"{name}/") for key in keys if key.startswith(f"{name}/"))
+    start = below(name, "")
+    return frozenset(key.removeprefix(start) for key in keys if key.startswith(start))
 
 
 def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate, diagnostics: Diagnostics) -> dict[str, Listing]:

@@ -85,9 +85,6 @@ class MixedManifest(Manifest):
     def by_part(self) -> dict[str, Manifest]:
         return dict(self.parts)
 
-    def num_examples(self, split: str) -> int:
-        return sum(part.num_examples(split) for part in self.of(split).values())
-
     def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]
         """`PART/KEY` of each record of a split, part by part."""
         return _Several([_Below(f"{name}/", part.keys(split)) for name, part in self.of(split).items()])

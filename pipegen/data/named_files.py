@@ -21,10 +21,9 @@ from pipegen.kept import ForeignFolderError, claim
 from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.wording import close_names, count, nearest_folder, quoted
-from pipegen.spec.addresses import addresses_in
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import DiskCache, PipelineSpec
-from pipegen.spec.rebase import ADDRESS, SNAPSHOT, places
+from pipegen.spec.places import ADDRESS, SNAPSHOT, addresses_in, places
 from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.trust import REPORT
 

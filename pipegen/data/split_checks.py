@@ -9,8 +9,7 @@ from pipegen.data.named_files import path_only
 from pipegen.data.rounding import SLACK, exact
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Diagnostics, Edit, Fix, Severity, write
-from pipegen.diagnostics.foreign import rows
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.suggest import closest, rows
 from pipegen.ops.sampling_sections import ByColumn, PathGroup, Splits
 from pipegen.ops.transform import When
 from pipegen.patterns import compile_pattern

@@ -16,7 +16,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.data_test import Copies, DataTest, ExampleTest, Failure, Known, Outcome
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.spec.steps import ids_of
+from pipegen.spec.step_list import ids_of
 from pipegen.terminal import one_line
 
 if TYPE_CHECKING:

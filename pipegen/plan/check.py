@@ -24,10 +24,10 @@ from pipegen.plan.lints import lint_recipe
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
 from pipegen.plan.recipe import python_steps, step_path
-from pipegen.spec.addresses import check_fetching
 from pipegen.spec.drafts import Draft
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import Features, PipelineSpec, ShardIndex
+from pipegen.spec.places import check_fetching
 from pipegen.spec.variants import branches, joined, of_branch, of_bucket, part_path, relocated_part
 from pipegen.spec.variants import relocated as relocated_view
 from pipegen.types import ElementType, FeatureType, times

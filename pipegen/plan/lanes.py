@@ -29,7 +29,7 @@ from pipegen.plan.recipe import Recipe, implicit_decode, recipe
 from pipegen.spec.expect import one_of
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
-from pipegen.spec.steps import collisions, every_id
+from pipegen.spec.step_list import collisions, every_id
 from pipegen.spec.variants import Lane, arranged, branches, every_lane, lanes, of_branch, relocate, relocated, single
 from pipegen.types import ElementType, valid_name
 

@@ -10,7 +10,7 @@ from pipegen.ops.families.combining import runs_on
 from pipegen.ops.stage import Choice, Path, Stage, StepRef
 from pipegen.ops.transform import Transform
 from pipegen.spec.models import PipelineSpec
-from pipegen.spec.steps import ids_of, inner_ids
+from pipegen.spec.step_list import ids_of, inner_ids
 
 
 @dataclass(frozen=True, slots=True)

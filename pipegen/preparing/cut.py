@@ -23,7 +23,7 @@ from pipegen.plan.evaluation_plans import learning_steps
 from pipegen.plan.nodes import Element, Plan, Read
 from pipegen.spec.allowed import CHECKED
 from pipegen.spec.runtime_fix import Dumper, to_yaml
-from pipegen.spec.steps import ids_of
+from pipegen.spec.step_list import ids_of
 from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, FeatureType, times
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, write
-from pipegen.diagnostics.foreign import meanings, plain
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.suggest import closest, meanings, plain
 from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import datatests, goes_bare, sources, transforms
@@ -21,11 +20,10 @@ from pipegen.ops.sources.mix import Mix
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.spec.compose import flow, resolve
 from pipegen.spec.drafts import AnyTest
-from pipegen.spec.edits import is_edit
 from pipegen.spec.expect import one_of, show, valid
 from pipegen.spec.locate import Place
-from pipegen.spec.mismatch import arguments, bad_key, check, is_slip, rejected, too_many
-from pipegen.spec.steps import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, ids_of
+from pipegen.spec.mismatch import arguments, bad_key, check, example_of, is_slip, rejected, too_many
+from pipegen.spec.step_list import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, ids_of, is_edit
 
 _What = Literal["step", "source", "test"]
 _EXAMPLES = {"step": "resize: {size: 224}", "source": "image_folder: {path: photos/}", "test": "examples: {split: train, min: 1000}"}
@@ -198,7 +196,7 @@ def _choice(value: Any, what: _What, place: Place) -> tuple[str, Any] | None:
         return value, {}
     if not isinstance(value, dict) or not value:
         message = f"a {what} is a word or a single-key map, got {show(value)}"
-        place.add(make("PG112", message, place.label(), help=_such_as(what)))
+        place.add(make("PG112", message, place.label(), help=_form(_EXAMPLES[what], what)))
         return None
     if len(value) > 1:
         place.add(_several(value, what, place))
@@ -223,18 +221,15 @@ def _as_map(name: str, given: Any, what: _What) -> str:
     glued = re.fullmatch(r"(\w+):([^\s\[{].*|\[[^\[\]{}]*\])", given) if isinstance(given, str) else None
     if glued is not None and glued[1] in arguments(cls):
         value = glued[2] if glued[2][0] in "[" else flow(resolve(glued[2]))
-        form, said = f"{name}: {{{glued[1]}: {value}}}", "put a space after the colon: {}"
-        return said.replace("{}", f"`{form}`") if what == "test" else write(form, what, said)
-    if what == "test":
-        return f"such as `{cls.examples[0]}`"
-    from pipegen.spec.translate import bare_arguments
+        return _form(f"{name}: {{{glued[1]}: {value}}}", what, "put a space after the colon: {}")
+    if what != "test":
+        from pipegen.spec.translate import bare_arguments
 
-    meant = bare_arguments(name, given)
-    if meant is not None:
-        return meant
-    if what == "step":
-        return write(cls.examples[0].yaml, "step", "such as {}")
-    return f"its arguments are {one_of(arguments(cls), 'and')}"
+        meant = bare_arguments(name, given)
+        if meant is not None:
+            return meant
+    example = example_of(cls)
+    return _form(example, what) if example is not None else f"its arguments are {one_of(arguments(cls), 'and')}"
 
 
 def _several(value: dict[str, Any], what: _What, place: Place) -> Diagnostic:
@@ -245,7 +240,7 @@ def _several(value: dict[str, Any], what: _What, place: Place) -> Diagnostic:
     if op is not None and value[op] is None:
         help_ = [f"indent the arguments of `{op}` below it, or put them in braces: `{op}: {{{names[1]}: …}}`"]
     elif what == "source":
-        help_ = [_such_as(what), "for a source for each split, use `by_split: {train: SOURCE, test: SOURCE}`"]
+        help_ = [_form(_EXAMPLES[what], what), "for a source for each split, use `by_split: {train: SOURCE, test: SOURCE}`"]
     return make("PG112", message, place.at(names[1]).label(key=True), help=tuple(help_))
 
 
@@ -253,7 +248,8 @@ def _hanging(name: str, what: _What, place: Place) -> Diagnostic:
     """The finding about `- random_flip:` without a value."""
     span = place.locate.spans.keys.get((*place.path, name))
     fix = None
-    bare = what != "source" and goes_bare(_classes(what)[name])
+    cls = _classes(what)[name]
+    bare, example = what != "source" and goes_bare(cls), example_of(cls)
     # Before a `null`, or in braces, the word without its colon would still be a map.
     alone = place.locate.source(place.at(name).path) == place.locate.source(place.path) == name
     if span is not None and bare and alone and place.locate.char_after(span) == ":":
@@ -261,17 +257,15 @@ def _hanging(name: str, what: _What, place: Place) -> Diagnostic:
     deeper = "indent the arguments below it, or put them in braces"
     help_: tuple[str, ...] = (deeper,)
     if bare:
-        said = "without arguments, write {}"
-        help_ = (write(name, "step", said) if what == "step" else said.replace("{}", f"`{name}`"), deeper)
-    elif what == "test":
-        help_ = (f"{deeper}: `{_classes(what)[name].examples[0]}`",)
-    elif what == "step":
-        help_ = (write(transforms()[name].examples[0].yaml, "step", f"{deeper}: {{}}"),)
+        help_ = (_form(name, what, "without arguments, write {}"), deeper)
+    elif example is not None:
+        help_ = (_form(example, what, f"{deeper}: {{}}"),)
     return make("PG112", f"`{name}:` has no value", place.at(name).label(key=True), help=help_, fix=fix)
 
 
-def _such_as(what: _What) -> str:
-    return f"such as `{_EXAMPLES[what]}`" if what == "test" else write(_EXAMPLES[what], what, "such as {}")
+def _form(lines: str, what: _What, said: str = "such as {}") -> str:
+    """Help with a step, a source or a test in place of the braces; only steps and sources are advice to paste."""
+    return said.replace("{}", f"`{lines}`") if what == "test" else write(lines, what, said)
 
 
 def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
@@ -291,10 +285,8 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     if advice:
         help_ += advice
         fix = step_fix(advice[0], place, name) if len(advice) == 1 and isinstance(advice[0], Advice) else None
-    elif what == "test" and near and not is_slip(name, near):
-        help_.append(f"for example `{_classes(what)[near].examples[0]}`")
-    elif near and not is_slip(name, near) and (shown := getattr(_classes(what).get(near), "examples", ())):
-        help_.append(write(shown[0].yaml, "step", "for example {}"))
+    elif near and not is_slip(name, near) and (example := example_of(_classes(what)[near])) is not None:
+        help_.append(_form(example, what, "for example {}"))
     elif near and span is not None and place.path not in place.locate.params:
         # Not safe: a step with a similar name may do something else, as `cutmix` for `aug_mix`.
         fix = Fix(f"write `{near}`", (Edit(span, near),), Applicability.SUGGESTION) if is_slip(name, near) else None

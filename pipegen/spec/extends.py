@@ -19,10 +19,10 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.files import read_regular
 from pipegen.frozen import dataclass
 from pipegen.spec.compose import MAX_BYTES, compose, decode, needs_quotes, quoted
-from pipegen.spec.edits import edited
 from pipegen.spec.models import PipelineSpec
-from pipegen.spec.shared_bases import BaseProblem, GitFile, PackageFile, parse
+from pipegen.spec.shared_bases import BaseProblem, GitFile, PackageFile, package_file, parse, read_package_file
 from pipegen.spec.source_map import KeyPath, Tree, format_path
+from pipegen.spec.step_list import edited
 
 _CHOICES = "source shuffle epoch splits.method splits.group errors.decode errors.missing runtime.cache runtime.shard runtime.prefetch"
 CHOICES: frozenset[KeyPath] = frozenset(tuple(path.split(".")) for path in _CHOICES.split())
@@ -187,8 +187,6 @@ class _Layers:
                 self.files.git = LockedTexts(self.home).text
             data = self.files.git(base.address, MAX_BYTES + 1)
         else:
-            from pipegen.spec.shared_bases import read_package_file
-
             try:
                 data = read_package_file(base.path or Path(name), MAX_BYTES + 1)
             except OSError as error:
@@ -204,8 +202,6 @@ def _base(value: str, by: _Base) -> _Base:
     if address is None and by.address is not None:
         address = by.address.beside(value)
     if isinstance(address, PackageFile):
-        from pipegen.spec.shared_bases import package_file
-
         path = package_file(address)
         return _Base(str(address), path, path.parent, address)
     if address is not None:

@@ -19,7 +19,7 @@ from pipegen.spec.locate import Locator, Place, Value
 from pipegen.spec.models import PipelineSpec, Stretch, TrainingStage
 from pipegen.spec.overrides import Outside, lay_over, plain, split
 from pipegen.spec.params import Given, Params, Substitution
-from pipegen.spec.rebase import make_absolute
+from pipegen.spec.places import make_absolute
 from pipegen.spec.sections import build
 from pipegen.spec.shared_bases import GitFile
 from pipegen.spec.source_map import KeyPath, SourceMap, Tree, format_path

@@ -15,8 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, Label, write
-from pipegen.diagnostics.foreign import meanings
-from pipegen.diagnostics.suggest import closest, hints, is_certain
+from pipegen.diagnostics.suggest import closest, hints, is_certain, meanings
 from pipegen.errors import PartError
 from pipegen.frozen import dataclass
 from pipegen.ops.data_test import DataTest
@@ -148,10 +147,9 @@ def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
     said = " ".join((field_docs(model).get(key) or "").split())
     clause = _CLAUSE.match(said)
     help_ = [f"`{key}`: {clause[0]}" if clause is not None else f"`{key}` is {describe(field_type(model, key))}"]
-    if issubclass(model, Transform) and model.examples:
-        help_.append(write(model.examples[0].yaml, "step", "for example {}"))
-    elif issubclass(model, DataTest):
-        help_.append(f"for example `{model.examples[0]}`")
+    example = example_of(model)
+    if example is not None:
+        help_.append(f"for example `{example}`" if issubclass(model, DataTest) else write(example, "step", "for example {}"))
     return make("PG101", f"{name_of(place.path)} needs `{key}`", place.label(key=True), help=tuple(help_))
 
 
@@ -231,6 +229,12 @@ def rejected(message: str, place: Place, help_: str | tuple[str, ...] | None = N
     else:
         text = message if message.startswith("`") else f"{name}: {message}"
     return make("PG105", text, *labels(place), help=(*told, *provenance(place)))
+
+
+def example_of(model: type[BaseModel]) -> str | None:
+    """The first example of a step or a test; `None` for other models."""
+    examples: tuple[Any, ...] = getattr(model, "examples", ())
+    return getattr(examples[0], "yaml", examples[0]) if examples else None
 
 
 def arguments(model: type[BaseModel]) -> list[str]:

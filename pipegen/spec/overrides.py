@@ -6,7 +6,6 @@ edits come below `transforms`: `--set 'transforms.remove=[random_flip]'`.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -17,13 +16,12 @@ from pipegen.diagnostics.diagnostic import Diagnostics, Label
 from pipegen.diagnostics.suggest import hints
 from pipegen.frozen import dataclass
 from pipegen.spec.compose import MAX_DEPTH, compose, resolve
-from pipegen.spec.edits import FORMS, STEPS, edit_steps, is_edit
 from pipegen.spec.expect import one_of, show
 from pipegen.spec.extends import CHOICES
 from pipegen.spec.locate import Locator
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.source_map import KeyPath, Tree, format_path
-from pipegen.spec.steps import INNER, arguments_of, raw_ids, step_name
+from pipegen.spec.step_list import FORMS, INNER, STEPS, arguments_of, edit_steps, is_edit, raw_ids, step_name
 from pipegen.terminal import masked_values
 
 
@@ -59,15 +57,6 @@ def _scalar(value: Any, out: Diagnostics, path: KeyPath) -> Any:
     help_ = "use maps, lists, text, numbers, booleans and `None`"
     out.add(make("PG104", f"`{at.path}` is a Python {type(value).__name__}, which a spec cannot hold", at, help=help_))
     return None
-
-
-def endless(value: Any, path: KeyPath = ()) -> list[KeyPath]:
-    """Finds the infinities and NaNs."""
-    if isinstance(value, dict):
-        return [p for key, inner in value.items() for p in endless(inner, (*path, key))]
-    if isinstance(value, list):
-        return [p for i, inner in enumerate(value) for p in endless(inner, (*path, i))]
-    return [path] if isinstance(value, float) and not math.isfinite(value) else []
 
 
 _TOKEN = re.compile(r"""(\.?)(?:"([^"]+)"|'([^']+)'|\[(\d{1,6})\]|([^.\[\]"']+))""")

@@ -20,8 +20,8 @@ from pipegen.spec.expect import one_of, shorten, show
 from pipegen.spec.locate import Filled, Locator, Place, Value
 from pipegen.spec.mismatch import check
 from pipegen.spec.models import Param
-from pipegen.spec.rebase import absolute, homeless
-from pipegen.spec.source_map import KeyPath, Tree, format_path
+from pipegen.spec.places import absolute, homeless
+from pipegen.spec.source_map import KeyPath, Tree, format_path, with_texts
 from pipegen.terminal import masked_value
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -243,11 +243,13 @@ class Substitution:
     meant: set[str] = field(default_factory=set)  # the params that misspelt references probably mean
     undeclared: set[str] = field(default_factory=set)  # the names of references without a declaration
     _size: int = 0
+    _partial: bool = False
 
     def apply(self, tree: Tree) -> bool:
         """Replaces every reference outside of `params`, and reports unused params; returns `False` if the result is too large."""
         try:
-            tree.value = {k: v if k in _SKIPPED else self._walk(v, (k,), tree.partial) for k, v in tree.value.items()}
+            self._partial = tree.partial
+            tree.value = {k: v if k in _SKIPPED else with_texts(v, self._filled, (k,)) for k, v in tree.value.items()}
         except _TooLargeError as large:
             message, path = large.args
             limit = "this limit protects against damaged and hostile files"
@@ -262,50 +264,44 @@ class Substitution:
                 self.out.add(make("PG107", f"the param `{name}` is never used", self.locate.label(("params", name), key=True), help=help_))
         return True
 
-    def _walk(self, value: Any, path: KeyPath, partial: bool) -> Any:
-        if isinstance(value, dict):
-            return {k: self._walk(v, (*path, k), partial) for k, v in value.items()}
-        if isinstance(value, list):
-            return [self._walk(v, (*path, i), partial) for i, v in enumerate(value)]
-        if isinstance(value, str) and "$" in value:
-            value = self._text(value, path, partial)
-            self._count(value, path)
-        return value
-
-    def _count(self, value: Any, path: KeyPath) -> None:
-        """Adds up the text of substituted values, and refuses too much of it."""
+    def _filled(self, text: str, path: KeyPath) -> Any:
+        """Replaces the references in a text; adds up the substituted text, and refuses too much of it."""
+        if "$" not in text:
+            return text
+        value = self._text(text, path)
         size = len(value) if isinstance(value, str) else 0
         self._size += size
         if size > MAX_SCALAR:
             raise _TooLargeError(f"with params filled in, one value is longer than {MAX_SCALAR // 1024} KiB", path)
         if self._size > MAX_BYTES:
             raise _TooLargeError(f"with params filled in, the spec is larger than {MAX_BYTES // 2**20} MiB", path)
+        return value
 
-    def _text(self, text: str, path: KeyPath, partial: bool) -> Any:
+    def _text(self, text: str, path: KeyPath) -> Any:
         whole = _REFERENCE.fullmatch(text)
         if whole is not None and not whole[1]:
-            value = self._value(whole, path, partial)
+            value = self._value(whole, path)
             return text if value is None else value.value
         parts: list[str] = []
         end = size = 0
         known: dict[str, str] = {"$$": "$"}
         for match in _REFERENCE.finditer(text):
             if match[0] not in known:
-                value = self._value(match, path, partial)
+                value = self._value(match, path)
                 known[match[0]] = match[0] if value is None else _plain(value.value)
             parts += [text[end : match.start()], known[match[0]]]
             size += len(known[match[0]])
             if size > MAX_BYTES:
-                break  # `_count` raises
+                break  # `_filled` raises
             end = match.end()
         return "".join(parts) + text[end:]
 
-    def _value(self, match: re.Match[str], path: KeyPath, partial: bool) -> Value | None:
+    def _value(self, match: re.Match[str], path: KeyPath) -> Value | None:
         name = match[2] or match[3] or ""
         value = self.values.get(name)
         if value is None:
             self.spoiled.add(path)
-            if not partial:
+            if not self._partial:
                 self._undeclared(match, name, path)
             return None
         self.used.add(name)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span, split_lines
+from pipegen.spec.compose import flow
 from pipegen.spec.source_map import lookup
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def runtime_fix(loaded: Loaded, settings: Mapping[str, Any]) -> Fix | None:
     for name, value in settings.items():
         at = spans.values.get(("runtime", name))
         if at is not None and at.file == file:
-            edits.append(Edit(at, _text(value)))
+            edits.append(Edit(at, flow(value)))
         else:
             missing[name] = value
     if missing:
@@ -40,7 +41,7 @@ def runtime_fix(loaded: Loaded, settings: Mapping[str, Any]) -> Fix | None:
         if new is None:
             return None
         edits.append(new)
-    said = ", ".join(f"{name}: {_text(value)}" for name, value in settings.items())
+    said = ", ".join(f"{name}: {flow(value)}" for name, value in settings.items())
     return Fix(f"write `runtime: {{{said}}}`", tuple(edits), Applicability.SAFE)
 
 
@@ -77,12 +78,7 @@ def _new_section(text: str, settings: Mapping[str, Any], file: str) -> Edit | No
 
 
 def _lines(settings: Mapping[str, Any]) -> list[str]:
-    return [f"{name}: {_text(value)}" for name, value in settings.items()]
-
-
-def _text(value: Any) -> str:
-    """A value as YAML on one line."""
-    return to_yaml(value, default_flow_style=True, width=10_000).removesuffix("...\n").strip()
+    return [f"{name}: {flow(value)}" for name, value in settings.items()]
 
 
 def _point(file: str, line: int, column: int) -> Span:

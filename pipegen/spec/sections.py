@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, Label, Span, write
-from pipegen.diagnostics.foreign import meanings, rows, split_named
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.suggest import closest, meanings, rows, split_named
 from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.transform import Transform
 from pipegen.spec.choices import build_source, build_steps, build_tests, steps_of_each
@@ -19,9 +19,8 @@ from pipegen.spec.expect import field_type, one_of, show
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import certain, check, name_of, replacement, too_many, unknown_key
 from pipegen.spec.models import Param, PipelineSpec
-from pipegen.spec.overrides import endless
-from pipegen.spec.source_map import Tree, lookup
-from pipegen.spec.steps import SOURCE_KEYS, collisions, every_id
+from pipegen.spec.source_map import Tree, lookup, scalars
+from pipegen.spec.step_list import SOURCE_KEYS, collisions, every_id
 
 VERSION = 1
 _SPLITS = frozenset({"train", "validation", "test", "predict"})
@@ -132,11 +131,11 @@ def _odd_keys(tree: Tree, place: Place) -> None:
 
 def _endless(raw: dict[str, Any], place: Place) -> None:
     """Reports infinities and NaNs, and replaces them by zero, so that nothing else is reported about them."""
-    for path in endless(raw):
-        if path[:1] == ("params",) and path[-1] == "default":
+    for path, value in [*scalars(raw)]:
+        if not isinstance(value, float) or math.isfinite(value) or (path[0] == "params" and path[-1] == "default"):
             continue
         here = place.at(*path)
-        here.add(make("PG105", f"{name_of(path)} must be a finite number, got {show(lookup(raw, path))}", here.label()))
+        here.add(make("PG105", f"{name_of(path)} must be a finite number, got {show(value)}", here.label()))
         lookup(raw, path[:-1])[path[-1]] = 0.0
         place.spoiled.update({path, path[:-1]} if isinstance(path[-1], int) else {path})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,24 @@ def lookup(value: Any, path: KeyPath, default: Any = None) -> Any:
     except (KeyError, IndexError, TypeError):
         return default
     return value
+
+
+def scalars(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+    """Yields the scalars in plain values, with their paths."""
+    if isinstance(value, (dict, list)):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from scalars(inner, (*path, key))
+    else:
+        yield path, value
+
+
+def with_texts(value: Any, change: Callable[[str, KeyPath], Any], path: KeyPath = ()) -> Any:
+    """Copies plain values, with the result of `change` in place of each text."""
+    if isinstance(value, dict):
+        return {key: with_texts(inner, change, (*path, key)) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [with_texts(inner, change, (*path, i)) for i, inner in enumerate(value)]
+    return change(value, path) if isinstance(value, str) else value
 
 
 @dataclass(slots=True)

@@ -20,8 +20,8 @@ from pipegen.ops.sampling_sections import sized
 from pipegen.ops.step_bases import PointwiseTransform
 from pipegen.ops.transform import Transform
 from pipegen.spec.models import UNENCODED, Batch, PipelineSpec
-from pipegen.spec.rebase import PLACES, own_places
-from pipegen.spec.steps import ids_of
+from pipegen.spec.places import PLACES, own_places
+from pipegen.spec.step_list import ids_of
 from pipegen.spec.variants import branches, joined, of_branch
 from pipegen.types import ElementType, FeatureType
 

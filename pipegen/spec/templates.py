@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pipegen.diagnostics.foreign import Kind, Row, plain, rows
+from pipegen.diagnostics.suggest import Kind, Row, plain, rows
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources, transforms
 from pipegen.ops.sampling_sections import sized

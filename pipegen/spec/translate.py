@@ -1,6 +1,6 @@
 """Turns what was written with words of other libraries into lines of a spec, with the user's values where they fit.
 
-The table (`diagnostics/foreign.py`) says what a word is; the models say which values are right, so that what is advised is accepted.
+The table (`diagnostics/foreign.txt`) says what a word is; the models say which values are right, so that what is advised is accepted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Edit, Fix, Span, write
-from pipegen.diagnostics.foreign import NOTHING, Row, meanings, plain
+from pipegen.diagnostics.suggest import NOTHING, Row, meanings, plain
 from pipegen.ops.registry import sources, transforms
 from pipegen.ops.transform import Transform
 from pipegen.spec.compose import flow

@@ -7,18 +7,17 @@ environment, are trusted; but not the environment for files to write, as the spe
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.ops.registry import sources
-from pipegen.spec.addresses import KNOWN, Address, names_server
 from pipegen.spec.allowed import Allowed
 from pipegen.spec.expect import one_of
 from pipegen.spec.locate import Place
-from pipegen.spec.rebase import ADDRESS, PLACES, SNAPSHOT, own_places, places
-from pipegen.spec.source_map import KeyPath, format_path, lookup
+from pipegen.spec.places import ADDRESS, KNOWN, PLACES, SNAPSHOT, Address, names_server, own_places, places
+from pipegen.spec.source_map import KeyPath, format_path, lookup, scalars
 from pipegen.terminal import masked_address
 
 REPORT: KeyPath = ("errors", "decode", "skip", "report")  # the setting that names a file to write; that of sources is `SNAPSHOT`
@@ -91,8 +90,8 @@ def _sent(raw: Mapping[str, Any], place: Place) -> None:
     if not tainted:
         return
     asked, reported = dict[KeyPath, KeyPath](), set[KeyPath]()
-    for path, value in _texts(raw, ()):
-        if path[0] in ("params", "stages", "extends") or not names_server(value) or locate.is_callers(path):
+    for path, value in scalars(raw):
+        if path[0] in ("params", "stages", "extends") or not isinstance(value, str) or not names_server(value) or locate.is_callers(path):
             continue
         if path in tainted and not locate.is_param(path):
             _report_sent(path, path, place)
@@ -117,17 +116,6 @@ def _report_sent(path: KeyPath, address: KeyPath, place: Place) -> None:
     )
     labels = [place.locate.label(path), *([place.locate.label(address, "the server")] if address != path else [])]
     place.at(*path).add(make("PG673", message, *labels, help=help_))
-
-
-def _texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _texts(inner, (*path, key))
-    elif isinstance(value, list):
-        for at, inner in enumerate(value):
-            yield from _texts(inner, (*path, at))
 
 
 def _source_of(path: KeyPath) -> KeyPath:

@@ -26,6 +26,7 @@ from pipegen.physical import nodes as p
 from pipegen.plan.nodes import Element, Emit, Plan
 from pipegen.plan.plan_text import stage_text
 from pipegen.release import __version__
+from pipegen.spec.source_map import with_texts
 from pipegen.terminal import one_line
 
 if TYPE_CHECKING:
@@ -227,7 +228,8 @@ def eject_code(
     if found:
         raise SpecError(found)
     spec = compiled.spec
-    raw = {key: _plain(value) for key, value in spec.loaded.raw.items() if key not in _ELSEWHERE}
+    kept = {key: value for key, value in spec.loaded.raw.items() if key not in _ELSEWHERE}
+    raw = with_texts(kept, lambda text, _: text.replace("$", "$$"))  # without params
     modules = sorted({step.module for step in spec.model.transforms if isinstance(step, CustomTransform)})
     sections = []
     for key, value in raw.items():
@@ -253,15 +255,6 @@ def _literal(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_literal, value))}]"
     return _quoted(value) if isinstance(value, str) else repr(value)
-
-
-def _plain(value: Any) -> Any:
-    """Doubles the dollars in a value of a spec, so that it has no params."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
-    return value.replace("$", "$$") if isinstance(value, str) else value
 
 
 def _name(split: str) -> str:

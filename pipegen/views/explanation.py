@@ -22,8 +22,8 @@ from pipegen.plan.cost import Circumstances, cost_json, plan_cost, render_cost
 from pipegen.plan.evaluation_plans import learning_steps
 from pipegen.plan.lanes import recipes
 from pipegen.plan.plan_text import plan_json, render_plan
-from pipegen.spec.addresses import fetches_blocks
 from pipegen.spec.models import PipelineSpec, ShardIndex
+from pipegen.spec.places import fetches_blocks
 from pipegen.spec.source_map import format_path
 from pipegen.terminal import aligned, visible
 

@@ -72,7 +72,7 @@ def test_a_draw_is_a_function_of_seed_epoch_example_occurrence_and_step(
 
     from pipegen.backend.index.draws import Draws
     from pipegen.backend.reading.split_records import Records, RecordTensors
-    from pipegen.spec.steps import step_hash
+    from pipegen.spec.step_list import step_hash
 
     refs: Any = tuple(SimpleNamespace(id=name, num_draws=count) for name, count in steps)
     records = RecordTensors(Records([str(i) for i in ids], ids))

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipegen.comparing.compared_sides import RevisionError, UnreadableSideError
-from pipegen.comparing.comparison import Comparison, compare, render_github, render_text, verdict
+from pipegen.comparing import Comparison, RevisionError, UnreadableSideError, compare, render_github, render_text, verdict
 from pipegen.spec.changes import _longest_rise, step_changes
 
 SPEC = """\

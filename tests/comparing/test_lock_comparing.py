@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 from pipegen.api.lock import check_specs, lock_specs
-from pipegen.comparing.compared_sides import RevisionError
-from pipegen.comparing.comparison import compare
+from pipegen.comparing import RevisionError, compare
 from pipegen.spec.load import load
 from pipegen.spec.shared_bases import BaseProblem
 from pipegen.spec.spec_hash import meaning, spec_hash

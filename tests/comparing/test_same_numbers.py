@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import pipegen
-from pipegen.comparing.comparison import compare
+from pipegen.comparing import compare
 
 pytestmark = pytest.mark.tf
 
@@ -148,7 +148,7 @@ def test_pairs_that_are_said_to_be_the_same_have_equal_tensors(photo_folder: Pat
 
 
 def test_settings_that_round_in_another_way_are_said_to() -> None:
-    from pipegen.comparing.comparison import Comparison, verdict
+    from pipegen.comparing import Comparison, verdict
     from pipegen.spec.changes import Change
 
     said = [verdict(Comparison(("a", "b"), (), (Change("speed", ("runtime", key), "x → y", "how fast"),))) for key in ("jit", "prefetch")]

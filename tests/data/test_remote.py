@@ -16,7 +16,7 @@ from pipegen.data.remote.caches import DroppedError, FullError, Remote, RemoteCa
 from pipegen.data.remote.localise import listed
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import collect_data, inspect, load
-from pipegen.spec.addresses import Address
+from pipegen.spec.places import Address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

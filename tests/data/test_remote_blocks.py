@@ -230,8 +230,8 @@ def test_findings_name_addresses(memory: Any, tmp_path: Path, path: str, size: s
 
 def test_a_source_says_what_it_can() -> None:
     from pipegen.ops.registry import sources
-    from pipegen.spec.addresses import Address, fetched
     from pipegen.spec.models import Runtime
+    from pipegen.spec.places import Address, fetched
 
     gs, s3 = Address.of("gs://bucket/x"), Address.of("s3://bucket/x")
     assert gs is not None

@@ -12,7 +12,7 @@ from record_files import WRITERS, jpeg
 
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import collect_data, load
-from pipegen.spec.addresses import Address
+from pipegen.spec.places import Address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,7 +25,7 @@ import pipegen
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Diagnostics, Severity, write
 from pipegen.diagnostics.fixes import apply_fixes
-from pipegen.diagnostics.foreign import VAGUE, Row, every_row, plain
+from pipegen.diagnostics.suggest import VAGUE, Row, every_row, plain
 from pipegen.ops.arguments.geometry import ConstantFill
 from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.kinds.registry import kind_named, named_kinds

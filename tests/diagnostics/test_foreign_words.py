@@ -10,7 +10,7 @@ from following import followed
 
 from pipegen.diagnostics.diagnostic import Advice, Diagnostic, Severity
 from pipegen.diagnostics.fixes import apply_fixes
-from pipegen.diagnostics.foreign import every_row, plain
+from pipegen.diagnostics.suggest import every_row, plain
 from pipegen.phases.compilation import inspect
 
 BASE: dict[str, Any] = {

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipegen.diagnostics.foreign import every_row
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.suggest import closest, every_row
 
 PLACES = {
     "steps": (

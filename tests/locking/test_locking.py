@@ -15,11 +15,11 @@ import yaml
 from PIL import Image
 
 import pipegen
+from pipegen import locking
 from pipegen.api.lock import LockCheck, check_specs, lock_specs
 from pipegen.cli.commands import app
 from pipegen.errors import SpecError
-from pipegen.locking import entries
-from pipegen.locking.entries import distribution_of, function_source
+from pipegen.locking import distribution_of, function_source
 from pipegen.phases.compilation import load
 from pipegen.spec.shared_bases import PackageFile
 
@@ -102,7 +102,7 @@ def test_what_means_the_same_is_a_warning(project: Path, monkeypatch: pytest.Mon
     assert moved() == [("PG534", "the text of mine.pipegen.yaml differs, and the spec means the same")]
     Path("mine.pipegen.yaml").write_bytes(SPEC.replace("\n", "\r\n").encode())
     assert moved() == [], "line ends are the checkout's"
-    monkeypatch.setattr(entries, "tensorflow_version", lambda: "2.99.0")
+    monkeypatch.setattr(locking, "tensorflow_version", lambda: "2.99.0")
     ((code, message),) = moved()
     assert code == "PG534"
     assert message.endswith("to 2.99.0")

@@ -13,9 +13,9 @@ import pytest
 import yaml
 from git_server import certificate, commit, git, served
 
+from pipegen import locking as fetching
 from pipegen.api.lock import check_specs, lock_specs
 from pipegen.errors import SpecError
-from pipegen.locking import git as fetching
 from pipegen.phases.compilation import inspect
 from pipegen.spec.shared_bases import BaseProblem, parse
 

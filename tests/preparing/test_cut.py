@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from pipegen.comparing.comparison import compare
+from pipegen.comparing import compare
 from pipegen.ops.sources.prepared_store.layout import Pixels
 from pipegen.phases.compilation import load
 from pipegen.preparing.cut import Cut, NoCutError, as_text, find_cut, rest_of

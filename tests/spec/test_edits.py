@@ -16,7 +16,7 @@ from pipegen.phases.specs import Spec
 from pipegen.spec.json_schema import json_schema
 from pipegen.spec.load import Loaded, load
 from pipegen.spec.spec_hash import spec_hash
-from pipegen.spec.steps import every_id, ids_of
+from pipegen.spec.step_list import every_id, ids_of
 
 BASE = """\
 pipegen: 1

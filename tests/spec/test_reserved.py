@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipegen.ops.kinds.registry import kinds
 from pipegen.ops.registry import sources
-from pipegen.spec.steps import KINDS, SOURCES
+from pipegen.spec.step_list import KINDS, SOURCES
 
 
 def test_what_is_registered_is_not_reserved() -> None:

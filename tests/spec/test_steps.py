@@ -6,7 +6,7 @@ import itertools
 
 from spec_helpers import read
 
-from pipegen.spec.steps import collisions, ids_of, step_hash
+from pipegen.spec.step_list import collisions, ids_of, step_hash
 
 
 def ids(steps: str) -> tuple[str, ...]:

@@ -16,12 +16,11 @@ from pydantic import BaseModel
 from pipegen.ops.model import field_docs
 from pipegen.ops.registry import datatests, sources, transforms
 from pipegen.ops.sources.tables.sql_address import _ADDRESS, ARGUMENTS, unsafe
-from pipegen.spec.addresses import KNOWN, OBJECT_STORES
 from pipegen.spec.allowed import Allowed
 from pipegen.spec.load import Loaded, load
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.params import is_secret
-from pipegen.spec.rebase import PATHS, PLACES, SOURCE_PATHS, STEP_PATHS
+from pipegen.spec.places import KNOWN, OBJECT_STORES, PATHS, PLACES, SOURCE_PATHS, STEP_PATHS
 
 ROOT = Path(__file__).parents[2]
 FEATURES: dict[str, Any] = {"n": {"kind": "tensor"}, "label": {"kind": "label"}}

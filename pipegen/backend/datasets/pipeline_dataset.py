@@ -16,7 +16,7 @@ from pipegen.backend.process.devices import InTurn, Once, variable
 from pipegen.backend.process.traced_functions import plain, plain_map
 from pipegen.backend.running.damaged_record import explain_failure
 from pipegen.backend.running.walk import batches_of, handed_over
-from pipegen.diagnostics.foreign import member
+from pipegen.diagnostics.suggest import member
 from pipegen.errors import StateError
 from pipegen.ops.families.combining import GROUP
 from pipegen.page import box, notebook_table

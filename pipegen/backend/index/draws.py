@@ -12,7 +12,7 @@ import tensorflow as tf
 from pipegen.backend.process.traced_functions import compiled, vectors
 from pipegen.ops.lowering.random import Word, threefry2x32
 from pipegen.ops.transform import Policy, Transform
-from pipegen.spec.steps import step_hash
+from pipegen.spec.step_list import step_hash
 
 if TYPE_CHECKING:
     from pipegen.backend.reading.mixed_records import MixedTensors

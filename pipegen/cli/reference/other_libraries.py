@@ -10,7 +10,7 @@ import pkgutil
 import re
 from typing import Any
 
-from pipegen.diagnostics.foreign import NOTHING, Row, plain, rows
+from pipegen.diagnostics.suggest import NOTHING, Row, plain, rows
 from pipegen.frozen import dataclass
 from pipegen.spec.compose import flow
 from pipegen.spec.peers.words import Meaning, shown, shown_arguments

@@ -33,7 +33,7 @@ from pipegen.ops.sources.listing.base import Files, Listing, Source
 from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.shards.paths import expand
-from pipegen.spec.addresses import Address, fetched, replaced
+from pipegen.spec.places import Address, fetched, replaced
 from pipegen.spec.units import format_bytes
 from pipegen.terminal import masked, masked_address, progress, without_secrets
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from pipegen.spec.peers.converting import (
     Steps,
     around,
-    by_chance,
     filled,
     is_pair,
     jittered,
@@ -26,153 +24,15 @@ from pipegen.spec.peers.converting import (
     tidy,
     up_to,
     whole,
-    without,
     zero,
 )
 
 TITLE = "Albumentations"
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "affine": {"scale": [0.8, 1.2], "keep_ratio": True, "rotate": [-15, 15]},
-    "auto_contrast": {"method": "pil"},
-    "at_least_one_b_box_random_crop": {"height": 224, "width": 224},
-    "center_crop": {"height": 224, "width": 224},
-    "crop": {"x_max": 224, "y_max": 224},
-    "crop_non_empty_mask_if_exists": {"height": 224, "width": 224},
-    "downscale": {"scale_range": [0.25, 0.75], "interpolation_pair": {"downscale": "nearest_exact", "upscale": "nearest_exact"}},
-    "elastic_transform": {"alpha": 50, "sigma": 5, "noise_distribution": "uniform"},
-    "erasing": {"scale": [0.02, 0.3]},
-    "grid_dropout": {"holes_number_xy": [6, 6]},
-    "grid_elastic_deform": {"num_grid_xy": [4, 4], "magnitude": 10},
-    "longest_max_size": {"max_size": 512},
-    "median_blur": {"blur_limit": [3, 5]},
-    "optical_distortion": {"mode": "fisheye"},
-    "pad": {"padding": 4},
-    "pad_if_needed": {"min_height": 224, "min_width": 224},
-    "random_crop": {"height": 224, "width": 224},
-    "random_resized_crop": {"size": [224, 224]},
-    "random_sized_crop": {"min_max_height": [100, 200], "size": [224, 224]},
-    "resize": {"height": 224, "width": 224},
-    "smallest_max_size": {"max_size": 256},
-}
-"""Arguments that the pages show, for a transform that needs some, or whose own have no form."""
-REMARKS = {
-    "equalize": "up to 5 levels apart, of another rounding",
-    "random_brightness_contrast": "Albumentations multiplies by what it calls contrast, and adds brightness",
-    "longest_max_size": "padded to squares, since a batch has one size",
-    "normalize": "leave `rescale` out where images are from 0 to 1 already",
-    "affine": "Albumentations moves by whole pixels",
-    "shift_scale_rotate": "Albumentations moves by whole pixels",
-    "planckian_jitter": "Albumentations draws 40 % below 6000 K",
-}
-"""Notes on what is a little different, or looks so."""
 IGNORED = frozenset({"mask_interpolation", "fill_mask", "rotate_method", "keypoint_remapping_method", "mask_drop_value", "always_apply"})
 """Arguments that change no pixel of an image here."""
-TABLE: dict[str, Callable[..., Steps]] = {
-    "advanced_blur": without(
-        "Albumentations' kernel is drawn otherwise",
-        "random_advanced_blur",
-        "blur_limit sigma_x_limit sigma_y_limit rotate_limit beta_limit noise_limit p",
-    ),
-    "channel_shuffle": by_chance("random_channel_shuffle"),
-    "chromatic_aberration": without(
-        "Albumentations bends red and blue; `random_chromatic_aberration` enlarges them",
-        arguments="primary_distortion_limit secondary_distortion_limit mode interpolation p",
-    ),
-    "constrained_coarse_dropout": without("pipegen has no holes on chosen objects alone", "random_coarse_dropout"),
-    "crop_and_pad": without(
-        "Albumentations crops or pads each side by a number of its own, and resizes; the nearest are `pad` and `random_resized_crop`",
-        arguments="px percent keep_size sample_independently interpolation border_mode fill p",
-    ),
-    "d4": by_chance("random_d4", 1.0),
-    "defocus": without("Albumentations blurs the disc by `alias_blur`", "random_defocus_blur", "radius alias_blur p"),
-    "fda": without("its reference images are in memory, whose `references` is a folder", "random_fourier_adaptation"),
-    "fancy_pca": without(
-        "Albumentations finds the components of each image; `random_pca_lighting` has those of ImageNet", arguments="alpha p"
-    ),
-    "frequency_masking": without("Albumentations' stripe is drawn otherwise", "random_coarse_dropout", "freq_mask_param p"),
-    "glass_blur": without("Albumentations' glass is drawn otherwise", "random_glass_blur", "sigma max_delta iterations mode p"),
-    "grid_elastic_deform": without(
-        "Albumentations moves the points on the edges, too, by whole pixels",
-        "random_piecewise_affine",
-        "num_grid_xy magnitude interpolation p",
-    ),
-    "he_stain": without("Albumentations finds the stains of each image; `random_stain` has those of haematoxylin and eosin"),
-    "histogram_matching": without("its reference images are in memory, whose `references` is a folder", "random_histogram_matching"),
-    "horizontal_flip": by_chance("random_flip"),
-    "iso_noise": without(
-        "Albumentations adds Poisson numbers to the lightness, which make images brighter", "random_iso_noise", "color_shift intensity p"
-    ),
-    "illumination": without("Albumentations' light is drawn otherwise", "random_illumination"),
-    "invert_img": by_chance("random_invert"),
-    "mask_dropout": without("pipegen has no dropout of the objects of a mask", "random_erasing"),
-    "morphological": without(
-        "Albumentations has an ellipse of the one size that `scale` is, whose squares have a drawn size",
-        "random_morphology",
-        "scale operation p",
-    ),
-    "motion_blur": without(
-        "Albumentations' line has a thickness and a place of its own in the kernel",
-        "random_motion_blur",
-        "blur_limit allow_shifted angle_range direction_range p",
-    ),
-    "overlay_elements": without("pipegen has no overlays; a function of yours can be `random_python`"),
-    "perspective": without(
-        "Albumentations moves corners inwards by normal distances; `random_perspective` by uniform ones, either way",
-        arguments="scale keep_size fit_output interpolation border_mode fill p",
-    ),
-    "piecewise_affine": without("Albumentations moves points by normal distances, by uniform ones", "random_piecewise_affine"),
-    "pixel_distribution_adaptation": without(
-        "its reference images are in memory with `match: moments`, whose `references` is a folder", "random_histogram_matching"
-    ),
-    "plasma_brightness_contrast": without("Albumentations' plasma is drawn otherwise", "random_plasma"),
-    "plasma_shadow": without("Albumentations' plasma is drawn otherwise", "random_plasma_shadow"),
-    "random_crop_from_borders": without(
-        "its images have sizes of their own", "random_resized_crop", "crop_left crop_right crop_top crop_bottom p"
-    ),
-    "random_fog": without("Albumentations' fog is drawn otherwise", "random_fog"),
-    "random_gravel": without("pipegen has no gravel; a function of yours can be `random_python`"),
-    "random_rain": without("Albumentations' rain is drawn otherwise", "random_rain"),
-    "random_rotate_90": by_chance("random_rotate_90", 1.0),
-    "random_shadow": without("Albumentations' shadow is drawn otherwise", "random_shadow"),
-    "random_sized_crop": without(
-        "Albumentations draws a height in pixels; `random_resized_crop` draws a share of the area",
-        arguments="min_max_height size w2h_ratio interpolation area_for_downscale p",
-    ),
-    "random_snow": without("Albumentations' snow is drawn otherwise", "random_snow"),
-    "random_sun_flare": without("Albumentations' flare is drawn otherwise", "random_sun_flare"),
-    "ringing_overshoot": without("pipegen has no ringing, whose halos are a Gaussian's", "random_unsharp_mask", "blur_limit cutoff p"),
-    "safe_rotate": without(
-        "Albumentations makes the turned image fit; `random_rotation` keeps its scale", arguments="limit interpolation border_mode fill p"
-    ),
-    "selective_channel_transform": without("pipegen has no steps on single channels; a function of yours can be `random_python`"),
-    "sharpen": without(
-        "Albumentations' kernel makes images brighter, too", "random_sharpness", "alpha lightness method kernel_size sigma p"
-    ),
-    "shot_noise": without("Albumentations counts in linear light", "random_shot_noise", "scale_range p"),
-    "spatter": without("Albumentations' spatter is drawn otherwise", "random_spatter"),
-    "square_symmetry": by_chance("random_d4", 1.0),
-    "superpixels": without("pipegen has no superpixels; a blur loses detail, too"),
-    "text_image": without("pipegen has no text; a function of yours can be `random_python`"),
-    "thin_plate_spline": without("Albumentations moves points by normal distances, by uniform ones", "random_thin_plate_spline"),
-    "time_masking": without("Albumentations' stripe is drawn otherwise", "random_coarse_dropout", "time_mask_param p"),
-    "time_reverse": by_chance("random_flip"),
-    "to_sepia": by_chance("random_sepia"),
-    "transpose": by_chance("random_transpose"),
-    "unsharp_mask": without(
-        "Albumentations draws the width of the blur and softens the threshold",
-        "random_unsharp_mask",
-        "blur_limit sigma_limit alpha threshold p",
-    ),
-    "vertical_flip": by_chance("random_flip", axis="vertical"),
-    "xy_masking": without("its stripes have lengths in pixels", "random_coarse_dropout"),
-}
-"""Steps whose only argument is a probability, and steps without an equivalent."""
 
 
 def additive_noise(noise_type="uniform", spatial_mode="constant", noise_params=None, approximation=1.0, p=0.5) -> Steps:
-    why = "`random_gaussian_noise` and `random_additive_noise` have other distributions, and draw their strength"
-    only("noise_type", noise_type, "uniform", why=why)
-    only("spatial_mode", spatial_mode, "constant", why="`random_additive_noise` draws the strength of its noise")
     ranges = (noise_params or {}).get("ranges", [[-0.1, 0.1]])
     if not isinstance(ranges, list) or len(ranges) != 1:
         refuse("one range for all channels can be written", "noise_params")
@@ -193,10 +53,6 @@ def affine(
     fill=0,
     p=0.5,
 ) -> Steps:
-    only("fit_output", fit_output, False)
-    only("balanced_scale", balanced_scale, False)
-    if translate_px not in (None, 0):
-        refuse("a step moves by shares of the sides, which `translate_percent` is", "translate_px")
     warp = _warp(border_mode, fill, interpolation)
     degrees = one_or_pair("rotate", rotate)
     x, y = _both("translate_percent", translate_percent or 0, 0)
@@ -218,16 +74,7 @@ def affine(
 
 
 def at_least_one_b_box_random_crop(height, width, erosion_factor=0.0, p=1.0) -> Steps:
-    only("erosion_factor", erosion_factor, 0)
     return step("random_crop_around", p, size=size(height, width))
-
-
-def auto_contrast(cutoff=0, ignore=None, method="cdf", p=0.5) -> Steps:
-    only("cutoff", cutoff, 0, [0, 0])
-    only("ignore", ignore, None)
-    why = "`random_auto_contrast` stretches each channel between its ends as Pillow does, which is `method: pil`"
-    only("method", method, "pil", why=why)
-    return step("random_auto_contrast", p)
 
 
 def blur(blur_limit=(3, 7), p=0.5) -> Steps:
@@ -243,12 +90,10 @@ def clahe(clip_limit=4.0, tile_grid_size=(8, 8), p=0.5) -> Steps:
 
 
 def center_crop(height, width, pad_if_needed=False, pad_position="center", border_mode=0, fill=0, p=1.0) -> Steps:
-    only("pad_if_needed", pad_if_needed, False, why="`pad` before it does that, with `at_least`")
     return step("center_crop", p, size=size(height, width))
 
 
 def channel_dropout(channel_drop_range=(1, 1), fill=0, p=0.5) -> Steps:
-    only("fill", fill, 0)
     return step("random_channel_drop", p, count=one_if_equal(*pair("channel_drop_range", channel_drop_range, 1, 2)))
 
 
@@ -267,13 +112,11 @@ def color_jitter(brightness=(0.8, 1.2), contrast=(0.8, 1.2), saturation=(0.8, 1.
 
 
 def crop(x_min=0, y_min=0, x_max=1024, y_max=1024, pad_if_needed=False, pad_position="center", border_mode=0, fill=0, p=1.0) -> Steps:
-    only("pad_if_needed", pad_if_needed, False)
     top, left, bottom, right = (whole(n, v) for n, v in (("y_min", y_min), ("x_min", x_min), ("y_max", y_max), ("x_max", x_max)))
     return step("crop", p, size=size(bottom - top, right - left), top=top, left=left)
 
 
 def crop_non_empty_mask_if_exists(height, width, ignore_values=None, ignore_channels=None, p=1.0) -> Steps:
-    only("ignore_channels", ignore_channels, None)
     background = None if ignore_values is None else [0, *[value for value in ignore_values if value != 0]]
     return step("random_crop_around", p, size=size(height, width), background=background)
 
@@ -292,21 +135,12 @@ def downscale(scale_range=(0.25, 0.25), interpolation_pair=None, p=0.5) -> Steps
 def elastic_transform(
     alpha=1.0, sigma=50.0, interpolation=1, approximate=False, same_dxdy=False, noise_distribution="gaussian", border_mode=0, fill=0, p=0.5
 ) -> Steps:
-    only("same_dxdy", same_dxdy, False)
-    why = "`random_elastic` smooths uniform noise, which is `noise_distribution: uniform`"
-    only("noise_distribution", noise_distribution, "uniform", why=why)
     strength = number("alpha", alpha)
     return step("random_elastic", p, alpha=[strength, strength], sigma=number("sigma", sigma), **_warp(border_mode, fill, interpolation))
 
 
 def emboss(alpha=(0.2, 0.5), strength=(0.2, 0.7), p=0.5) -> Steps:
     return step("random_emboss", p, alpha=pair("alpha", alpha, 0, 1), strength=pair("strength", strength, 0))
-
-
-def equalize(mode="cv", by_channels=True, mask=None, mask_params=(), p=0.5) -> Steps:
-    only("by_channels", by_channels, True)
-    only("mask", mask, None)
-    return step("random_equalization", p)
 
 
 def erasing(scale=(0.02, 0.33), ratio=(0.3, 3.3), fill=0, p=0.5) -> Steps:
@@ -317,9 +151,6 @@ def erasing(scale=(0.02, 0.33), ratio=(0.3, 3.3), fill=0, p=0.5) -> Steps:
 
 
 def gauss_noise(std_range=(0.2, 0.44), mean_range=(0.0, 0.0), per_channel=True, noise_scale_factor=1, p=0.5) -> Steps:
-    only("mean_range", tuple(mean_range) if is_pair(mean_range) else mean_range, (0, 0), why="noise has a mean of 0")
-    only("per_channel", per_channel, True, why="each value gets noise of its own")
-    only("noise_scale_factor", noise_scale_factor, 1)
     return step("random_gaussian_noise", p, std=span(*pair("std_range", std_range, 0, 1), 255))
 
 
@@ -331,7 +162,6 @@ def gaussian_blur(blur_limit=0, sigma_limit=(0.5, 3.0), p=0.5) -> Steps:
 
 
 def grid_distortion(num_steps=5, distort_limit=(-0.3, 0.3), interpolation=1, normalized=True, p=0.5, border_mode=0, fill=0) -> Steps:
-    only("normalized", normalized, True, why="a grid fills the image again, which is `normalized: true`")
     low, high = around("distort_limit", distort_limit, 0, -1, 1)
     cells = whole("num_steps", num_steps)
     nearest = step("random_grid_distortion", p, factor=one(1 + low, 1 + high), cells=cells, **_warp(border_mode, fill, interpolation))
@@ -341,7 +171,6 @@ def grid_distortion(num_steps=5, distort_limit=(-0.3, 0.3), interpolation=1, nor
 def grid_dropout(ratio=0.5, random_offset=True, unit_size_range=None, holes_number_xy=None, shift_xy=(0, 0), fill=0, p=0.5) -> Steps:
     if unit_size_range is not None or holes_number_xy is None:
         refuse("the number of cells, `holes_number_xy`, says how large they are", "unit_size_range")
-    only("random_offset", random_offset, True, why="the place of a hole in its cell is drawn")
     pair("holes_number_xy", holes_number_xy, 1)
     across, down = (whole("holes_number_xy", n) for n in holes_number_xy)
     nearest = step("random_grid_dropout", p, cells=one_if_equal(down, across), ratio=number("ratio", ratio), fill=_value(fill))
@@ -355,13 +184,12 @@ def hue_saturation_value(hue_shift_limit=(-20, 20), sat_shift_limit=(-30, 30), v
 
 
 def image_compression(compression_type="jpeg", quality_range=(99, 100), p=0.5) -> Steps:
-    only("compression_type", compression_type, "jpeg")
     nearest = step("random_jpeg", p, quality=pair("quality_range", quality_range, 1, 100))
     refuse("Albumentations encodes red in the place of blue, which JPEG keeps less of", nearest=nearest)
 
 
 def longest_max_size(max_size, max_size_hw=None, interpolation=1, area_for_downscale=None, p=1) -> Steps:
-    side = _side(max_size, max_size_hw, area_for_downscale)
+    side = whole("max_size", max_size)
     return [step("resize", p, longer_side=side, method=_method(interpolation)), step("pad", size=side)]
 
 
@@ -375,24 +203,18 @@ def median_blur(blur_limit=(3, 7), p=0.5) -> Steps:
 
 
 def multiplicative_noise(multiplier=(0.9, 1.1), per_channel=False, elementwise=False, p=0.5) -> Steps:
-    only("per_channel", per_channel, False, why="one number is drawn for each image")
-    only("elementwise", elementwise, False, why="one number is drawn for each image")
     return step("random_brightness", p, factor=one(*pair("multiplier", multiplier, 0)))
 
 
 def normalize(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), max_pixel_value=255.0, normalization="standard", p=1.0) -> Steps:
     if normalization == "image_per_channel":
         refuse("`standardize: {statistics: samplewise}` has one mean of an image for all of its channels", "normalization")
-    only("normalization", normalization, "standard")
-    only("max_pixel_value", max_pixel_value, 255)
     means, stds = ([number(n, one) for one in (v if is_pair(v) else [v] * 3)] for n, v in (("mean", mean), ("std", std)))
-    only("p", p, 1)
     return [step("rescale", to=[0, 1]), step("normalize", mean=means, std=stds)]
 
 
 def optical_distortion(distort_limit=(-0.05, 0.05), interpolation=1, mode="camera", p=0.5, border_mode=0, fill=0) -> Steps:
     limit = around("distort_limit", distort_limit)
-    only("mode", mode, "camera", "fisheye")
     made = step("random_optical_distortion", p, coefficient=zero(*limit), model=mode, **_warp(border_mode, fill, interpolation))
     return made if mode == "fisheye" else refuse("the centre is half a pixel off in Albumentations", "mode", made)
 
@@ -406,9 +228,6 @@ def pad(padding=0, fill=0, border_mode=0, p=1.0) -> Steps:
 def pad_if_needed(
     min_height=1024, min_width=1024, pad_height_divisor=None, pad_width_divisor=None, position="center", border_mode=0, fill=0, p=1.0
 ) -> Steps:
-    if pad_height_divisor is not None or pad_width_divisor is not None:
-        refuse("`pad` has a `divisor` for both sides", "pad_height_divisor" if pad_height_divisor is not None else "pad_width_divisor")
-    only("position", position, "center", "top_left")
     return step("pad", p, at_least=size(min_height, min_width), position=position, fill=filled(border_mode, fill, "border_mode"))
 
 
@@ -422,8 +241,6 @@ def pixel_dropout(dropout_prob=0.01, per_channel=False, drop_value=0, p=0.5) -> 
 
 
 def planckian_jitter(mode="blackbody", temperature_limit=None, sampling_method="uniform", p=0.5) -> Steps:
-    only("sampling_method", sampling_method, "uniform", why="temperatures are uniform")
-    only("mode", mode, "blackbody", "cied")
     low, high = pair("temperature_limit", temperature_limit or [3000 if mode == "blackbody" else 4000, 15000])
     light = "blackbody" if mode == "blackbody" else "daylight"
     steps = [step("random_color_temperature", kelvins=kelvins, light=light) for kelvins in ([tidy(low), 6000], [6000, tidy(high)])]
@@ -447,14 +264,11 @@ def rgb_shift(r_shift_limit=(-20, 20), g_shift_limit=(-20, 20), b_shift_limit=(-
 def random_brightness_contrast(
     brightness_limit=(-0.2, 0.2), contrast_limit=(-0.2, 0.2), brightness_by_max=True, ensure_safe_range=False, p=0.5
 ) -> Steps:
-    only("brightness_by_max", brightness_by_max, True, why="what is added is a share of the range of values")
-    only("ensure_safe_range", ensure_safe_range, False)
     bright, contrast = around("brightness_limit", brightness_limit), around("contrast_limit", contrast_limit)
     return step("random_brightness", p, factor=one(1 + contrast[0], 1 + contrast[1]), delta=zero(*bright, 255))
 
 
 def random_crop(height, width, pad_if_needed=False, pad_position="center", border_mode=0, fill=0, p=1.0) -> Steps:
-    only("pad_position", pad_position, "center")
     padded = {"padding": "as_needed", "fill": filled(border_mode, fill, "border_mode")} if pad_if_needed else {}
     return step("random_crop", p, size=size(height, width), **padded)
 
@@ -470,7 +284,6 @@ def random_grid_shuffle(grid=(3, 3), p=0.5) -> Steps:
 
 
 def random_resized_crop(size, scale=(0.08, 1.0), ratio=(0.75, 4 / 3), interpolation=1, area_for_downscale=None, p=1.0) -> Steps:
-    only("area_for_downscale", area_for_downscale, None)
     side = size[0] if is_pair(size) and size[0] == size[1] else size
     arguments = {"area": span(*pair("scale", scale, 0, 1)), "aspect_ratio": list(pair("ratio", ratio, 0))}
     return step("random_resized_crop", p, size=side, **arguments, method=_method(interpolation))
@@ -487,12 +300,10 @@ def random_tone_curve(scale=0.1, per_channel=False, p=0.5) -> Steps:
 
 
 def resize(height, width, interpolation=1, area_for_downscale=None, p=1) -> Steps:
-    only("area_for_downscale", area_for_downscale, None)
     return step("resize", p, size=size(height, width), method=_method(interpolation))
 
 
 def rotate(limit=(-90, 90), interpolation=1, border_mode=0, crop_border=False, fill=0, p=0.5) -> Steps:
-    only("crop_border", crop_border, False)
     return step("random_rotation", p, degrees=zero(*around("limit", limit)), **_warp(border_mode, fill, interpolation))
 
 
@@ -522,7 +333,7 @@ def shift_scale_rotate(
 
 
 def smallest_max_size(max_size, max_size_hw=None, interpolation=1, area_for_downscale=None, p=1) -> Steps:
-    return step("resize", p, shorter_side=_side(max_size, max_size_hw, area_for_downscale), method=_method(interpolation))
+    return step("resize", p, shorter_side=whole("max_size", max_size), method=_method(interpolation))
 
 
 def solarize(threshold_range=(0.5, 0.5), p=0.5) -> Steps:
@@ -530,14 +341,7 @@ def solarize(threshold_range=(0.5, 0.5), p=0.5) -> Steps:
 
 
 def to_float(max_value=None, p=1.0) -> Steps:
-    only("p", p, 1)
     return step("rescale", to=[0, 1]) if max_value in (None, 255) else {"rescale": {"scale": 1 / number("max_value", max_value)}}
-
-
-def to_gray(num_output_channels=3, method="weighted_average", p=0.5) -> Steps:
-    only("num_output_channels", num_output_channels, 3, why="a random step keeps the channels")
-    only("method", method, "weighted_average", why="gray is the luma")
-    return step("random_grayscale", p)
 
 
 def zoom_blur(max_factor=(1, 1.31), step_factor=(0.01, 0.03), p=0.5) -> Steps:
@@ -588,9 +392,3 @@ def _value(fill: Any) -> Any:
     if isinstance(fill, str):
         refuse("a hole is filled with one value", "fill")
     return filled("constant", fill)
-
-
-def _side(max_size: Any, max_size_hw: Any, area_for_downscale: Any) -> int:
-    only("area_for_downscale", area_for_downscale, None)
-    only("max_size_hw", max_size_hw, None)
-    return whole("max_size", max_size)

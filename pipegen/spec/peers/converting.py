@@ -27,8 +27,8 @@ def refuse(why: str, about: str = "", nearest: dict[str, Any] | None = None) -> 
 
 
 def only(about: str, value: Any, *allowed: Any, why: str = "pipegen has no other form") -> None:
-    """Refuses a value that is not one of `allowed`."""
-    if value not in allowed:
+    """Refuses a value that is not one of `allowed`; pairs are lists."""
+    if (list(value) if isinstance(value, tuple) else value) not in allowed:
         refuse(why, about)
 
 
@@ -43,28 +43,40 @@ def step(op: str, p: float | None = None, **arguments: Any) -> dict[str, Any]:
     return {op: {name: value for name, value in given.items() if fields[name].is_required() or not _same(value, fields[name].default)}}
 
 
-def by_chance(op: str, default: float = 0.5, **arguments: Any) -> Callable[..., Steps]:
-    """The conversion of a library's step whose only argument is its probability."""
+def read_step(lines: str) -> dict[str, Any]:
+    """Reads a step of a table: a word, or a map with its arguments."""
+    import yaml
 
-    def convert(p: Any = default) -> Steps:
-        return step(op, p, **arguments)
-
-    return convert
+    step = yaml.safe_load(lines)
+    return {step: {}} if isinstance(step, str) else step
 
 
-def without(why: str, nearest: str | dict[str, Any] | None = None, arguments: str = "") -> Callable[..., Steps]:
+def same(arguments: str, lines: str) -> Callable[..., Steps]:
+    """The conversion of a library's step with these arguments, of which only the probability `p` matters."""
+    import yaml
+
+    defaults = yaml.safe_load(arguments)
+
+    def convert(**given: Any) -> Steps:
+        ((op, own),) = read_step(lines).items()
+        return step(op, given.get("p", defaults.get("p")), **own)
+
+    return _with_signature(convert, defaults)
+
+
+def without(arguments: str, nearest: str, why: str) -> Callable[..., Steps]:
     """The refusal of a library's step with these arguments; the name of the nearest step of ours stands for its example."""
 
     def convert(**_: Any) -> Steps:
-        if not isinstance(nearest, str):
-            refuse(why, nearest=nearest)
-        import yaml
+        lines = transforms()[nearest].examples[0].yaml if nearest in transforms() else nearest
+        refuse(why, nearest=read_step(lines) if lines != "-" else None)
 
-        example = yaml.safe_load(transforms()[nearest].examples[0].yaml)
-        refuse(why, nearest={example: {}} if isinstance(example, str) else dict(example))
+    return _with_signature(convert, dict.fromkeys(arguments.split() if arguments != "-" else ()))
 
-    names = arguments.split()
-    convert.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None) for name in names])  # type: ignore[attr-defined]
+
+def _with_signature(convert: Callable[..., Steps], defaults: dict[str, Any]) -> Callable[..., Steps]:
+    parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default) for name, default in defaults.items()]
+    convert.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return convert
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from pipegen.spec.peers.converting import (
@@ -23,77 +22,11 @@ from pipegen.spec.peers.converting import (
     tidy,
     up_to,
     whole,
-    without,
     zero,
 )
 
 TITLE = "Keras"
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "random_brightness": {"factor": 0.2},
-    "random_contrast": {"factor": 0.2},
-    "random_color_degeneration": {"factor": 0.3},
-    "random_color_jitter": {"brightness_factor": 0.2, "contrast_factor": 0.2, "hue_factor": 0.1},
-    "random_hue": {"factor": 0.1},
-    "random_posterization": {"factor": [4, 8]},
-    "random_rotation": {"factor": 0.1},
-    "random_saturation": {"factor": 0.7},
-    "random_sharpness": {"factor": 0.7},
-    "random_shear": {"x_factor": 0.2},
-    "random_translation": {"height_factor": 0.1, "width_factor": 0.1},
-    "random_zoom": {"height_factor": 0.2},
-    "rescaling": {"scale": 0.00784313725490196, "offset": -1},
-    "normalization": {"mean": [123.7, 116.3, 103.5], "variance": [3411, 3260, 3295]},
-    "center_crop": {"height": 224, "width": 224},
-    "random_crop": {"height": 224, "width": 224},
-    "resizing": {"height": 224, "width": 224},
-    "random_gaussian_blur": {"factor": [0.5, 0.5], "kernel_size": 7, "sigma": [1, 1]},
-    "solarization": {"threshold_factor": 0.5},
-    "cut_mix": {"factor": [1, 1]},
-    "gaussian_noise": {"stddev": 0.1},
-}
-"""Arguments that the pages show, for a layer that needs some."""
-REMARKS = {
-    "gaussian_noise": "of images from 0 to 1 there; `std` is in the units of the pixels, 25.5 for 0.1",
-    "random_contrast": "Keras takes the mean of each channel, pipegen the mean gray of the image",
-    "random_sharpness": "Keras makes the outermost pixels darker",
-    "random_gaussian_blur": "Keras blurs zeros into the border",
-    "random_flip": "Keras draws once for both axes: `horizontal_and_vertical` is a turn by 180 degrees",
-    "random_zoom": "pipegen enlarges by 1 / (1 + factor)",
-    "random_posterization": "Keras leaves the upper end out, and a number means from 1 to it",
-    "equalization": "up to 5 levels apart, of another rounding",
-}
-"""Notes on what is a little different, or looks so."""
 IGNORED = frozenset({"seed", "data_format", "name", "dtype", "trainable", "bounding_box_format"})  # arguments that change no pixel here
-TABLE: dict[str, Callable[..., Steps]] = {
-    "random_elastic_transform": without(
-        "Keras moves pixels by noise that grows with the side of the image, `random_elastic` by `alpha` and `sigma` in pixels",
-        {"random_elastic": {"alpha": 50, "sigma": 5}},
-        "factor scale interpolation fill_mode fill_value value_range",
-    ),
-    "random_erasing": without(
-        "Keras draws the height and the width as roots of two shares, and fills with noise; `random_erasing` draws an area and a ratio",
-        {"random_erasing": {}},
-        "factor scale fill_value value_range",
-    ),
-    "random_perspective": without(
-        "Keras moves three corners, each by a share of where it is; `random_perspective` moves all four",
-        arguments="factor scale interpolation fill_value",
-    ),
-    "rand_augment": without(
-        "Keras' operations and magnitudes are its own; `rand_augment` has those of the paper",
-        arguments="value_range num_ops factor interpolation",
-    ),
-    "aug_mix": without(
-        "Keras' operations and magnitudes are its own; `aug_mix` has those of the paper",
-        arguments="value_range num_chains chain_depth factor alpha all_ops interpolation",
-    ),
-}
-"""Steps whose only argument is a probability, and steps without an equivalent."""
-
-
-def auto_contrast(value_range=(0, 255)) -> Steps:
-    _bytes(value_range)
-    return step("auto_contrast")
 
 
 def center_crop(height, width) -> Steps:
@@ -104,12 +37,6 @@ def contrast_limited_adaptive_histogram_equalization(value_range=(0, 255), clip_
     tiles = one_if_equal(*(whole("tile_grid_size", n) for n in tile_grid_size))
     nearest = step("clahe", limit=number("clip_limit", clip_limit), tiles=tiles)
     refuse("Keras equalizes each channel on its own, and `clahe` the luma", nearest=nearest)
-
-
-def equalization(value_range=(0, 255), bins=256) -> Steps:
-    _bytes(value_range)
-    only("bins", bins, 256)
-    return step("equalization")
 
 
 def random_brightness(factor, value_range=(0, 255)) -> Steps:
@@ -143,7 +70,6 @@ def random_crop(height, width) -> Steps:
 
 
 def random_flip(mode="horizontal_and_vertical") -> Steps:
-    only("mode", mode, "horizontal", "vertical", "horizontal_and_vertical")
     if mode == "horizontal_and_vertical":
         return step("random_rotation", 0.5, degrees=[180, 180])
     return step("random_flip", axis=mode)
@@ -245,7 +171,6 @@ def resizing(
 
 
 def normalization(axis=-1, mean=None, variance=None, invert=False) -> Steps:
-    only("invert", invert, False)
     if mean is None and variance is None:
         return step("standardize", statistics="featurewise")
     roots = [tidy(number("variance", v) ** 0.5) for v in (variance if is_pair(variance) else [variance])]
@@ -253,7 +178,6 @@ def normalization(axis=-1, mean=None, variance=None, invert=False) -> Steps:
 
 
 def solarization(addition_factor=0.0, threshold_factor=0.0, value_range=(0, 255)) -> Steps:
-    _bytes(value_range)
     low, high = up_to("threshold_factor", threshold_factor, 0, 1)
     least, most = up_to("addition_factor", addition_factor, 0, 1)
     turned = step("random_solarization", threshold=[low, tidy(high * 255)])
@@ -270,10 +194,6 @@ def cut_mix(factor=1.0) -> Steps:
         why = "Keras draws the parameter of its Beta distribution, and a number means from 0 to it; a pair of equal numbers is one"
         refuse(why, "factor")
     return step("cutmix", alpha=high)
-
-
-def _bytes(value_range: Any) -> None:
-    only("value_range", list(value_range), [0, 255], why="the step works on bytes")
 
 
 def _share(factor: Any) -> float:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from pipegen.spec.peers import converting
 from pipegen.spec.peers.converting import (
     Steps,
     around,
-    by_chance,
     filled,
     is_pair,
     jittered,
@@ -24,52 +22,14 @@ from pipegen.spec.peers.converting import (
     step,
     tidy,
     whole,
-    without,
     zero,
 )
 
 TITLE = "torchvision"
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "center_crop": {"size": 224},
-    "color_jitter": {"brightness": 0.2, "contrast": 0.2, "saturation": 0.2, "hue": 0.1},
-    "gaussian_blur": {"kernel_size": 13},
-    "jpeg": {"quality": [30, 90]},
-    "normalize": {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]},
-    "pad": {"padding": 4},
-    "random_adjust_sharpness": {"sharpness_factor": 2},
-    "random_affine": {"degrees": 15, "translate": [0.1, 0.1], "scale": [0.8, 1.2]},
-    "random_crop": {"size": 224},
-    "random_posterize": {"bits": 4},
-    "random_resized_crop": {"size": 224},
-    "random_rotation": {"degrees": 20},
-    "random_solarize": {"threshold": 128},
-    "resize": {"size": [224, 224]},
-    "aug_mix": {"all_ops": False},
-}
-"""Arguments that the pages show, for a class that needs some."""
-REMARKS: dict[str, str] = {
-    "gaussian_noise": "of images from 0 to 1 there; `std` is in the units of the pixels, 25.5 for 0.1",
-    "normalize": "leave `rescale` out where images are from 0 to 1 already",
-}
-"""Notes on what is a little different, or looks so."""
 IGNORED = frozenset({"inplace"})  # arguments that change no pixel here
-TABLE: dict[str, Callable[..., Steps]] = {
-    "random_autocontrast": by_chance("random_auto_contrast"),
-    "random_equalize": by_chance("random_equalization"),
-    "random_grayscale": by_chance("random_grayscale", 0.1),
-    "random_horizontal_flip": by_chance("random_flip"),
-    "random_invert": by_chance("random_invert"),
-    "random_perspective": without(
-        "torchvision moves corners inwards, by up to half of `distortion_scale`; `random_perspective` moves them either way",
-        arguments="distortion_scale p interpolation fill",
-    ),
-    "random_vertical_flip": by_chance("random_flip", axis="vertical"),
-}
-"""Steps whose only argument is a probability, and steps without an equivalent."""
 
 
 def aug_mix(severity=3, mixture_width=3, chain_depth=-1, alpha=1.0, all_ops=True, interpolation="bilinear", fill=None) -> Steps:
-    only("all_ops", all_ops, False, why="`aug_mix` has the nine operations of the paper, which is `all_ops: false`")
     depth = [1, 3] if chain_depth == -1 else [chain_depth, chain_depth]
     return step("aug_mix", magnitude=severity, chains=mixture_width, depth=depth, alpha=alpha, **_warp(fill, interpolation))
 
@@ -110,8 +70,6 @@ def gaussian_blur(kernel_size, sigma=(0.1, 2.0)) -> Steps:
 
 
 def gaussian_noise(mean=0.0, sigma=0.1, clip=True) -> Steps:
-    only("mean", mean, 0)
-    only("clip", clip, True)
     std = tidy(number("sigma", sigma) * 255)
     return step("random_gaussian_noise", std=[std, std])
 
@@ -150,7 +108,6 @@ def random_adjust_sharpness(sharpness_factor, p=0.5) -> Steps:
 
 
 def random_affine(degrees, translate=None, scale=None, shear=None, interpolation="nearest", fill=0, center=None) -> Steps:
-    only("center", center, None)
     x, y = (0.0, 0.0) if translate is None else (number("translate", part) for part in translate)
     slants = around("shear", shear or 0) if not is_pair(shear) or len(shear) == 2 else tuple(shear[:2])
     down = tuple(shear[2:]) if is_pair(shear) and len(shear) == 4 else (0, 0)
@@ -160,10 +117,6 @@ def random_affine(degrees, translate=None, scale=None, shear=None, interpolation
         refuse("`random_affine` slants along x first, torchvision along y", "shear")
     factor = one(*pair("scale", scale, 0)) if scale is not None else None
     return step("random_affine", **{name: value for name, value in moved.items() if value}, factor=factor, **_warp(fill, interpolation))
-
-
-def random_channel_permutation() -> Steps:
-    return step("random_channel_shuffle")
 
 
 def random_crop(size, padding=None, pad_if_needed=False, fill=0, padding_mode="constant") -> Steps:
@@ -200,8 +153,6 @@ def random_resized_crop(size, scale=(0.08, 1.0), ratio=(0.75, 4 / 3), interpolat
 
 
 def random_rotation(degrees, interpolation="nearest", expand=False, center=None, fill=0) -> Steps:
-    only("expand", expand, False)
-    only("center", center, None)
     return step("random_rotation", degrees=zero(*around("degrees", degrees)), **_warp(fill, interpolation))
 
 
@@ -211,13 +162,11 @@ def random_solarize(threshold, p=0.5) -> Steps:
 
 
 def resize(size, interpolation="bilinear", max_size=None, antialias=True) -> Steps:
-    only("max_size", max_size, None)
     side = {"size" if is_pair(size) and len(size) == 2 else "shorter_side": _size(size)}
     return step("resize", **side, method=read_between(interpolation), antialias=True if antialias else None)
 
 
 def trivial_augment_wide(num_magnitude_bins=31, interpolation="nearest", fill=None) -> Steps:
-    only("num_magnitude_bins", num_magnitude_bins, 31)
     return step("trivial_augment", **_warp(fill, interpolation))
 
 

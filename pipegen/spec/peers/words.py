@@ -9,10 +9,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from pipegen.diagnostics.foreign import plain, rows
+from pipegen.diagnostics.suggest import plain, rows
 from pipegen.frozen import dataclass
 from pipegen.spec.expect import is_long
-from pipegen.spec.peers.converting import Steps, Unsuited
+from pipegen.spec.peers.converting import Steps, Unsuited, only, same, without
 from pipegen.spec.templates import accepts
 
 LIBRARIES = ("keras", "torchvision", "albumentations")
@@ -65,7 +65,9 @@ def shown(library: str, name: str) -> Meaning | None:
 
 def shown_arguments(library: str, name: str) -> dict[str, Any]:
     """The arguments shown on the pages for a step of a library."""
-    return dict(_by_letters(_module(library).EXAMPLES).get(plain(name), {}))
+    import yaml
+
+    return {own: value for (arguments,) in _rows(library, "shown", name) for own, value in yaml.safe_load(arguments).items()}
 
 
 def _having(word: str) -> list[str]:
@@ -82,15 +84,33 @@ def _module(library: str) -> Any:
     return import_module(f"pipegen.spec.peers.{library}")
 
 
-def _by_letters(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {plain(name): value for name, value in table.items()}
+@cache
+def _table(library: str) -> Mapping[str, Mapping[str, list[list[str]]]]:
+    """The rows of a library's table, by their kind and the letters of the step."""
+    import pkgutil  # ten times faster to import than `importlib.resources`
+
+    text = (pkgutil.get_data("pipegen.spec.peers", f"{library}.txt") or b"").decode()
+    found: dict[str, dict[str, list[list[str]]]] = {}
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            kind, name, *rest = line.split(" | ")
+            found.setdefault(kind, {}).setdefault(plain(name), []).append(rest)
+    return found
+
+
+def _rows(library: str, kind: str, name: str) -> list[list[str]]:
+    """The rows of one kind about a step."""
+    return _table(library).get(kind, {}).get(plain(name), [])
 
 
 @cache
 def _functions(library: str) -> Mapping[str, Callable[..., Steps]]:
-    module = _module(library)
+    """The conversion of each step of a library by its letters: of its table, and of its module."""
+    module, table = _module(library), _table(library)
+    made = (("same", same), ("without", without))
+    rows = {name: make(*row) for kind, make in made for name, (row,) in table.get(kind, {}).items()}
     own = {name: value for name, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__}
-    return _by_letters({name: value for name, value in {**module.TABLE, **own}.items() if not name.startswith("_")})
+    return rows | {plain(name): value for name, value in own.items() if not name.startswith("_")}
 
 
 @cache
@@ -122,8 +142,10 @@ def _meaning(library: str, name: str, given: Any) -> Meaning:
 
 
 def _named(library: str, name: str, parameters: list[inspect.Parameter], given: Any) -> Meaning:
+    import yaml
+
     module, function = _module(library), _functions(library)[plain(name)]
-    remark = _by_letters(module.REMARKS).get(plain(name), "")
+    remark = next((text for (text,) in _rows(library, "remark", name)), "")
     known = {plain(p.name): p.name for p in parameters}
     named = {plain(str(key)): (str(key), value) for key, value in (given if isinstance(given, dict) else {}).items()}
     ignored = {plain(name) for name in module.IGNORED}
@@ -135,7 +157,11 @@ def _named(library: str, name: str, parameters: list[inspect.Parameter], given: 
     if long is not None:
         return replace(made, why="its value is too long to be said again", about=long)
     try:
-        steps = function(**({**shown_arguments(library, name), **own} if lacking else own))
+        used = {**shown_arguments(library, name), **own} if lacking else own
+        values = {p.name: p.default for p in parameters} | used
+        for about, allowed, why in _rows(library, "only", name):
+            only(about, values[about], *yaml.safe_load(allowed), why=why)
+        steps = function(**used)
     except Unsuited as error:
         return replace(made, why=error.why, about=error.about, value=own.get(error.about), nearest=error.nearest)
     except (TypeError, ValueError, AttributeError, IndexError, KeyError, ArithmeticError):

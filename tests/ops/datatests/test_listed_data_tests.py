@@ -18,7 +18,7 @@ from pipegen.errors import SpecError
 from pipegen.ops.registry import datatests
 from pipegen.phases.compilation import bind, collect_data, inspect
 from pipegen.phases.data_tests import begin, run_cheap
-from pipegen.spec.steps import ids_of
+from pipegen.spec.step_list import ids_of
 
 JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00"
 """What a file of that format begins with."""
