@@ -224,7 +224,7 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def _now(self, state: dict[str, Any], record: Record, place: Place) -> Place:
         """Converts a place of the saved run to this run, whose batch size may differ."""
-        epoch, done = self._resized(state).at(place.batches)
+        epoch, done = self._timeline_of(state, record).at(place.batches)
         at, size = record.located(epoch, done), self._sizes(state)[self._timeline.stage(epoch)]
         position = self._pipe._position_of({**state, **at._asdict(), "examples": at.origin + at.step * size})
         if self._sizes(state) == self._sizes():
@@ -283,8 +283,12 @@ class ResumeCallback(keras.callbacks.Callback):
         """The epochs of `fit`: with `steps_per_epoch`, not the pipeline's."""
         return Timeline.endless(self._per_epoch())
 
+    def _timeline_of(self, state: dict[str, Any], record: Record) -> Timeline:
+        """Returns the epochs of the pipeline that saved a state."""
+        return Timeline.endless(record.steps)
+
     def _resized(self, state: dict[str, Any]) -> Timeline:
-        """Returns the epochs of the pipeline that saved a state: those of this one with its batch sizes."""
+        """Returns the epochs of this pipeline with the batch sizes of a state."""
         extents = [self._pipe._extent_at(epoch) for epoch in self._timeline.firsts[:-1]]
         return self._timeline.of_sizes(extents, self._sizes(state))
 
@@ -421,6 +425,9 @@ class StageCallback(ResumeCallback):
         return self._whole.timeline
 
     _fitted = _timeline
+
+    def _timeline_of(self, state: dict[str, Any], record: Record) -> Timeline:
+        return self._resized(state)
 
     def _sizes(self, state: dict[str, Any] | None = None) -> tuple[int, ...]:
         return batch_sizes(self._whole.spec.model, state)
