@@ -12,16 +12,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from pipegen.migrate.calling import passing_loop
-from pipegen.migrate.evaluate import FileEvaluator
-from pipegen.migrate.groups import Display, Group, displays_of, group_flows
+from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.groups import Display, Group, displays_of, group_flows, owner_of
 from pipegen.migrate.homes import of_function, up_to_function
 from pipegen.migrate.interpret import Collected, Use, collect
-from pipegen.migrate.known import origins_of, same
-from pipegen.migrate.nodes import Function, called, defaults_of, parameters, targets_of
-from pipegen.migrate.refusals import owner_of
+from pipegen.migrate.nodes import Function, called, defaults_of, parameters, passing_loop, targets_of
 from pipegen.migrate.steps import RANDOM
-from pipegen.migrate.values import Argument, Dotted, Flow, Frame, Generator, Local, Seq, Setting, Table, Unknown, Value, Zipped, plain
+from pipegen.migrate.values import (
+    Argument,
+    Dotted,
+    Flow,
+    Frame,
+    Generator,
+    Local,
+    Seq,
+    Setting,
+    Table,
+    Unknown,
+    Value,
+    Zipped,
+    origins_of,
+    plain,
+    same,
+)
 
 _Site = tuple[ast.Call, "Frame"]
 _HARMLESS = ("print", "info", "debug", "fit")  # calls that a function may make as statements, and that may be dropped
@@ -272,7 +285,7 @@ def unused(tree: ast.Module, makers: list[Function], calls: list[ast.Call]) -> l
 _DEEPEST = 6
 
 
-def as_called(evaluator: FileEvaluator, node: ast.expr, frame: Frame, sites: Sequence[tuple[ast.Call, Frame]]) -> ast.expr | None:
+def as_called(evaluator: Evaluator, node: ast.expr, frame: Frame, sites: Sequence[tuple[ast.Call, Frame]]) -> ast.expr | None:
     """Expression of a frame, rewritten for the outermost of the calls that lead there.
 
     The outermost call comes first. `None` if the expression depends on more than the arguments of the calls and names of the module.

@@ -10,10 +10,9 @@ from typing import get_args
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.known import is_number, origins_of, reason_of
 from pipegen.migrate.nodes import Row, flattened
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.values import Const, Dotted, Generator, Local, Seq, Unknown, Value, plain
+from pipegen.migrate.values import Const, Dotted, Generator, Local, Seq, Unknown, Value, is_number, origins_of, plain, reason_of
 from pipegen.ops.transforms.standardize import LARGEST
 
 _LIBRARIES = ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
