@@ -59,12 +59,7 @@ class Edits:
         """Text of a node, with other texts for some nodes in it, by id."""
         if id(node) in self.texts:
             return self.texts[id(node)]
-        first, _ = self.span(node)
-        text = self.source(node)
-        for inner in sorted((n for n in ast.walk(node) if id(n) in texts), key=lambda n: self.span(n)[0], reverse=True):
-            a, b = (at - first for at in self.span(inner))
-            text = text[:a] + texts[id(inner)] + text[b:]
-        return text
+        return self._joined({self.span(n): texts[id(n)] for n in ast.walk(node) if id(n) in texts}, *self.span(node))
 
     def replace(self, node: ast.AST, text: str) -> None:
         """Replaces a node by another text."""
@@ -123,32 +118,27 @@ class Edits:
         self._found[place, place] = self._found.get((place, place), "") + line
 
     def apply(self) -> str:
-        """The edited text; an edit inside a larger one is dropped."""
-        kept: list[tuple[int, int, str]] = []
-        start, reach = -1, -1
-        for (first, last), text in sorted(self._found.items(), key=lambda e: (e[0][0], -e[0][1])):
-            inserts = first == last == start
-            if first < reach and not inserts:
-                continue
-            kept.append((first, last, text))
-            if not inserts:
-                start, reach = first, last
-        return self._joined(sorted(kept, key=lambda e: (e[0], e[1])), 0, len(self.text))
+        """The edited text."""
+        return self._joined(self._found, 0, len(self.text))
 
     def source_edited(self, node: ast.AST) -> str:
         """The text of a node with the edits inside it."""
         first, last = self.span(node)
-        kept: list[tuple[int, int, str]] = []
-        for a, b, text in sorted((a, b, text) for (a, b), text in self._found.items() if first <= a and b <= last):
-            if not kept or a >= kept[-1][1]:
-                kept.append((a, b, text))
-        return self._joined(kept, first, last)
+        return self._joined({at: text for at, text in self._found.items() if first <= at[0] and at[1] <= last}, first, last)
 
-    def _joined(self, edits: list[tuple[int, int, str]], at: int, end: int) -> str:
-        """The text between two offsets with edits that do not overlap, in order."""
+    def _joined(self, edits: dict[tuple[int, int], str], at: int, end: int) -> str:
+        """The text between two offsets with its edits; an edit inside a larger one is dropped."""
+        kept: list[tuple[int, int]] = []
+        start, reach = -1, -1
+        for first, last in sorted(edits, key=lambda place: (place[0], -place[1])):
+            inserts = first == last == start
+            if first >= reach or inserts:
+                kept.append((first, last))
+            if first >= reach and not inserts:
+                start, reach = first, last
         done: list[str] = []
-        for first, last, text in edits:
-            done += [self.text[at:first], text]
+        for first, last in sorted(kept):
+            done += [self.text[at:first], edits[first, last]]
             at = last
         return "".join([*done, self.text[at:end]])
 

@@ -1,33 +1,101 @@
-"""Evaluates expressions without running code. An uncertain value is `Unknown`, with the reason and the line."""
+"""Evaluates expressions without running code, by a table of handlers; follows functions and loops of the file, with a frame for each call
+and each round over literal values. An uncertain value is `Unknown`, with the reason and the line."""
 
 from __future__ import annotations
 
 import ast
 import builtins
 from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import cast
+from typing import Any, Protocol, cast
 
-from pipegen.migrate.calling import bind, comprehension, defaults, first_round, handed_on, is_undecorated, returned_last, rounds, shown_name
-from pipegen.migrate.calls import call_value, subscript
-from pipegen.migrate.known import certain, combine, compare, either, negate, same, text_of, told, unknown
-from pipegen.migrate.members import assignments_of, attribute, attributes_from_outside, given_below
-from pipegen.migrate.nodes import Comprehension, Function, Position, Row, called, end, flattened, own_nodes, start
-from pipegen.migrate.outside import Outside
-from pipegen.migrate.scopes import ALWAYS, Binding, Node, changers_of, scope_of
+from pipegen.migrate.nodes import (
+    Comprehension,
+    Function,
+    Position,
+    Row,
+    branches,
+    called,
+    defaults_of,
+    end,
+    ends,
+    flattened,
+    hands_on,
+    is_main,
+    is_undecorated,
+    own_nodes,
+    passing_loop,
+    start,
+)
+from pipegen.migrate.scopes import (
+    ALWAYS,
+    Binding,
+    Condition,
+    Node,
+    assignments_of,
+    attributes_from_outside,
+    changers_of,
+    given_below,
+    scope_of,
+)
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.values import Const, Dotted, Flow, Frame, Generator, Instance, Local, Map, Parser, Seq, Table, Unknown, Value, Zipped
+from pipegen.migrate.values import (
+    Argument,
+    Const,
+    Dotted,
+    Flow,
+    Frame,
+    Generator,
+    Instance,
+    Local,
+    Map,
+    Parser,
+    Seq,
+    Table,
+    Unknown,
+    Value,
+    Zipped,
+    certain,
+    combine,
+    compare,
+    either,
+    negate,
+    origins_of,
+    plain,
+    same,
+    setting,
+    text_of,
+    told,
+    unknown,
+)
 
 _DEPTH = 8
 _MOST_FRAMES = 2000
+_MOST_ROUNDS = 12
 
 
-class FileEvaluator:
-    """Evaluates expressions of one parsed file."""
+class Declared(Protocol):
+    """Values that a program gets from outside: options, flags and environment; see `Outside`."""
 
-    def __init__(self, tree: ast.Module, whole: frozenset[int] = frozenset()) -> None:
+    def option(self, name: str, line: int, *, fixed: bool = False) -> Value: ...
+    def flag(self, name: str, line: int) -> Value: ...
+    def environment(self, name: Value, default: Value, line: int) -> Value: ...
+
+
+class Evaluator:
+    """Evaluates expressions of one parsed file; `handlers` are those of attributes, calls and subscripts."""
+
+    def __init__(
+        self,
+        tree: ast.Module,
+        whole: frozenset[int],
+        handlers: Mapping[type[ast.expr], Handler],
+        outside: Callable[[Evaluator, ast.Module], Declared],
+    ) -> None:
         self.whole = whole  # ids of functions and loops that are not followed in each call and round
+        self._handlers = {**_HANDLERS, **handlers}
         self._given: dict[int, dict[str, Value]] = {}
         self._attributes = attributes_from_outside(tree)
         changers, classes = changers_of(tree), [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
@@ -39,7 +107,7 @@ class FileEvaluator:
         self.rounds: dict[tuple[int, int], list[Frame] | None] = {}
         """Frames of unrolled comprehensions and loops, by the ids of the node and the frame around it."""
         self.module = Frame(self._scope(tree))
-        self.outside = Outside(self, tree)
+        self.outside = outside(self, tree)
         self.objects: dict[int, list[Instance]] = {}  # known objects of each plain class, by the id of its definition
         self.called: dict[int, Frame] = {}  # frame of the first known call of each function, by node id
         self.calls = Counter(called(n) for n in ast.walk(tree) if isinstance(n, ast.Call))
@@ -76,76 +144,19 @@ class FileEvaluator:
         if key not in frame.known:
             line = getattr(node, "lineno", 0)
             frame.known[key] = Unknown("it depends on itself", line)
-            frame.known[key] = self._value(node, frame, line)
+            handler = self._handlers.get(type(node))
+            frame.known[key] = handler(self, node, frame) if handler is not None else Unknown("it is computed at run time", line)
         return frame.known[key]
 
-    def _value(self, node: ast.expr, frame: Frame, line: int) -> Value:
-        if isinstance(node, ast.Constant):
-            return Const(node.value)
-        if isinstance(node, ast.Name):
-            return self.name(node.id, start(node), frame)
-        if isinstance(node, Row):
-            return self._sequence(node, frame)
-        if isinstance(node, ast.Dict):
-            return self._map(node, frame)
-        if isinstance(node, ast.Attribute):
-            return attribute(self, node, frame)
-        if isinstance(node, ast.Subscript):
-            return subscript(self, node, frame)
-        if isinstance(node, ast.Call):
-            return call_value(self, node, frame)
-        if isinstance(node, ast.Lambda):
-            return Local(node, frame)
-        if isinstance(node, ast.BinOp):
-            return combine(node.op, self.value(node.left, frame), self.value(node.right, frame), line)
-        return self._other(node, frame, line)
+    def truth(self, test: ast.expr, frame: Frame) -> bool | None:
+        """Truth of a condition; `None` if uncertain."""
+        known = certain(self.value(test, frame))
+        return None if isinstance(known, Unknown) else bool(known)
 
-    def _other(self, node: ast.expr, frame: Frame, line: int) -> Value:
-        if isinstance(node, ast.UnaryOp):
-            return negate(node.op, self.value(node.operand, frame), line)
-        if isinstance(node, ast.IfExp):
-            test = certain(self.value(node.test, frame))
-            if isinstance(test, Unknown):
-                return Unknown("it depends on a condition that is known only at run time", line)
-            return self.value(node.body if test else node.orelse, frame)
-        if isinstance(node, ast.BoolOp):
-            return either(node.op, [self.value(side, frame) for side in node.values], line)
-        if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            left, right = (self.value(side, frame) for side in (node.left, node.comparators[0]))
-            return compare(node.ops[0], left, right, line)
-        if isinstance(node, ast.JoinedStr):
-            parts = [piece.value if isinstance(piece, ast.FormattedValue) else piece for piece in node.values]
-            return text_of(node, [self.value(part, frame) for part in parts])
-        if isinstance(node, Comprehension):
-            return comprehension(self, node, frame)
-        return Unknown("it is computed at run time", line)
-
-    def _sequence(self, node: Row, frame: Frame) -> Value:
-        items: list[Value] = []
-        for element in node.elts:
-            if isinstance(element, ast.Starred):
-                inner = self.value(element.value, frame)
-                if not isinstance(inner, Seq):
-                    return Unknown("a part of it is unpacked from an unknown value", element.lineno)
-                items += inner.items
-            else:
-                items.append(self.value(element, frame))
-        return Seq(tuple(items), isinstance(node, ast.List))
-
-    def _map(self, node: ast.Dict, frame: Frame) -> Value:
-        items: dict[str, Value] = {}
-        for key, value in zip(node.keys, node.values, strict=True):
-            inner = self.value(value, frame)
-            if key is None:
-                if not isinstance(inner, Map):
-                    return Unknown("a part of it is unpacked from an unknown value", value.lineno)
-                items.update(inner.items)
-                continue
-            name = certain(self.value(key, frame))
-            if not isinstance(name, str):
-                return Unknown("a key is not a known text", key.lineno)
-            items[name] = inner
-        return Map(items)
+    def taken(self, conditions: Sequence[Condition], frame: Frame) -> bool | None:
+        """True if all conditions are as a branch requires, False if one is not; `None` if uncertain."""
+        as_required = [None if (truth := self.truth(test, frame)) is None else truth == wanted for test, wanted in conditions]
+        return False if False in as_required else None if None in as_required else True
 
     # Names
 
@@ -196,16 +207,8 @@ class FileEvaluator:
 
     def _run(self, bindings: list[Binding], frame: Frame) -> list[Binding]:
         """Bindings without those of untaken branches; those of certainly taken branches count as straight."""
-        if not any(b.conditions for b in bindings):
-            return bindings
-        found = []
-        for binding in bindings:
-            tests = [(certain(self.value(test, frame)), wanted) for test, wanted in binding.conditions or ()]
-            if any(not isinstance(test, Unknown) and bool(test) != wanted for test, wanted in tests):
-                continue
-            taken = bool(tests) and not any(isinstance(test, Unknown) for test, _ in tests)
-            found.append(replace(binding, straight=True) if taken else binding)
-        return found
+        taken = [(binding, self.taken(binding.conditions, frame) if binding.conditions else None) for binding in bindings]
+        return [replace(binding, straight=True) if sure else binding for binding, sure in taken if sure is not False]
 
     def _one(self, binding: Binding, frame: Frame) -> Value:
         line = binding.after[0]
@@ -273,6 +276,57 @@ class FileEvaluator:
         return len(self._frames) > _MOST_FRAMES or frame.depth > _DEPTH or any(here.scope.node is node for here in frame.outward)
 
 
+Handler = Callable[[Evaluator, Any, Frame], Value]
+
+
+def _chosen(evaluator: Evaluator, node: ast.IfExp, frame: Frame) -> Value:
+    test = evaluator.truth(node.test, frame)
+    if test is None:
+        return Unknown("it depends on a condition that is known only at run time", node.lineno)
+    return evaluator.value(node.body if test else node.orelse, frame)
+
+
+def _compared(evaluator: Evaluator, node: ast.Compare, frame: Frame) -> Value:
+    if len(node.ops) > 1:
+        return Unknown("it is computed at run time", node.lineno)
+    left, right = (evaluator.value(side, frame) for side in (node.left, node.comparators[0]))
+    return compare(node.ops[0], left, right, node.lineno)
+
+
+def _text(evaluator: Evaluator, node: ast.JoinedStr, frame: Frame) -> Value:
+    parts = [piece.value if isinstance(piece, ast.FormattedValue) else piece for piece in node.values]
+    return text_of(node, [evaluator.value(part, frame) for part in parts])
+
+
+def _sequence(evaluator: Evaluator, node: Row, frame: Frame) -> Value:
+    items: list[Value] = []
+    for element in node.elts:
+        if isinstance(element, ast.Starred):
+            inner = evaluator.value(element.value, frame)
+            if not isinstance(inner, Seq):
+                return Unknown("a part of it is unpacked from an unknown value", element.lineno)
+            items += inner.items
+        else:
+            items.append(evaluator.value(element, frame))
+    return Seq(tuple(items), isinstance(node, ast.List))
+
+
+def _map(evaluator: Evaluator, node: ast.Dict, frame: Frame) -> Value:
+    items: dict[str, Value] = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        inner = evaluator.value(value, frame)
+        if key is None:
+            if not isinstance(inner, Map):
+                return Unknown("a part of it is unpacked from an unknown value", value.lineno)
+            items.update(inner.items)
+            continue
+        name = certain(evaluator.value(key, frame))
+        if not isinstance(name, str):
+            return Unknown("a key is not a known text", key.lineno)
+        items[name] = inner
+    return Map(items)
+
+
 _UNCHANGING = (Unknown, Const, Dotted, Generator, Flow, Local, Parser, Zipped)
 
 
@@ -306,7 +360,7 @@ def _to_text(value: ast.expr | None) -> bool:
     return isinstance(first, ast.Name) and first.id == "str" and value.func.attr in ("astype", "map", "apply")
 
 
-def filled(evaluator: FileEvaluator, value: Value, changes: list[Binding], frame: Frame) -> Map | Seq | None:
+def filled(evaluator: Evaluator, value: Value, changes: list[Binding], frame: Frame) -> Map | Seq | None:
     """Applies changes in place to a dict or list, in the order of the code; `None` for other values and changes."""
     if not isinstance(value, (Map, Seq)) or not changes:
         return None
@@ -320,7 +374,7 @@ def filled(evaluator: FileEvaluator, value: Value, changes: list[Binding], frame
     return held
 
 
-def _changed(evaluator: FileEvaluator, held: Map | Seq, change: Binding, frame: Frame) -> Map | Seq | None:
+def _changed(evaluator: Evaluator, held: Map | Seq, change: Binding, frame: Frame) -> Map | Seq | None:
     if change.value is None:
         return None
     if change.key is not None:
@@ -340,13 +394,246 @@ def _changed(evaluator: FileEvaluator, held: Map | Seq, change: Binding, frame: 
     return Map({**held.items, **{key: v for items in known for key, v in items.items()}, **more}) if len(known) == len(given) else None
 
 
-def _frames(evaluator: FileEvaluator, change: Binding, frame: Frame) -> list[Frame]:
+def _frames(evaluator: Evaluator, change: Binding, frame: Frame) -> list[Frame]:
     """Frames in which a statement runs: its own, or one for each round of its loop; empty if uncertain."""
     if change.straight:
         return [frame]
     if change.conditions:
-        tests = [(certain(evaluator.value(test, frame)), wanted) for test, wanted in change.conditions]
-        return [frame] if all(not isinstance(test, Unknown) and bool(test) == wanted for test, wanted in tests) else []
+        return [frame] if evaluator.taken(change.conditions, frame) else []
     if change.loop is None or any(isinstance(n, (ast.Break, ast.Continue, ast.Return)) for n in ast.walk(change.loop)):
         return []
     return rounds(evaluator, change.loop, frame) or []
+
+
+def defaults(evaluator: Evaluator, node: Function, parent: Frame) -> dict[str, Value]:
+    """Defaults of a function's parameters, as values that a caller may replace; omits unknown ones."""
+    values = {name: evaluator.value(default, parent) for name, default in defaults_of(node.args)}
+    known = {name: value for name, value in values.items() if not isinstance(plain(value), (Unknown, dict, type(None)))}
+    return {name: setting(value, f"the caller of `{shown_name(node, parent)}`") for name, value in known.items()}
+
+
+def bind(
+    evaluator: Evaluator, spec: ast.arguments, call: ast.Call, frame: Frame, home: Frame, *, method: bool = False
+) -> dict[str, Value] | None:
+    """Binds the arguments of a call to a function's parameters; `None` if they are unpacked from an unknown value.
+
+    With `method`, the first parameter is the object itself and takes no argument.
+    """
+    names = tuple(a.arg for a in (*spec.posonlyargs, *spec.args))[int(method) :]
+    found, extra = arguments(evaluator, call, frame, names, [a.arg for a in spec.kwonlyargs])
+    if len(spec.defaults) > len(names) or "**" in found:
+        return None
+    bound = {name: argument.value for name, argument in found.items()}
+    for name, default in defaults_of(spec):
+        bound.setdefault(name, evaluator.value(default, home))
+    if spec.kwarg is not None:
+        bound[spec.kwarg.arg] = Map({argument.name: argument.value for argument in extra})
+    if spec.vararg is not None:
+        bound[spec.vararg.arg] = Seq(tuple(evaluator.value(arg, frame) for arg in call.args[len(names) :]))
+    return bound
+
+
+def shown_name(node: Function, parent: Frame) -> str:
+    """Name of a function for its callers: the class, for a constructor."""
+    around = parent.scope.node
+    return around.name if node.name == "__init__" and isinstance(around, ast.ClassDef) else node.name
+
+
+def taken_side(evaluator: Evaluator, statement: ast.stmt, frame: Frame) -> list[ast.stmt] | None:
+    """Statements of the branch that runs in a frame; `None` for other statements, and if uncertain."""
+    if not isinstance(statement, ast.If):
+        return None
+    test = evaluator.truth(statement.test, frame)
+    return None if test is None else statement.body if test else statement.orelse
+
+
+def returned_last(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> ast.Return | None:
+    """The `return` that ends a call, if it is certain which one."""
+    for statement in body:
+        if isinstance(statement, ast.Return):
+            return statement
+        if isinstance(statement, (ast.With, ast.AsyncWith)) or (isinstance(statement, ast.If) and is_main(statement.test)):
+            continue  # its content is followed
+        taken = taken_side(evaluator, statement, frame)
+        if taken is not None:
+            found = returned_last(evaluator, flattened(taken), frame)
+            if found is not None:
+                return found
+            if any(ends(s) for s in taken):
+                return None
+        elif ends(statement):
+            return None
+    return None
+
+
+def arguments(
+    evaluator: Evaluator, node: ast.Call, frame: Frame, names: tuple[str, ...], by_name: Collection[str] = ()
+) -> tuple[dict[str, Argument], tuple[Argument, ...]]:
+    """Arguments of a call by name, and those that are not in the signature; `by_name` are names that take no positional argument.
+
+    Arguments unpacked from an unknown value are under `**`.
+    """
+    found: dict[str, Argument] = {}
+    wrong: list[Argument] = []
+    for i, arg in enumerate(node.args):
+        if isinstance(arg, ast.Starred):
+            found["**"] = Argument("**", Unknown("arguments are unpacked from an unknown value", arg.lineno), arg)
+            break
+        if i < len(names):
+            found[names[i]] = Argument(names[i], evaluator.value(arg, frame), arg, positional=True)
+    for keyword in node.keywords:
+        value = evaluator.value(keyword.value, frame)
+        if keyword.arg is None and not isinstance(value, Map):
+            reason = value if isinstance(value, Unknown) else Unknown("it is not a dict", keyword.value.lineno)
+            found["**"] = Argument("**", reason, keyword.value)
+            continue
+        unpacked = value.items if keyword.arg is None and isinstance(value, Map) else {keyword.arg or "": value}
+        for name, inner in unpacked.items():
+            argument = Argument(name, inner, keyword.value, unpacked=keyword.arg is None)
+            if name in names or name in by_name:
+                found[name] = argument
+            else:
+                wrong.append(argument)
+    return found, tuple(wrong)
+
+
+def comprehension(evaluator: Evaluator, node: Comprehension, frame: Frame) -> Value:
+    """Evaluates a comprehension; a generator expression counts as a list, since it can be unpacked like one."""
+    unknown = Unknown("it is computed at run time", node.lineno)
+    if isinstance(node, ast.SetComp):
+        return unknown
+    source = evaluator.value(node.generators[0].iter, frame)
+    if isinstance(source, Zipped):
+        return source if isinstance(node, ast.GeneratorExp) and hands_on(node, node.generators[0]) else unknown
+    frames = rounds(evaluator, node, frame)
+    if frames is None:
+        return unknown
+    if not isinstance(node, ast.DictComp):
+        return Seq(tuple(evaluator.value(node.elt, inner) for inner in frames), is_list=True)
+    keys = [certain(evaluator.value(node.key, inner)) for inner in frames]
+    if not all(isinstance(key, str) for key in keys):
+        return Unknown("a key is not a known text", node.lineno)
+    return Map({key: evaluator.value(node.value, inner) for key, inner in zip(keys, frames, strict=True)})
+
+
+def handed_on(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> Zipped | None:
+    """The `zip` whose pairs a function yields unchanged, if that is all it does."""
+    loop = passing_loop(body[-1])
+    if loop is None or sum(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in body for n in ast.walk(s)) != 1:
+        return None
+    value = evaluator.value(loop.iter, frame)
+    return value if isinstance(value, Zipped) else None
+
+
+def rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) -> list[Frame] | None:
+    """A frame for each round of a comprehension or loop; `None` if its iterable is unknown."""
+    key = (id(node), id(frame))
+    if id(node) in evaluator.whole:
+        return None
+    if key not in evaluator.rounds:
+        evaluator.rounds[key] = _rounds(evaluator, node, frame)
+    return evaluator.rounds[key]
+
+
+def first_round(evaluator: Evaluator, node: ast.For, frame: Frame) -> dict[str, Value]:
+    """Known variables of a loop in its first round, as values that other rounds replace."""
+    items = _items(evaluator, node.iter, frame)
+    bound = _bound(node.target, items[0]) if items else None
+    return told(bound or {}, f"a round of the loop in line {node.lineno}")
+
+
+def _rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) -> list[Frame] | None:
+    if isinstance(node, ast.For):
+        target, over = node.target, node.iter
+    else:
+        generator = node.generators[0]
+        if len(node.generators) > 1 or generator.ifs or generator.is_async:
+            return None
+        target, over = generator.target, generator.iter
+    items = _items(evaluator, over, frame)
+    if items is None or not 0 < len(items) <= _MOST_ROUNDS:
+        return None
+    bound = [_bound(target, item) for item in items]
+    return None if None in bound else [evaluator.inner_frame(node, frame, args or {}) for args in bound]
+
+
+def _items(evaluator: Evaluator, node: ast.expr, frame: Frame) -> list[Value] | None:
+    if isinstance(node, ast.Call) and not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args):
+        called = _by_call(evaluator, node, frame)
+        if called is not None:
+            return called
+    value = evaluator.value(node, frame)
+    if isinstance(value, Map):
+        return [Const(key) for key in value.items]
+    as_many = isinstance(node, Row) or not origins_of(value)  # an option may have more values than its default
+    return list(value.items) if isinstance(value, Seq) and as_many else None
+
+
+def _by_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> list[Value] | None:
+    """Items of a dict's `items()` and similar, of `enumerate`, `zip` and `range`."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "keys", "values") and not node.args:
+        owner = evaluator.value(node.func.value, frame)
+        if not isinstance(owner, Map):
+            return None
+        if node.func.attr == "items":
+            return [Seq((Const(key), value)) for key, value in owner.items.items()]
+        return [Const(key) for key in owner.items] if node.func.attr == "keys" else list(owner.items.values())
+    name = getattr(evaluator.value(node.func, frame), "name", "")
+    if name == "builtins.enumerate" and len(node.args) == 1:
+        inner = _items(evaluator, node.args[0], frame)
+        return None if inner is None else [Seq((Const(i), item)) for i, item in enumerate(inner)]
+    if name == "builtins.zip" and node.args:
+        parts = [_items(evaluator, a, frame) for a in node.args]
+        return None if None in parts else [Seq(items) for items in zip(*(p or [] for p in parts), strict=False)]
+    if name == "builtins.range" and len(node.args) == 1:
+        count = certain(evaluator.value(node.args[0], frame))
+        return [Const(i) for i in range(count)] if isinstance(count, int) and 0 < count <= _MOST_ROUNDS else None
+    return None
+
+
+def _bound(target: ast.expr, item: Value) -> dict[str, Value] | None:
+    """Variables of a loop's target in one round."""
+    if isinstance(target, ast.Name):
+        return {target.id: item}
+    if not isinstance(target, Row) or not isinstance(item, Seq) or len(item.items) != len(target.elts):
+        return None
+    parts = [_bound(inner, value) for inner, value in zip(target.elts, item.items, strict=True)]
+    return None if None in parts else {name: value for part in parts for name, value in (part or {}).items()}
+
+
+def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: frozenset[str]) -> tuple[list[ast.AST], bool] | None:
+    """Code that runs in one round of a loop: of a branch its condition and the taken side, and nothing after `continue`. Returns the
+    statements and conditions, and True if the round ends with them. `None` if the taken side of a branch is unknown and the branch may end
+    the round or call one of the functions or methods of `calls`."""
+    found: list[ast.AST] = []
+    for statement in body:
+        if isinstance(statement, ast.Continue):
+            return found, True
+        if not branches(statement, calls):
+            found.append(statement)
+            continue
+        taken = taken_side(evaluator, statement, frame)
+        inner = reached(evaluator, taken, frame, calls) if taken is not None else None
+        if not isinstance(statement, ast.If) or inner is None:
+            return None
+        found += [statement.test, *inner[0]]
+        if inner[1]:
+            return found, True
+    return found, False
+
+
+_HANDLERS: dict[type[ast.expr], Handler] = {
+    ast.Constant: lambda _evaluator, node, _frame: Const(node.value),
+    ast.Name: lambda evaluator, node, frame: evaluator.name(node.id, start(node), frame),
+    ast.Tuple: _sequence,
+    ast.List: _sequence,
+    ast.Dict: _map,
+    ast.Lambda: lambda _evaluator, node, frame: Local(node, frame),
+    ast.BinOp: lambda e, node, frame: combine(node.op, e.value(node.left, frame), e.value(node.right, frame), node.lineno),
+    ast.UnaryOp: lambda evaluator, node, frame: negate(node.op, evaluator.value(node.operand, frame), node.lineno),
+    ast.BoolOp: lambda evaluator, node, frame: either(node.op, [evaluator.value(side, frame) for side in node.values], node.lineno),
+    ast.IfExp: _chosen,
+    ast.Compare: _compared,
+    ast.JoinedStr: _text,
+    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp), comprehension),
+}

@@ -7,13 +7,12 @@ the finding, perhaps among others; the second is the corrected or migrated code,
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Literal
 
-from pipegen.diagnostics.catalog import page_sections
+from pipegen.diagnostics.catalog import Page, page_sections
 from pipegen.frozen import dataclass
 
 Kind = Literal["broken", "mistake", "meaning", "missing", "unresolved", "by hand"]
@@ -134,44 +133,9 @@ def _wrapped(text: str, first: str, rest: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
 
 
-_FENCE = re.compile(r"^```(python|notebook) *\n(.*?)^``` *$", re.MULTILINE | re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class MigrationPage:
-    """Explanation of one code."""
-
-    code: str
-    name: str  # its name, as in the title line
-    what: str
-    why: str
-    before: str  # code that yields it
-    after: str  # code that does not
-    notebook: bool  # true if both are notebooks
-    text: str  # the whole page as Markdown
-
-
-def migration_page(code: str) -> MigrationPage:
+def migration_page(code: str) -> Page:
     """Reads the page of a code from the package. Raises `KeyError` if there is no such code."""
     from importlib.resources import files
 
-    known = RULES[code].code
-    return parse_migration_page(known, (files("pipegen.migrate") / "rules" / f"{known}.md").read_text(encoding="utf-8"))
-
-
-def parse_migration_page(code: str, text: str) -> MigrationPage:
-    """Parses the Markdown of a page. Raises `ValueError` if the page does not have the form in the module's docstring."""
-    name, sections = page_sections(code, text, ("What it finds", "Why", "Before", "After"))
-    before, after = (_FENCE.findall(sections[s] + "\n") for s in ("Before", "After"))
-    if len(before) != 1 or len(after) != 1 or before[0][0] != after[0][0]:
-        raise ValueError(f"the page of {code} needs one block of code under `## Before` and one of the same kind under `## After`")
-    return MigrationPage(
-        code=code,
-        name=name,
-        what=sections["What it finds"].strip(),
-        why=sections["Why"].strip(),
-        before=before[0][1],
-        after=after[0][1],
-        notebook=before[0][0] == "notebook",
-        text=text,
-    )
+    text = (files("pipegen.migrate") / "rules" / f"{RULES[code].code}.md").read_text(encoding="utf-8")
+    return Page(*page_sections(code, text, ("What it finds", "Why", "Before", "After")), text)

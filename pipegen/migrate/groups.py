@@ -1,18 +1,19 @@
-"""Groups iterators into pipelines, and assigns each one to a split; comprehensions and loops that make only one group's."""
+"""Groups iterators, and pairs of those of images and masks, into pipelines; assigns each one to a split; what their data is."""
 
 from __future__ import annotations
 
 import ast
+import posixpath
+import re
 from dataclasses import field
 from typing import Any, cast
 
 from pipegen.frozen import dataclass
+from pipegen.migrate.homes import of_function
 from pipegen.migrate.interpret import Collected
-from pipegen.migrate.known import certain, origins_of
 from pipegen.migrate.nodes import Comprehension, called
-from pipegen.migrate.pairs import Pair, folder_of, pairs_of
 from pipegen.migrate.steps import Knob, augments
-from pipegen.migrate.values import Flow, Generator, Table, Unknown, Zipped, plain
+from pipegen.migrate.values import Const, Flow, Frame, Generator, OneHot, Table, Unknown, Zipped, certain, origins_of, plain, same
 
 _ROLES = {"training": "train", "validation": "validation"}
 
@@ -249,3 +250,123 @@ def _display(found: Collected, node: Comprehension, flow: Flow) -> Display | Non
         return None
     keys = tuple(plain(found.evaluator.value(node.key, frame)) for frame in frames) if isinstance(node, ast.DictComp) else None
     return Display(node, element, cast("tuple[Flow, ...]", flows), keys)
+
+
+UNLABELLED = (None, "input")
+WITHOUT_CLASSES = ("raw", "other", "multi_output")  # class modes whose labels are numbers or several columns
+
+
+def takes_share(flow: Flow) -> bool:
+    """True if `subset` is less than all of the data, as far as known."""
+    return not isinstance(flow.generator, Generator) or flow.generator.known("validation_split") not in (None, 0, False)
+
+
+def class_mode(flow: Flow) -> Any:
+    """Class mode of an iterator, in Keras' words; for `flow`, from its labels."""
+    if flow.method == "flow":
+        return "categorical" if isinstance(flow.argument("y"), OneHot) else "sparse"
+    return flow.get("class_mode", "categorical")
+
+
+def weighted(flow: Flow) -> bool:
+    """True if the examples have weights."""
+    return flow.known({"flow": "sample_weight", "flow_from_dataframe": "weight_col"}.get(flow.method, "")) is not None
+
+
+def folder_below(flow: Flow) -> str | None:
+    """The one folder below `directory` that an iterator without labels reads; empty for all, `None` if unknown."""
+    classes = flow.get("classes")
+    if all_in_one(flow) or flow.known("classes") is None:
+        return ""
+    single = isinstance(classes, (list, tuple)) and len(classes) == 1 and isinstance(classes[0], str)
+    return classes[0] if single else None
+
+
+def names_folders(flow: Flow) -> bool:
+    """True if an iterator reads only the folders in `classes`."""
+    classes = flow.get("classes")
+    named = isinstance(classes, (list, tuple)) and bool(classes) and all(isinstance(c, str) for c in classes)
+    return flow.method == "flow_from_directory" and named and not all_in_one(flow)
+
+
+def all_in_one(flow: Flow) -> bool:
+    """True if a folder is read without classes: by `classes=['.']`, or as the only class of its parent."""
+    classes = flow.get("classes")
+    return flow.method == "flow_from_directory" and isinstance(classes, (list, tuple)) and list(classes) in (["."], [""])
+
+
+_MASKS = re.compile(r"mask|annot|segm|(?:^|[^a-z])(?:label|gt(?:[^a-z]|$)|seg(?:[^a-z]|$))")  # names of iterators and folders of masks
+_ALIKE = ("target_size", "batch_size", "seed", "shuffle", "subset")
+_VALUES = ("rescale", "preprocessing_function", "dtype")
+"""Arguments that may differ between images and masks, since they change values and not positions."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The iterators of images and of their masks, and what joins them."""
+
+    image: Flow
+    mask: Flow
+    zipped: Zipped
+
+
+def pairs_of(found: Collected) -> list[Pair]:
+    """Pairs of an image's and a mask's iterator with equal geometry; none for two images, of which neither is known to be a mask."""
+    pairs = []
+    for zipped in found.pairs:
+        a, b = zipped.flows
+        a_is, b_is = _is_mask(found, a, b), _is_mask(found, b, a)
+        if a_is != b_is and _move_together(a, b):
+            pairs.append(Pair(b, a, zipped) if a_is else Pair(a, b, zipped))
+    return pairs
+
+
+def _move_together(a: Flow, b: Flow) -> bool:
+    """True if two iterators without labels draw the same numbers for their images."""
+    if any(f.method != "flow_from_directory" or "**" in f.args or "class_mode" not in f.args for f in (a, b)):
+        return False
+    if any(f.known("class_mode") is not None or folder_of(f) is None for f in (a, b)):
+        return False
+    if a.get("seed") is None or any(not _equal(a, b, n) for n in _ALIKE):
+        return False
+    one, other = a.generator, b.generator
+    if not isinstance(one, Generator) or not isinstance(other, Generator) or one.classes or other.classes:
+        return False
+    names = {*one.args, *other.args} - set(_VALUES)
+    return "**" not in names and all(_equal(one, other, n) for n in names)
+
+
+def _equal(a: Flow | Generator, b: Flow | Generator, name: str) -> bool:
+    return same(a.argument(name) or Const(None), b.argument(name) or Const(None)) and not isinstance(a.known(name), Unknown)
+
+
+def _is_mask(found: Collected, flow: Flow, other: Flow) -> bool:
+    """True if an iterator, or a folder that it does not share with the other, is named like one of masks."""
+    own, others = ((folder_of(f) or "").lower().split("/") for f in (flow, other))
+    words = [found.name_of(flow).lower(), *(part for part in own if part not in others)]
+    return any(_MASKS.search(word) for word in words)
+
+
+def folder_of(flow: Flow) -> str | None:
+    """Folder whose files an iterator without labels reads, if known."""
+    folder, below = flow.known("directory"), folder_below(flow)
+    if not isinstance(folder, str) or not folder or below is None:
+        return None
+    return posixpath.join(folder, below) if below else folder
+
+
+def owner_of(group: Group, found: Collected) -> str | None:
+    """Owner of the pipeline, so that every use of its iterators' members can reach it. Returns an empty text if a variable suffices, `self`
+    if another method of the same class uses them, `None` if neither works."""
+    home = of_function(group.first.frame)
+    foreign = [of_function(u.frame) for f in group.flows for u in found.uses_of(f) if u.kind in ("member", "method")]
+    foreign = [frame for frame in foreign if frame is not home]
+    if not foreign or home.parent is None:
+        return ""
+    alike = all(frame.class_frame is not None and frame.class_frame is home.class_frame and _has_self(frame) for frame in foreign)
+    return "self" if alike and _has_self(home) else None
+
+
+def _has_self(frame: Frame) -> bool:
+    args = getattr(frame.scope.node, "args", None)
+    return isinstance(args, ast.arguments) and bool(args.args) and args.args[0].arg == "self"

@@ -8,20 +8,33 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from pipegen.migrate.calling import passing_loop
-from pipegen.migrate.evaluate import FileEvaluator
-from pipegen.migrate.groups import Display, Group, displays_of, group_flows
+from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.groups import Display, Group, displays_of, group_flows, owner_of
 from pipegen.migrate.homes import of_function, up_to_function
 from pipegen.migrate.interpret import Collected, Use, collect
-from pipegen.migrate.known import origins_of, same
-from pipegen.migrate.nodes import Function, called, defaults_of, parameters, targets_of
-from pipegen.migrate.refusals import owner_of
+from pipegen.migrate.nodes import Function, called, defaults_of, parameters, passing_loop, targets_of
 from pipegen.migrate.steps import RANDOM
-from pipegen.migrate.values import Argument, Dotted, Flow, Frame, Generator, Local, Seq, Setting, Table, Unknown, Value, Zipped, plain
+from pipegen.migrate.values import (
+    Argument,
+    Dotted,
+    Flow,
+    Frame,
+    Generator,
+    Local,
+    Seq,
+    Setting,
+    Table,
+    Unknown,
+    Value,
+    Zipped,
+    origins_of,
+    plain,
+    same,
+)
 
 _Site = tuple[ast.Call, "Frame"]
 _HARMLESS = ("print", "info", "debug", "fit")  # calls that a function may make as statements, and that may be dropped
@@ -81,101 +94,69 @@ class Hoisted:
 
 
 def hoisted(found: Collected, group: Group, *, needed: bool) -> Hoisted | None:
-    """The group with calls in place of iterators; `None` if not `needed`, or if the meaning could change."""
-    if group.masks:
-        return _of_pairs(found, group)
-    flows = list(group.parts.values())
-    shared = any(id(f.node) in found.shared for f in flows)
-    if not (shared or needed or len({id(of_function(f.frame)) for f in flows}) > 1):
+    """The group with calls in place of its iterators, or of each `zip` of images and masks; `None` if not `needed`, or if the meaning could
+    change."""
+    things: dict[str, Flow] | dict[str, Zipped] = group.zips if group.masks else group.parts
+    needed = needed and not group.masks
+    several = len({id(of_function(thing.frame)) for thing in things.values()}) > 1
+    if list(things) != list(group.parts) or not (several or needed or any(id(thing.node) in found.shared for thing in things.values())):
         return None
-    places = [_places(found, flow, flows, stay=not needed) for flow in flows]
+    places = [_places(found, thing, list(things.values()), stay=not needed and not group.masks) for thing in things.values()]
     common = [key for key in places[0] if all(key in p for p in places[1:])]
-    return next((made for key in common if (made := _at(found, group, [p[key] for p in places])) is not None), None)
+    return next((made for key in common if (made := _at(found, group, things, [p[key] for p in places])) is not None), None)
 
 
-def _of_pairs(found: Collected, group: Group) -> Hoisted | None:
-    """The same for pairs of images and masks that functions join."""
-    zips = group.zips
-    shared = any(len([p for p in found.pairs if p.node is z.node]) > 1 for z in zips.values())
-    if list(zips) != list(group.parts) or not (shared or len({id(of_function(z.frame)) for z in zips.values()}) > 1):
-        return None
-    sites = {split: found.sites.get(id(z), []) for split, z in zips.items()}
-    places = [{id(of_function(frame)): i for i, (_, frame) in enumerate(own)} for own in sites.values()]
-    common = [key for key in places[0] if all(key in p for p in places[1:])]
-    chosen = ({split: sites[split][p[key] :] for split, p in zip(zips, places, strict=True)} for key in common)
-    return next((made for each in chosen if (made := _pairs_at(found, group, each)) is not None), None)
-
-
-def _pairs_at(found: Collected, group: Group, chosen: dict[str, list[_Site]]) -> Hoisted | None:
-    made = Hoisted(group)
-    parts, masks, zips = dict(group.parts), dict(group.masks), dict(group.zips)
-    for split, sites in chosen.items():
-        node, frame = sites[0]
-        zipped = group.zips[split]
-        inner = [*(of_function(f) for _, f in sites[1:]), of_function(zipped.frame)]
-        alone = sum(any(node is n for n, _ in other) for other in found.sites.values()) == 1
-        here = all(of_function(f.frame) is inner[-1] for f in zipped.flows)
-        moved = [_moved(found, flow, sites) for flow in (parts[split], masks[split])] if alone and here else []
-        if not moved or None in moved or not all(_only_makes(found, f) for f in inner):
-            return None
-        image, mask = cast("list[Flow]", moved)
-        made.moved += [(parts[split], image), (masks[split], mask)]
-        if parts[split] is group.first:
-            made.nodes = _of_generator(found, group.first, inner, sites)
-        joined = (image, mask) if zipped.flows[0] is parts[split] else (mask, image)
-        parts[split], masks[split], zips[split] = image, mask, Zipped(joined, node, frame)
-        made.pairs.append((zipped, zips[split]))
-        made.makers += [cast("Function", f.scope.node) for f in inner if f.scope.node not in made.makers]
-    made.group = replace(group, parts=parts, masks=masks, zips=zips)
-    found.kept += [made]
-    return made
-
-
-def _places(found: Collected, flow: Flow, flows: list[Flow], *, stay: bool) -> dict[int, int]:
+def _places(found: Collected, thing: Flow | Zipped, things: Sequence[Flow | Zipped], *, stay: bool) -> dict[int, int]:
     """Functions in which an iterator can be placed, each with the index of its call; -1 for the place where it is made."""
-    sites = found.sites.get(id(flow), [])
+    sites = found.sites.get(id(thing), [])
     frames = [id(of_function(frame)) for _, frame in sites]
-    alone = [_gives_only(found, site, flow, flows) for site in sites]
+    alone = [_gives_only(found, site, thing, things) for site in sites]
     places = {key: i for i, key in enumerate(frames) if frames.count(key) == 1 and alone[i]}
-    if id(flow.node) not in found.shared and stay:
-        places.setdefault(id(of_function(flow.frame)), -1)
+    if id(thing.node) not in found.shared and stay:
+        places.setdefault(id(of_function(thing.frame)), -1)
     return places
 
 
-def _gives_only(found: Collected, site: _Site, flow: Flow, flows: list[Flow]) -> bool:
+def _gives_only(found: Collected, site: _Site, thing: Flow | Zipped, things: Sequence[Flow | Zipped]) -> bool:
     """True if a call always returns just an iterator, or a tuple of several of the same group."""
     value = found.evaluator.value(*site)
     given = list(value.items) if isinstance(value, Seq) else [value]
-    others = [f for f in found.flows if any(site[0] is node for node, _ in found.sites.get(id(f), []))]
-    inside = all(any(g is f for f in flows) for g in given) and len({id(g) for g in given}) == len(given)
-    return inside and any(g is flow for g in given) and len(others) == len(given)
+    others = [t for t in (*found.flows, *found.pairs) if any(site[0] is node for node, _ in found.sites.get(id(t), []))]
+    inside = all(any(g is t for t in things) for g in given) and len({id(g) for g in given}) == len(given)
+    return inside and any(g is thing for g in given) and len(others) == len(given)
 
 
-def _at(found: Collected, group: Group, chosen: list[int]) -> Hoisted | None:
+def _at(found: Collected, group: Group, things: Mapping[str, Flow | Zipped], chosen: list[int]) -> Hoisted | None:
     made = Hoisted(group)
-    parts: dict[str, Flow] = {}
-    for (split, flow), i in zip(group.parts.items(), chosen, strict=True):
+    parts, masks, zips = dict(group.parts), dict(group.masks), dict(group.zips)
+    for (split, thing), i in zip(things.items(), chosen, strict=True):
         if i < 0:
-            parts[split] = flow
             continue
-        sites = found.sites[id(flow)]
-        inner = [of_function(frame) for _, frame in sites[i + 1 :]] + [of_function(flow.frame)]
-        if any(of_function(u.frame) in inner for u in found.uses_of(flow)) or not all(_only_makes(found, f) for f in inner):
+        sites = found.sites[id(thing)][i:]
+        inner = [*(of_function(frame) for _, frame in sites[1:]), of_function(thing.frame)]
+        if isinstance(thing, Zipped):
+            flows, movable = [parts[split], masks[split]], all(of_function(f.frame) is inner[-1] for f in thing.flows)
+        else:
+            flows, movable = [thing], not any(of_function(u.frame) in inner for u in found.uses_of(thing))
+        new = [_moved(found, flow, sites) for flow in flows] if movable and all(_only_makes(found, f) for f in inner) else [None]
+        moved = [flow for flow in new if flow is not None]
+        if len(moved) < len(new):
             return None
-        new = _moved(found, flow, sites[i:])
-        if new is None:
-            return None
-        parts[split] = new
-        made.moved.append((flow, new))
+        made.moved += zip(flows, moved, strict=True)
         made.makers += [cast("Function", f.scope.node) for f in inner if f.scope.node not in made.makers]
-        if flow is group.first:
-            made.nodes = _of_generator(found, flow, inner, sites[i:])
-    made.group = replace(group, parts=parts)
+        if flows[0] is group.first:
+            made.nodes = _of_generator(found, group.first, inner, sites)
+        parts[split] = moved[0]
+        if isinstance(thing, Zipped):
+            masks[split] = moved[1]
+            zips[split] = Zipped((moved[0], moved[1]) if thing.flows[0] is flows[0] else (moved[1], moved[0]), *sites[0])
+            made.pairs.append((thing, zips[split]))
+    made.group = replace(group, parts=parts, masks=masks, zips=zips)
     for node in {id(flow.node): flow.node for _, flow in made.moved}.values():
         value = found.evaluator.value(node, next(f.frame for _, f in made.moved if f.node is node))
         if isinstance(value, Seq):
-            flows = tuple(next(new for old, new in made.moved if old is item) for item in value.items)
-            made.displays.append(Display(node, node, flows, None, is_tuple=True))
+            returned = tuple(next(new for old, new in made.moved if old is item) for item in value.items)
+            made.displays.append(Display(node, node, returned, None, is_tuple=True))
     found.kept += [made]
     return made
 
@@ -272,7 +253,7 @@ def unused(tree: ast.Module, makers: list[Function], calls: list[ast.Call]) -> l
 _DEEPEST = 6
 
 
-def as_called(evaluator: FileEvaluator, node: ast.expr, frame: Frame, sites: Sequence[tuple[ast.Call, Frame]]) -> ast.expr | None:
+def as_called(evaluator: Evaluator, node: ast.expr, frame: Frame, sites: Sequence[tuple[ast.Call, Frame]]) -> ast.expr | None:
     """Expression of a frame, rewritten for the outermost of the calls that lead there.
 
     The outermost call comes first. `None` if the expression depends on more than the arguments of the calls and names of the module.

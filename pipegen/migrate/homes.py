@@ -7,11 +7,10 @@ import json
 from collections.abc import Callable
 from itertools import takewhile
 
-from pipegen.migrate.evaluate import FileEvaluator
-from pipegen.migrate.known import certain
+from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.nodes import Comprehension, Function, Loop, begins_in, called, flattened, given_to, names_in, root_name, start
 from pipegen.migrate.scopes import ALWAYS, changed_objects
-from pipegen.migrate.values import Dotted, Flow, Frame
+from pipegen.migrate.values import Dotted, Flow, Frame, certain
 
 _READING = (
     ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.JoinedStr, ast.FormattedValue, ast.Subscript, ast.expr_context,
@@ -80,7 +79,7 @@ def loop_around(flow: Flow) -> ast.stmt | None:
     return max((n for n in loops if begins_in(flow.node, n.body[0], n)), key=start, default=None)
 
 
-def constants(evaluator: FileEvaluator, node: ast.expr, frame: Frame) -> dict[int, str]:
+def constants(evaluator: Evaluator, node: ast.expr, frame: Frame) -> dict[int, str]:
     """Loop variables in an expression that are known texts or numbers, by node id."""
     found = {}
     for name in (n for n in ast.walk(node) if isinstance(n, ast.Name)):
@@ -97,7 +96,7 @@ def up_to_function(frame: Frame) -> list[Frame]:
     return [*takewhile(lambda f: f is not home, frame.outward), home]
 
 
-def stands(evaluator: FileEvaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
+def stands(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
     """True if an expression can move before a statement: it only reads values that exist there and do not change."""
 
     def is_pure(call: ast.Call) -> bool:
@@ -107,7 +106,7 @@ def stands(evaluator: FileEvaluator, node: ast.expr, frame: Frame, home: ast.stm
     return _only_reads(node, _READING, is_pure) and _is_there(evaluator, node, frame, home)
 
 
-def array_stands(evaluator: FileEvaluator, node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
+def array_stands(evaluator: Evaluator, node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
     """True if an iterator's array can be read before a statement: as part of that statement, or since it exists already."""
     in_place = flow.frame is of_function(flow.frame) and home_of(flow) is home
     if in_place and not any(isinstance(n, ast.NamedExpr) for n in ast.walk(home)):
@@ -165,7 +164,7 @@ def _is_given_away(node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
     return any(isinstance(n, ast.Name) and n.id in names and id(n) not in own for call in calls for n in ast.walk(call))
 
 
-def _is_there(evaluator: FileEvaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
+def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
     """True if the names and attributes of an expression have the same values before a statement that may come later."""
     fixed = constants(evaluator, node, frame)
     names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in fixed]
@@ -181,7 +180,7 @@ def _is_there(evaluator: FileEvaluator, node: ast.expr, frame: Frame, home: ast.
     return not any(_is_set_between(evaluator, n, frame, home) for n in read)
 
 
-def _is_set_between(evaluator: FileEvaluator, read: ast.Attribute, frame: Frame, home: ast.stmt | ast.expr) -> bool:
+def _is_set_between(evaluator: Evaluator, read: ast.Attribute, frame: Frame, home: ast.stmt | ast.expr) -> bool:
     """True if an attribute may be assigned or changed between a statement and its use, also by a method."""
     function, root = of_function(frame).scope.node, root_name(read)
     first, last = sorted((home.lineno, read.lineno))
@@ -198,7 +197,7 @@ def _is_set_between(evaluator: FileEvaluator, read: ast.Attribute, frame: Frame,
     return False
 
 
-def _may_be_set(evaluator: FileEvaluator, read: ast.Attribute, frame: Frame, function: ast.AST) -> bool:
+def _may_be_set(evaluator: Evaluator, read: ast.Attribute, frame: Frame, function: ast.AST) -> bool:
     """True if code outside the constructor and this function may assign an attribute."""
     if evaluator.is_assigned(read.attr) or root_name(read) != "self" or frame.class_frame is None:
         return evaluator.is_assigned(read.attr)

@@ -6,12 +6,12 @@ import ast
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from pipegen.migrate.calling import makes_several, reached, rounds, taken_side
-from pipegen.migrate.evaluate import FileEvaluator
-from pipegen.migrate.known import certain, truth_of
-from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called, given_to, name_of, targets_of
+from pipegen.migrate.calls import HANDLERS
+from pipegen.migrate.evaluate import Evaluator, reached, rounds, taken_side
+from pipegen.migrate.members import Outside
+from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called, given_to, makes_several, name_of, targets_of
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
-from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, plain
+from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, certain, plain, truth_of
 
 UseKind = Literal["model", "member", "method", "len", "next", "item", "loop", "zip", "other"]
 
@@ -52,7 +52,7 @@ class ModelCall:
 class Collected:
     """All that concerns `ImageDataGenerator` in a file."""
 
-    evaluator: FileEvaluator
+    evaluator: Evaluator
     generators: list[Generator] = field(default_factory=list)
     flows: list[Flow] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)
@@ -108,7 +108,7 @@ _MOST_FRAMES = 500
 
 def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
     """Collects from a parsed file; functions and loops in `whole` are walked once, for all their calls."""
-    evaluator = FileEvaluator(tree, whole)
+    evaluator = Evaluator(tree, whole, HANDLERS, Outside)
     mentions: dict[str, set[str]] = {}
     """Names mentioned by each function of the file, and by each class in its methods."""
     for inner in ast.walk(tree):

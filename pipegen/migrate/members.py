@@ -1,17 +1,37 @@
-"""Evaluates attributes of modules, `self`, objects and the command line; finds the assignments to them."""
+"""Evaluates attributes of modules, `self` and objects, and values from outside: the command line, flags of absl, the environment."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import cast
+from dataclasses import field, replace
+from typing import Any, cast
 
-from pipegen.migrate.calling import is_undecorated
-from pipegen.migrate.known import Evaluator, told, unknown
-from pipegen.migrate.nodes import Function, Row, called, flattened, name_of, names_in, parameters, stored_in, targets_of
-from pipegen.migrate.scopes import CHANGING, Assignment, Changers, changed_objects
-from pipegen.migrate.values import Const, Dotted, Flow, Frame, Instance, Local, Options, Record, Table, Unknown, Value
+from pipegen.frozen import dataclass
+from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, Row, called, is_undecorated, names_in, parameters
+from pipegen.migrate.scopes import Assignment, is_of_self
+from pipegen.migrate.values import (
+    Const,
+    Dotted,
+    Flow,
+    Frame,
+    Instance,
+    KnownPath,
+    Local,
+    Options,
+    Parser,
+    Record,
+    Seq,
+    Table,
+    Unknown,
+    Value,
+    derived,
+    origins_of,
+    plain,
+    setting,
+    told,
+    unknown,
+)
 
 _LATE = (1 << 30, 0)
 _SPECIAL = ("__getattr__", "__getattribute__", "__setattr__", "__new__", "__slots__")
@@ -20,7 +40,7 @@ _SPECIAL = ("__getattr__", "__getattribute__", "__setattr__", "__new__", "__slot
 
 def attribute(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
     """Evaluates `owner.name`."""
-    if _is_of_self(node) and frame.class_frame is not None:
+    if is_of_self(node) and frame.class_frame is not None:
         return _of_self(evaluator, node, frame)
     owner = evaluator.value(node.value, frame)
     if isinstance(owner, Dotted):
@@ -163,79 +183,204 @@ def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
     return told({name: value}, f"the caller of `{definition.name}`").get(name, value) if given else value
 
 
-def assignments_of(definition: ast.ClassDef, changers: Changers) -> dict[str, list[Assignment]]:
-    """Assignments and changes of attributes of `self` in the methods of a class."""
-    found: dict[str, list[Assignment]] = {}
-    for method in definition.body:
-        if isinstance(method, Function):
-            known = {id(target): value for target, value in _pairs(method) if _is_of_self(target)}
-            straight = {id(n) for s in flattened(method.body) if isinstance(s, (ast.Assign, ast.AnnAssign)) for n in ast.walk(s)}
-            for node in ast.walk(method):
-                for name in filter(None, map(_root_attribute, changed_objects(node, changers))):
-                    found.setdefault(name, []).append(Assignment(method, known.get(id(node)), id(node) in straight))
-    return found
+_FLAGS = {
+    "integer": (int,), "float": (int, float), "string": (str,), "bool": (bool,), "boolean": (bool,), "enum": (str,),
+}  # fmt: skip
+"""Supported kinds of flags, with the types of their defaults."""
+_SWITCHES = {"store": None, "store_true": False, "store_false": True}
+_CONVERTED = {"builtins.int": int, "builtins.float": float, "builtins.str": str, "pathlib.Path": KnownPath}
+_NOWHERE = ("setdefault", "update", "pop", "clear", "putenv")
 
 
-def attributes_from_outside(tree: ast.Module) -> frozenset[str]:
-    """Attributes assigned on other objects than `self`, such as `trainer.size = 3`; `*` for any name."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            found.update(["*"] if node.attr == "__dict__" else [] if _is_of_self(node) else [node.attr])
-        elif isinstance(node, ast.Call):
-            found.update(_set_by_call(node))
-        elif isinstance(node, (ast.Assign, ast.AnnAssign)) or (isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)):
-            found.update(["*"] if node.value is not None and _is_names(node.value) else [])
-    return frozenset(found)
+@dataclass(frozen=True)
+class _Declared:
+    """A call that declares an option or a flag, and the scopes around it, outermost first."""
+
+    call: ast.Call
+    scopes: tuple[ast.AST, ...]
+
+    def frame(self, evaluator: Evaluator) -> Frame:
+        """Frame of the call."""
+        frame = evaluator.module
+        for node in self.scopes:
+            frame = evaluator.frame(node, frame, {})  # type: ignore[arg-type]
+        return frame
 
 
-def _set_by_call(call: ast.Call) -> list[str]:
-    """Attributes that a call sets by name, such as `setattr`."""
-    name = called(call)
-    if name in ("setattr", "delattr", "__setattr__", "__delattr__"):
-        texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        return texts[:1] or ["*"]
-    return ["*"] if isinstance(call.func, ast.Attribute) and name in CHANGING and _is_names(call.func.value) else []
+@dataclass
+class Outside:
+    """Options, flags and variables that a file lets its user set."""
+
+    evaluator: Evaluator
+    tree: ast.Module
+    _options: dict[str, list[_Declared]] = field(default_factory=dict)
+    _flags: dict[str, list[_Declared]] = field(default_factory=dict)
+    _reset: set[str] = field(default_factory=set)  # options whose default is set elsewhere, too; `*` for any
+    _stored: set[str] = field(default_factory=set)  # environment variables that the code sets; `*` for any
+    _read: bool = False
+    _known: dict[tuple[str, bool], Value] = field(default_factory=dict)
+
+    def option(self, name: str, line: int, *, fixed: bool = False) -> Value:
+        """An option of the command line by its name in the namespace; `fixed` if no command line is parsed.
+
+        Each call returns the same object, so that two arguments from one option are known to be equal.
+        """
+        if (name, fixed) not in self._known:
+            self._scan()
+            value = self._agreed([self._default(declared, name, fixed) for declared in self._options.get(name, [])], name, line)
+            if "*" in self._reset or name in self._reset or self.evaluator.is_assigned("default"):
+                value = Unknown(f"the default of `{name}` is set in a way that is not followed", line)
+            self._known[name, fixed] = value
+        return self._known[name, fixed]
+
+    def flag(self, name: str, line: int) -> Value:
+        """A flag of absl by its name."""
+        self._scan()
+        if "*" in self._reset:
+            return Unknown(f"the default of the flag `{name}` is set in a way that is not followed", line)
+        return self._agreed([self._flag_default(declared, name) for declared in self._flags.get(name, [])], name, line)
+
+    def environment(self, name: Value, default: Value, line: int) -> Value:
+        """A variable of the environment, with a default."""
+        self._scan()
+        key = plain(name)
+        if not isinstance(key, str) or origins_of(name):
+            return Unknown("it is an environment variable", line)
+        if "*" in self._stored or key in self._stored:
+            return Unknown(f"the code itself may set the environment variable `{key}`", line)
+        if plain(default) is None or not isinstance(default, Const):
+            return Unknown(f"the environment variable `{key}` has no known default", line)
+        return setting(default, f"the environment variable `{key}`")
+
+    # Defaults
+
+    def _agreed(self, defaults: list[Value], name: str, line: int) -> Value:
+        if not defaults:
+            return Unknown(f"the option `{name}` is not declared in this file", line)
+        first = plain(defaults[0])
+        if any(type(plain(d)) is not type(first) or plain(d) != first for d in defaults[1:]):
+            return Unknown(f"the option `{name}` has several defaults", line)
+        return defaults[0]
+
+    def _default(self, declared: _Declared, name: str, fixed: bool) -> Value:
+        call, frame = declared.call, declared.frame(self.evaluator)
+        args = {k.arg: self.evaluator.value(k.value, frame) for k in call.keywords if k.arg is not None}
+        names = [plain(self.evaluator.value(a, frame)) for a in call.args]  # as users write them
+        shown = next((n for n in names if n.startswith("--")), names[0] if names else name)
+        positional = not shown.startswith("-")
+        action = plain(args.get("action", Const("store")))
+        if not isinstance(action, str) or action not in _SWITCHES:
+            return Unknown(f"`{shown}` has an `action` that is not followed", call.lineno)
+        required = plain(args.get("required", Const(False)))
+        if required is not False or (positional and plain(args.get("nargs")) != "?"):
+            return Unknown(f"`{shown}` has to be given on the command line", call.lineno)
+        value = _converted(args.get("default", Const(_SWITCHES[action])), args.get("type"))
+        if isinstance(value, Unknown) or plain(value) is None:
+            reason = f": {value.reason}" if isinstance(value, Unknown) and value.reason else ""
+            return Unknown(f"`{shown}` of the command line has no known default{reason}", call.lineno)
+        return value if fixed else setting(value, f"`{shown}`")
+
+    def _flag_default(self, declared: _Declared, name: str) -> Value:
+        call, frame = declared.call, declared.frame(self.evaluator)
+        kind = called(call).removeprefix("DEFINE_")
+        node = next((k.value for k in call.keywords if k.arg in ("default", "default_value")), call.args[1] if len(call.args) > 1 else None)
+        value = self.evaluator.value(node, frame) if node is not None else Unknown("")
+        known = plain(value)
+        if kind not in _FLAGS or not isinstance(known, _FLAGS[kind]) or (isinstance(known, bool) and bool not in _FLAGS[kind]):
+            return Unknown(f"the flag `{name}` has no known default", call.lineno)
+        return setting(derived(float(known) if kind == "float" else known, value), f"`--{name}`")
+
+    # Reading the file
+
+    def _scan(self) -> None:
+        if not self._read:
+            self._read = True
+            self._visit(self.tree, ())
+
+    def _visit(self, node: ast.AST, scopes: tuple[ast.AST, ...]) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Call):
+                self._call(_Declared(child, scopes))
+            elif isinstance(child, ast.Subscript) and not isinstance(child.ctx, ast.Load) and _is_environment(child.value):
+                self._stored.add(_text(child.slice))
+            inner = isinstance(child, (*DEFINITIONS, ast.Lambda, Comprehension))
+            self._visit(child, (*scopes, child) if inner else scopes)
+
+    def _call(self, declared: _Declared) -> None:
+        call, name = declared.call, called(declared.call)
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if name == "add_argument" and owner is not None:
+            self._options.setdefault(self._destination(declared), []).append(declared)
+        elif name == "set_defaults":
+            self._reset.update(k.arg or "*" for k in call.keywords)
+        elif name == "set_default" or (name == "FLAGS" and any(isinstance(a, Row) and len(a.elts) > 1 for a in call.args)):
+            self._reset.add("*")
+        elif name.startswith("DEFINE_"):
+            first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg in ("name", "flag_name")), None)
+            self._flags.setdefault(_text(first), []).append(declared)
+        elif name in _NOWHERE and (name == "putenv" or (owner is not None and _is_environment(owner))):
+            single = name in ("setdefault", "putenv", "pop") and call.args
+            self._stored.add(_text(call.args[0]) if single else "*")
+
+    def _destination(self, declared: _Declared) -> str:
+        """Name of an option in the namespace; an uncertain name may be any, and makes all unknown."""
+        call, frame = declared.call, declared.frame(self.evaluator)
+        names = [Unknown("") if isinstance(a, ast.Starred) else plain(self.evaluator.value(a, frame)) for a in call.args]
+        given = {k.arg: k.value for k in call.keywords}
+        if None in given or not all(isinstance(n, str) and n for n in names) or not (names or "dest" in given):
+            self._reset.add("*")
+            return "*"
+        if "dest" in given:
+            named = plain(self.evaluator.value(given["dest"], frame))
+            self._reset.update(() if isinstance(named, str) else ("*",))
+            return named if isinstance(named, str) else "*"
+        texts = [n for n in names if isinstance(n, str)]
+        first = next((n for n in texts if n.startswith("--")), texts[0])
+        return first.lstrip("-").replace("-", "_") if first.startswith("-") else first
 
 
-def _is_names(node: ast.expr) -> bool:
-    """True for an object's `__dict__`, except that of an object made on the spot."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars" and len(node.args) == 1:
-        return not isinstance(node.args[0], ast.Call)
-    return isinstance(node, ast.Attribute) and node.attr == "__dict__"
+def _converted(default: Value, kind: Value | None) -> Value:
+    """A default as `argparse` returns it: only texts are converted by the option's type."""
+    known = plain(default)
+    if isinstance(known, Unknown) or not isinstance(default, (Const, Seq)):
+        return known if isinstance(known, Unknown) else Unknown("it is not a plain value")
+    if not isinstance(known, str) or kind is None or plain(kind) is None:
+        return default
+    convert: Any = _CONVERTED.get(kind.name) if isinstance(kind, Dotted) else None
+    try:
+        return derived(convert(known), default) if convert is not None else Unknown("its type is a function that is not followed")
+    except ValueError:
+        return Unknown("it is not of its type")
 
 
-def given_below(definition: ast.ClassDef, classes: list[ast.ClassDef]) -> frozenset[str]:
-    """Attributes and methods that classes of the file derived from this one may override."""
-    below: list[ast.ClassDef] = []
-    names = {definition.name}
-    while more := [c for c in classes if c not in below and c is not definition and any(name_of(b) in names for b in c.bases)]:
-        below += more
-        names |= {c.name for c in more}
-    methods = (m.name for other in below for m in other.body if isinstance(m, Function))
-    return frozenset(methods).union(*map(stored_in, below), *(assignments_of(other, {}) for other in below))
+def _text(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else "*"
 
 
-def _root_attribute(node: ast.expr) -> str:
-    """Attribute of `self` at the start of a chain of attributes and subscripts; empty for other chains."""
-    while isinstance(node, (ast.Attribute, ast.Subscript)) and not _is_of_self(node):
-        node = node.value
-    return node.attr if isinstance(node, ast.Attribute) else ""
+def _is_environment(node: ast.expr) -> bool:
+    return (isinstance(node, ast.Attribute) and node.attr == "environ") or (isinstance(node, ast.Name) and node.id == "environ")
 
 
-def _is_of_self(target: ast.expr) -> bool:
-    """True for an attribute of `self` as a whole."""
-    return isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
+def from_outside(evaluator: Evaluator, node: ast.Call, name: str, values: list[Value]) -> Value | None:
+    """A parser of the command line, or a variable of the environment."""
+    if name == "argparse.ArgumentParser":
+        known = all(k.arg not in (None, "argument_default") for k in node.keywords)
+        return Parser() if known else Unknown("its parser has defaults that are not followed", node.lineno)
+    if name in ("os.environ.get", "os.getenv") and len(values) == 2 and not node.keywords:
+        return evaluator.outside.environment(values[0], values[1], node.lineno)
+    if name == "builtins.vars" and len(values) == 1 and isinstance(values[0], Options):
+        return Options(as_map=True, fixed=values[0].fixed)
+    return None
 
 
-def _pairs(method: Function) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Targets of assignments, each with its expression."""
-    for node in ast.walk(method):
-        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
-        if value is None:
-            continue
-        for target in targets_of(node):
-            yield target, value
-            if isinstance(target, Row) and isinstance(value, Row):
-                starred = any(isinstance(e, ast.Starred) for e in (*target.elts, *value.elts))
-                yield from () if starred else zip(target.elts, value.elts, strict=False)
+def parsed(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Value:
+    """Result of a command-line parser: every option with its default, which the command line may change."""
+    given = [*node.args, *(k.value for k in node.keywords if k.arg == "args")]
+    if name not in ("parse_args", "parse_known_args") or len(given) > 1 or any(k.arg != "args" for k in node.keywords):
+        return Unknown(f"it is the result of `.{name}(…)`", node.lineno)
+    words = evaluator.value(given[0], frame) if given else None
+    fixed = isinstance(words, (Seq, Const)) and plain(words) in ([], (), "")
+    if isinstance(words, Seq) and not fixed:
+        return Unknown("the code contains the arguments of its command line", node.lineno)
+    options = Options(fixed=fixed)
+    return options if name == "parse_args" else Seq((options, Unknown("it is the rest of the command line", node.lineno)))

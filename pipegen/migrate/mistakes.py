@@ -8,11 +8,10 @@ import math
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group
 from pipegen.migrate.interpret import Collected, ModelCall
-from pipegen.migrate.known import is_number, origins_of, reason_of, same
 from pipegen.migrate.nodes import Row, called
 from pipegen.migrate.signatures import FITTED, OLD_DATAFRAME
 from pipegen.migrate.steps import RANDOM, STATISTICS, augments
-from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, plain
+from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, is_number, origins_of, plain, reason_of, same
 
 _BOOLEANS = ("horizontal_flip", "vertical_flip", "featurewise_center", "samplewise_center", "zca_whitening")
 _TOGETHER = "in one spec with a feature for each, a mask always moves with its image"
@@ -50,8 +49,10 @@ def _constructor(generator: Generator, findings: Findings) -> None:
     _positional(generator, findings)
     _texts(generator, findings)
     _numbers(generator, findings)
-    for name, line in generator.wrong:
-        findings.add("PG631", line, f"ImageDataGenerator has no argument `{name}`: it raises a TypeError", "it is left out of the spec")
+    for odd in generator.wrong:
+        findings.add(
+            "PG631", odd.line, f"ImageDataGenerator has no argument `{odd.name}`: it raises a TypeError", "it is left out of the spec"
+        )
 
 
 def _positional(generator: Generator, findings: Findings) -> None:
@@ -124,7 +125,7 @@ def _fitting(generator: Generator, found: Collected, findings: Findings) -> None
 
 def _flow(flow: Flow, findings: Findings) -> None:
     _texts(flow, findings)
-    for name, line in flow.wrong:
+    for name, line in ((odd.name, odd.line) for odd in flow.wrong):
         if flow.method == "flow_from_dataframe" and name in OLD_DATAFRAME:
             findings.add("PG646", line, f"`{name}` of flow_from_dataframe was removed, and is ignored", "remove it")
         elif flow.method == "flow_from_dataframe":

@@ -9,14 +9,13 @@ from typing import cast
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.edits import Edits
-from pipegen.migrate.evaluate import FileEvaluator
+from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.interpret import ModelCall
-from pipegen.migrate.known import origins_of
 from pipegen.migrate.nodes import called, end, name_of, start
 from pipegen.migrate.reading import lines_of
 from pipegen.migrate.signatures import DROPPED, STEPS
-from pipegen.migrate.values import Flow, Frame, Unknown, Value, Zipped, plain
+from pipegen.migrate.values import Flow, Frame, Unknown, Value, Zipped, origins_of, plain
 
 _ARGUMENTS = {"training": "steps_per_epoch", "validation": "validation_steps", "evaluation": "steps"}
 _EPOCHS = {"training": "an epoch", "validation": "each validation", "evaluation": "the call"}
@@ -64,7 +63,7 @@ class Rounds:
         return f"{_short(self.number)} passes" if self.number > 1 else f"{_short(self.number)} of a pass"
 
 
-def rounds_of(evaluator: FileEvaluator, steps: ast.expr, frame: Frame, data: Value | None, *, of_examples: bool) -> Rounds | None:
+def rounds_of(evaluator: Evaluator, steps: ast.expr, frame: Frame, data: Value | None, *, of_examples: bool) -> Rounds | None:
     """How often a number of steps (or, with `of_examples`, of examples) goes through an iterator's data, if known."""
     flow = data.flows[0] if isinstance(data, Zipped) else data
     known = flow.known("batch_size", 32) if isinstance(flow, Flow) else None
@@ -82,7 +81,7 @@ def rounds_of(evaluator: FileEvaluator, steps: ast.expr, frame: Frame, data: Val
 
 @dataclass
 class _Counter:
-    evaluator: FileEvaluator
+    evaluator: Evaluator
     batch: int | None
     left: int = _MOST_STEPS
 
@@ -103,7 +102,7 @@ class _Counter:
         return self._named(node, frame) if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(known, Unknown) else None
 
     def _named(self, node: ast.Name | ast.Attribute, frame: Frame) -> Count | None:
-        given = expression(node, frame)
+        given = assigned(node, frame)
         if given is not node:
             self.left -= 1
             return self.count(given, frame)
@@ -139,7 +138,7 @@ class _Counter:
         return self.count(node.args[0], frame) if name in _ROUNDING and node.args else None
 
 
-def expression(value: ast.expr, frame: Frame) -> ast.expr:
+def assigned(value: ast.expr, frame: Frame) -> ast.expr:
     """The single expression that a variable is assigned; other expressions as they are."""
     bindings = frame.bound(value.id)[0] if isinstance(value, ast.Name) else []
     only = bindings[0] if len(bindings) == 1 else None
@@ -150,7 +149,7 @@ def _short(number: float) -> str:
     return f"{number:.0f}" if abs(number - round(number)) < 0.02 * abs(number) and number >= 0.9 else f"{number:.2g}"
 
 
-def edit_model_call(edits: Edits, call: ModelCall, evaluator: FileEvaluator, findings: Findings, replaced: dict[int, str]) -> None:
+def edit_model_call(edits: Edits, call: ModelCall, evaluator: Evaluator, findings: Findings, replaced: dict[int, str]) -> None:
     """Edits one call, with other texts for some of its arguments, by node id."""
     node = call.node
     function = cast("ast.Attribute", node.func)
@@ -205,7 +204,7 @@ def _layout(edits: Edits, node: ast.Call, texts: list[str], opening: int) -> str
     return f"\n{indent}" + f",\n{indent}".join(texts) + f",\n{back}"
 
 
-def _tell(name: str, call: ModelCall, evaluator: FileEvaluator, edits: Edits, findings: Findings) -> None:
+def _tell(name: str, call: ModelCall, evaluator: Evaluator, edits: Edits, findings: Findings) -> None:
     """Reports the effect of dropping an argument."""
     value, line = call.args[name], call.args[name].lineno
     if name in DROPPED:
@@ -228,7 +227,7 @@ def _tell(name: str, call: ModelCall, evaluator: FileEvaluator, edits: Edits, fi
         given = evaluator.value(data, call.frame) if data is not None else None
         rounds = rounds_of(evaluator, value, call.frame, given, of_examples="samples" in old)
         _tell_rounds(shown, part, rounds, call, evaluator, findings)
-    told = expression(value, call.frame)
+    told = assigned(value, call.frame)
     divisions = [n for n in ast.walk(told) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)]
     named = [d for d in divisions if not isinstance(d.right, ast.Constant)]
     sides = [[plain(evaluator.value(side, call.frame)) for side in (d.left, d.right)] for d in named]
@@ -238,7 +237,7 @@ def _tell(name: str, call: ModelCall, evaluator: FileEvaluator, edits: Edits, fi
         findings.add("PG649", line, message, "now every example counts once")
 
 
-def _tell_rounds(shown: str, part: str, rounds: Rounds | None, call: ModelCall, evaluator: FileEvaluator, findings: Findings) -> None:
+def _tell_rounds(shown: str, part: str, rounds: Rounds | None, call: ModelCall, evaluator: Evaluator, findings: Findings) -> None:
     """Reports the effect of dropping steps that are computed at run time: how often they went through the data, if not once."""
     line = call.args[_ARGUMENTS[part]].lineno
     if rounds is None:
@@ -251,7 +250,7 @@ def _tell_rounds(shown: str, part: str, rounds: Rounds | None, call: ModelCall, 
         findings.add("PG625", line, message, _instead(rounds, part, call, evaluator))
 
 
-def _instead(rounds: Rounds, part: str, call: ModelCall, evaluator: FileEvaluator) -> str:
+def _instead(rounds: Rounds, part: str, call: ModelCall, evaluator: Evaluator) -> str:
     """Advice for taking as many steps as before."""
     if part == "evaluation" and call.method.startswith("predict"):
         return "predictions now have one row for each example, in order"

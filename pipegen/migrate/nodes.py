@@ -118,3 +118,75 @@ def is_main(test: ast.expr) -> bool:
     sides = (test.left, test.comparators[0])
     named = any(isinstance(s, ast.Name) and s.id == "__name__" for s in sides)
     return named and any(isinstance(s, ast.Constant) and s.value == "__main__" for s in sides)
+
+
+def is_undecorated(node: Function) -> bool:
+    """True if a call of a function only runs its body."""
+    return all(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
+
+
+def ends(statement: ast.AST) -> bool:
+    """True if a statement may end a call."""
+    if isinstance(statement, DEFINITIONS):
+        return False
+    inner = (n for n in ast.iter_child_nodes(statement) if isinstance(n, (ast.stmt, ast.ExceptHandler, ast.match_case)))
+    return isinstance(statement, ast.Return) or any(map(ends, inner))
+
+
+def hands_on(node: ast.GeneratorExp | ast.For, loop: ast.comprehension | ast.For) -> bool:
+    """True if code only passes on each pair of a `zip`: `(pair for pair in …)` or `for x, y in …: yield x, y`."""
+    if isinstance(node, ast.GeneratorExp):
+        only = len(node.generators) == 1 and not node.generators[0].ifs and not node.generators[0].is_async
+        given: ast.expr | None = node.elt if only else None
+    else:
+        statement = node.body[0] if len(node.body) == 1 and not node.orelse else None
+        yielded = statement.value if isinstance(statement, ast.Expr) else None
+        given = yielded.value if isinstance(yielded, ast.Yield) else None
+    target, names = loop.target, _pair_names(given)
+    return names is not None and names == _pair_names(target) and isinstance(given, ast.Name) == isinstance(target, ast.Name)
+
+
+def passing_loop(statement: ast.stmt) -> ast.For | None:
+    """The loop at the end of a function that yields each pair as it is, also if repeated endlessly."""
+    endless = isinstance(statement, ast.While) and isinstance(statement.test, ast.Constant) and bool(statement.test.value)
+    if isinstance(statement, ast.While) and endless and len(statement.body) == 1 and not statement.orelse:
+        statement = statement.body[0]
+    return statement if isinstance(statement, ast.For) and hands_on(statement, statement) else None
+
+
+def _pair_names(node: ast.expr | None) -> list[str] | None:
+    """Names of a name, or of a tuple of two different names."""
+    if isinstance(node, ast.Name):
+        return [node.id]
+    if not isinstance(node, ast.Tuple) or len(node.elts) != 2:
+        return None
+    names = [e.id for e in node.elts if isinstance(e, ast.Name)]
+    return names if len(set(names)) == 2 else None
+
+
+def makes_several(node: ast.For, calls: frozenset[str]) -> bool:
+    """True if each round of a loop makes its own object with one of these functions or methods, and none ends the loop."""
+    inside = [n for statement in node.body for n in ast.walk(statement)]
+    ends = any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom)) for n in inside)
+    if ends or getattr(getattr(node.iter, "func", None), "id", "") == "range":
+        return False
+    made = names_in(node.target)
+    for _ in range(3):
+        for n in inside:
+            if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None and names_in(n.value) & made:
+                made |= names_in(*targets_of(n))
+    return any(isinstance(n, ast.Call) and called(n) in calls and names_in(n) & made for n in inside)
+
+
+def branches(statement: ast.stmt, calls: frozenset[str]) -> bool:
+    """True if a statement may end the round, or call one of these functions or methods; inner loops do not count."""
+    if _continues(statement):
+        return True
+    branches = [] if isinstance(statement, ast.For) else [n for n in ast.walk(statement) if isinstance(n, ast.If)]
+    return any(isinstance(n, ast.Call) and called(n) in calls for branch in branches for n in ast.walk(branch))
+
+
+def _continues(node: ast.AST) -> bool:
+    if isinstance(node, Loop):
+        return any(map(_continues, node.orelse))
+    return isinstance(node, ast.Continue) or any(map(_continues, ast.iter_child_nodes(node)))

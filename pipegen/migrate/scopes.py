@@ -18,18 +18,22 @@ from pipegen.migrate.nodes import (
     called,
     defaults_of,
     end,
+    flattened,
     is_main,
+    name_of,
     own_nodes,
     parameters,
     places,
     root_name,
     start,
+    stored_in,
     targets_of,
 )
 
 Node = ast.Module | Function | ast.ClassDef | ast.Lambda | Comprehension | ast.For
 
 Kind = Literal["value", "import", "def", "class", "param", "changed", "other"]
+Condition = tuple[ast.expr, bool]  # of a branch, with the truth that it requires
 ALWAYS: Position = (1 << 29, 0)  # position of events in a function, which may run at any time
 _MOST_ROUNDS = 5
 Changers = Mapping[str, frozenset[str | int]]  # parameters whose objects a function changes, by name and position, for each function name
@@ -56,7 +60,7 @@ class Binding:
     dotted: str = ""
     node: ast.AST | None = None
     line: int = 0  # its line, if `after` does not have it
-    conditions: tuple[tuple[ast.expr, bool], ...] | None = None
+    conditions: tuple[Condition, ...] | None = None
     """Conditions of the branches around the statement, each with its required truth, if they alone decide whether it runs once and in
     order; else `None`."""
     key: ast.expr | None = None  # for `changed` by `name[key] = value`: the key
@@ -138,7 +142,7 @@ class _Reader:
     def __init__(self, scope: Scope, changers: Changers) -> None:
         self.scope = scope
         self.changers = changers
-        self.conditions: tuple[tuple[ast.expr, bool], ...] | None = ()
+        self.conditions: tuple[Condition, ...] | None = ()
         self.loop: ast.For | None = None
 
     def block(self, body: list[ast.stmt], *, straight: bool) -> None:
@@ -194,7 +198,7 @@ class _Reader:
             self._case(case, start(node))
         self.conditions, self.loop = outer
 
-    def _around(self, node: ast.stmt, straight: bool, *, first: bool) -> tuple[tuple[tuple[ast.expr, bool], ...] | None, ast.For | None]:
+    def _around(self, node: ast.stmt, straight: bool, *, first: bool) -> tuple[tuple[Condition, ...] | None, ast.For | None]:
         """Conditions and loop around a block of a statement; `first` separates its body from `else`."""
         if isinstance(node, (ast.With, ast.AsyncWith)):
             return self.conditions, self.loop
@@ -347,3 +351,81 @@ class Assignment:
     method: Function
     value: ast.expr | None  # the assigned expression; `None` if there is no single one, and for a change in place
     straight: bool = False  # true if it is assigned whenever the method runs
+
+
+def assignments_of(definition: ast.ClassDef, changers: Changers) -> dict[str, list[Assignment]]:
+    """Assignments and changes of attributes of `self` in the methods of a class."""
+    found: dict[str, list[Assignment]] = {}
+    for method in definition.body:
+        if isinstance(method, Function):
+            known = {id(target): value for target, value in _pairs(method) if is_of_self(target)}
+            straight = {id(n) for s in flattened(method.body) if isinstance(s, (ast.Assign, ast.AnnAssign)) for n in ast.walk(s)}
+            for node in ast.walk(method):
+                for name in filter(None, map(_root_attribute, changed_objects(node, changers))):
+                    found.setdefault(name, []).append(Assignment(method, known.get(id(node)), id(node) in straight))
+    return found
+
+
+def attributes_from_outside(tree: ast.Module) -> frozenset[str]:
+    """Attributes assigned on other objects than `self`, such as `trainer.size = 3`; `*` for any name."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            found.update(["*"] if node.attr == "__dict__" else [] if is_of_self(node) else [node.attr])
+        elif isinstance(node, ast.Call):
+            found.update(_set_by_call(node))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)) or (isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)):
+            found.update(["*"] if node.value is not None and _is_names(node.value) else [])
+    return frozenset(found)
+
+
+def _set_by_call(call: ast.Call) -> list[str]:
+    """Attributes that a call sets by name, such as `setattr`."""
+    name = called(call)
+    if name in ("setattr", "delattr", "__setattr__", "__delattr__"):
+        texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        return texts[:1] or ["*"]
+    return ["*"] if isinstance(call.func, ast.Attribute) and name in CHANGING and _is_names(call.func.value) else []
+
+
+def _is_names(node: ast.expr) -> bool:
+    """True for an object's `__dict__`, except that of an object made on the spot."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars" and len(node.args) == 1:
+        return not isinstance(node.args[0], ast.Call)
+    return isinstance(node, ast.Attribute) and node.attr == "__dict__"
+
+
+def given_below(definition: ast.ClassDef, classes: list[ast.ClassDef]) -> frozenset[str]:
+    """Attributes and methods that classes of the file derived from this one may override."""
+    below: list[ast.ClassDef] = []
+    names = {definition.name}
+    while more := [c for c in classes if c not in below and c is not definition and any(name_of(b) in names for b in c.bases)]:
+        below += more
+        names |= {c.name for c in more}
+    methods = (m.name for other in below for m in other.body if isinstance(m, Function))
+    return frozenset(methods).union(*map(stored_in, below), *(assignments_of(other, {}) for other in below))
+
+
+def _root_attribute(node: ast.expr) -> str:
+    """Attribute of `self` at the start of a chain of attributes and subscripts; empty for other chains."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)) and not is_of_self(node):
+        node = node.value
+    return node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def is_of_self(target: ast.expr) -> bool:
+    """True for an attribute of `self` as a whole."""
+    return isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
+
+
+def _pairs(method: Function) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Targets of assignments, each with its expression."""
+    for node in ast.walk(method):
+        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+        if value is None:
+            continue
+        for target in targets_of(node):
+            yield target, value
+            if isinstance(target, Row) and isinstance(value, Row):
+                starred = any(isinstance(e, ast.Starred) for e in (*target.elts, *value.elts))
+                yield from () if starred else zip(target.elts, value.elts, strict=False)

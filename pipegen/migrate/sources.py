@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from pipegen.migrate.calls import form_of
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.groups import Group, data_key
-from pipegen.migrate.known import is_number
-from pipegen.migrate.labels import UNLABELLED, WITHOUT_CLASSES, all_in_one, class_mode, form_of, takes_share, weighted
-from pipegen.migrate.pairs import folder_of
+from pipegen.migrate.groups import UNLABELLED, WITHOUT_CLASSES, Group, all_in_one, class_mode, data_key, folder_of, takes_share, weighted
 from pipegen.migrate.steps import Knob, Knobs, is_open, number, varies
-from pipegen.migrate.values import Flow, Generator, Share, Table, Unknown
+from pipegen.migrate.values import Flow, Generator, Share, Table, Unknown, is_number
 from pipegen.spec.compose import flow_scalar
 
 _KEY = "'([^/]+)[.][^./]+$'"  # pattern for the name of a file without folders and extension

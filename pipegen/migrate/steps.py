@@ -10,10 +10,9 @@ from typing import get_args
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.known import is_number, origins_of, reason_of
 from pipegen.migrate.nodes import Row, flattened
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.values import Const, Dotted, Generator, Local, Seq, Unknown, Value, plain
+from pipegen.migrate.values import Const, Dotted, Generator, Local, Seq, Unknown, Value, is_number, origins_of, plain, reason_of
 from pipegen.ops.transforms.standardize import LARGEST
 
 _LIBRARIES = ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
@@ -116,18 +115,16 @@ class Amounts:
 
     def _amount(self, name: str) -> str:
         """An absolute number, or its param; empty for zero."""
-        if is_open(self.generator, name):
-            return self._open(Knob(name, name), "0", ", min: 0")
-        value = self._number(name)
-        if varies(self.generator, name):
-            return self.knobs.add(Knob(name, name), number(abs(value or 0.0)), ", min: 0")
-        return "" if value is None else number(abs(value))
+        value = None if is_open(self.generator, name) else self._number(name)
+        return self._value(Knob(name, name), "" if value is None else number(abs(value)), "0", ", min: 0")
 
-    def _open(self, knob: Knob, default: str, limits: str = "") -> str:
-        """Adds a param for an unknown value, with a default that does nothing."""
-        message = f"`{knob.argument}` is not known: {reason_of(self.generator.known(knob.argument))}"
-        self._say("PG610", knob.argument, message, f"the spec has `{knob.param}`, by default {default}: put the value there")
-        return self.knobs.add(knob, default, limits, NOT_KNOWN)
+    def _value(self, knob: Knob, text: str, idle: str, limits: str = "", comment: str = "") -> str:
+        """A value, or its param if it is unknown or may change at run time; `idle` is a default that does nothing."""
+        if is_open(self.generator, knob.argument):
+            message = f"`{knob.argument}` is not known: {reason_of(self.generator.known(knob.argument))}"
+            self._say("PG610", knob.argument, message, f"the spec has `{knob.param}`, by default {idle}: put the value there")
+            return self.knobs.add(knob, idle, limits, NOT_KNOWN)
+        return self.knobs.add(knob, text or idle, limits, comment) if varies(self.generator, knob.argument) else text
 
     def _truth(self, name: str) -> bool:
         given, value = self.generator.argument(name), self.generator.known(name)
@@ -194,7 +191,7 @@ class Steps(Amounts):
             self.found.append(Step("cast: {dtype: float32}", "the dtype that Keras passed to the function"))
         rescale = None
         if is_open(self.generator, name):
-            self.found.append(Step(f"rescale: {{scale: {self._open(Knob(name, name), '1')}}}"))
+            self.found.append(Step(f"rescale: {{scale: {self._value(Knob(name, name), '', '1')}}}"))
         else:
             rescale = self._number(name)
         if function is not None:
@@ -204,12 +201,11 @@ class Steps(Amounts):
             rescale = None if preset else rescale
         if rescale:
             byte = math.isclose(rescale, 1 / 255, rel_tol=1e-6)
-            if varies(self.generator, name):
-                self.found.append(Step(f"rescale: {{scale: {self.knobs.add(Knob(name, name), number(rescale))}}}"))
-            elif byte and self.files and function is None:
+            if byte and self.files and function is None and not varies(self.generator, name):
                 self.found.append(Step("rescale: {to: [0, 1]}"))
             else:
-                self.found.append(Step(f"rescale: {{scale: {number(rescale)}}}", "1/255" if byte else ""))
+                text = self._value(Knob(name, name), number(rescale), "1")
+                self.found.append(Step(f"rescale: {{scale: {text}}}", "1/255" if byte and text[0] != "$" else ""))
         self._statistics()
         return self.found
 
@@ -241,15 +237,12 @@ class Steps(Amounts):
         parts = []
         remarks = []
         for name, key, axis in (("width_shift_range", "x", 1), ("height_shift_range", "y", 0)):
-            if is_open(self.generator, name):
-                parts.append(f"{key}: {self._open(Knob(name, name), '0', ', min: 0, max: 1')}")
-                continue
-            share, remark = self._share(name, axis)
-            fraction = varies(self.generator, name) and not remark and 0 <= self.generator.known(name) < 1
-            if fraction:
-                parts.append(f"{key}: {self.knobs.add(Knob(name, name), number(share or 0.0), ', min: 0, max: 1')}")
-            elif share:
-                parts.append(f"{key}: {number(share)}")
+            share, remark = (None, "") if is_open(self.generator, name) else self._share(name, axis)
+            text, known = number(share) if share else "", self.generator.known(name)
+            if isinstance(known, Unknown) or (not remark and is_number(known) and 0 <= known < 1):
+                text = self._value(Knob(name, name), text, "0", ", min: 0, max: 1")
+            if text:
+                parts.append(f"{key}: {text}")
             if remark:
                 remarks.append(remark)
         if parts:
@@ -303,12 +296,11 @@ class Steps(Amounts):
         pair = isinstance(given, Seq) and len(given.items) == 2 and varies(self.generator, name)
         forms = ("1 / {}", "1 / {}", 1, 0) if pair else ("1 / (1 + {})", "1 / (1 - {})", None, None)
         knobs = Knob("zoom_low", name, forms[0], forms[2]), Knob("zoom_high", name, forms[1], forms[3])
-        if is_open(self.generator, name):
-            ends = [self._open(knob, "1", ", min: 0.001") for knob in knobs]
-        elif isinstance(value, Unknown):
+        ends = ["1", "1"]
+        if isinstance(value, Unknown) and not is_open(self.generator, name):
             self._unknown(name, value)
             return
-        else:
+        if not isinstance(value, Unknown):
             if isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(v, (int, float)) for v in value):
                 low, high = sorted(float(v) for v in value)
             elif is_number(value):
@@ -324,11 +316,9 @@ class Steps(Amounts):
                 self._say("PG630", name, message, "it is left out")
                 return
             ends = [number(1 / high), number(1 / low)]
-            if varies(self.generator, name):
-                ends = [self.knobs.add(knob, text, ", min: 0.001") for knob, text in zip(knobs, ends, strict=True)]
             written = f"{value:g}" if isinstance(value, (int, float)) else str(list(value))
             comment = f"zoom_range={written}: 1/{number(high)} to 1/{number(low)}"
-        factors = f"[{', '.join(ends)}]"
+        factors = f"[{', '.join(self._value(knob, end, '1', ', min: 0.001') for knob, end in zip(knobs, ends, strict=True))}]"
         self.found.append(Step(f"random_zoom: {{x: {factors}, y: {factors}, {look}}}", comment))
         message = "`zoom_range` draws a divisor of coordinates; the spec draws the magnification uniformly from the same range"
         self._say("PG621", name, message)
@@ -346,13 +336,9 @@ class Steps(Amounts):
     def _perhaps_flip(self, axis: str, look: str) -> None:
         """Writes one of two flips, if one of them depends on run time."""
         knob = Knob(f"{axis}_flip", f"{axis}_flip", "0.5 if {} else 0.0")
-        unknown = is_open(self.generator, knob.argument)
-        flips = False if unknown else self._truth(knob.argument)
-        often = ""
-        if unknown:
-            often = self._open(knob, "0.0", ", min: 0, max: 1")
-        elif varies(self.generator, knob.argument):
-            often = self.knobs.add(knob, "0.5" if flips else "0.0", ", min: 0, max: 1", "how often")
+        flips = not is_open(self.generator, knob.argument) and self._truth(knob.argument)
+        sure = not varies(self.generator, knob.argument)
+        often = self._value(knob, "0.5" if flips and not sure else "", "0.0", ", min: 0, max: 1", "how often")
         if often or flips:
             self._add_flip(axis, look if self.found else "", often)
 
@@ -368,18 +354,22 @@ class Steps(Amounts):
         name = "brightness_range"
         given, value = self.generator.argument(name), self.generator.known(name)
         knobs = [Knob(f"brightness_{end}", name, item=i) for i, end in enumerate(("low", "high"))]
-        if is_open(self.generator, name):
-            self.found.append(Step(f"random_brightness: {{factor: [{', '.join(self._open(knob, '1', ', min: 0') for knob in knobs)}]}}"))
-        elif isinstance(value, Unknown):
-            self._unknown(name, value)
-        elif isinstance(given, Seq) and len(value) == 2 and all(isinstance(v, (int, float)) for v in value):
-            ends = [number(v) for v in sorted(max(0.0, float(v)) for v in value)]
-            if varies(self.generator, name):
-                ends = [self.knobs.add(knob, text, ", min: 0") for knob, text in zip(knobs, ends, strict=True)]
-            self.found.append(Step(f"random_brightness: {{factor: [{', '.join(ends)}]}}"))
+        pair = (
+            isinstance(given, Seq)
+            and not isinstance(value, Unknown)
+            and len(value) == 2
+            and all(isinstance(v, (int, float)) for v in value)
+        )
+        if pair or is_open(self.generator, name):
+            ends = [number(v) for v in sorted(max(0.0, float(v)) for v in value)] if pair else ["1", "1"]
+            texts = (self._value(knob, end, "1", ", min: 0") for knob, end in zip(knobs, ends, strict=True))
+            self.found.append(Step(f"random_brightness: {{factor: [{', '.join(texts)}]}}"))
+        if pair:
             message = f"`{name}` truncated values to integers, and before Keras 2.9 stretched images to 0..255; the step multiplies"
             self._say("PG623", name, message)
-        elif value is not None:
+        elif isinstance(value, Unknown) and not is_open(self.generator, name):
+            self._unknown(name, value)
+        elif value is not None and not isinstance(value, Unknown):
             self._say("PG630", name, f"`brightness_range={value!r}` is not a pair, which Keras rejects, too", "it is left out")
 
     def _statistics(self) -> None:

@@ -15,7 +15,7 @@ from pipegen.errors import DataError
 from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.prepared_store.layout import SHARDS
-from pipegen.ops.sources.stores.field_types import MissingLibrary
+from pipegen.ops.sources.stores.base import needs
 from pipegen.phases.compilation import load
 from pipegen.preparing.options import Options
 from pipegen.preparing.work import Work, listed
@@ -44,10 +44,8 @@ class Beam:
 
     def check(self) -> None:
         """Raises `MissingLibrary` if Beam is not installed."""
-        try:
+        with needs("Apache Beam", "beam"):
             import apache_beam  # noqa: F401
-        except ImportError as error:
-            raise MissingLibrary("Apache Beam", "beam", error) from None
 
     def run(self, work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
         """Writes the missing shards; raises `DataError` for a record that cannot be read, and if Beam fails."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
@@ -40,7 +41,7 @@ _ALWAYS = -1  # the place of a default decoder, which is not in the spec
 class NoCutError(Exception):
     """Nothing can be stored; the message is the reason, and `help` the way out."""
 
-    def __init__(self, message: str, help_: str) -> None:
+    def __init__(self, message: str, help_: str = "") -> None:
         super().__init__(message)
         self.help = help_
 
@@ -77,16 +78,20 @@ def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = Non
         if steps > fixed:
             message = f"the results of `{ids[fixed]}` are not the same in every epoch and on every split"
             raise NoCutError(message, f"cut before it: `--at` names a step before `{ids[fixed]}`")
-        found = _cut(plans, steps)
-        if isinstance(found, str):
-            raise NoCutError(f"nothing can be stored after `{at}`: {found}", "leave `--at` out: then the last possible place is used")
-        return found
+        try:
+            return _cut(plans, steps)
+        except NoCutError as error:
+            message = f"nothing can be stored after `{at}`: {error}"
+            raise NoCutError(message, "leave `--at` out: then the last possible place is used") from None
     why = ""
     for steps in range(fixed, -1, -1):
-        found = _cut(plans, steps)
-        if isinstance(found, Cut) and all(t.dtype not in FLOATING for _, t in found.type.items() if kind_of(t).pictured):
-            return found
-        why = why or (found if isinstance(found, str) else "the last deterministic step makes floats, four times as large as bytes")
+        try:
+            found = _cut(plans, steps)
+            if all(t.dtype not in FLOATING for _, t in found.type.items() if kind_of(t).pictured):
+                return found
+            why = why or "the last deterministic step makes floats, four times as large as bytes"
+        except NoCutError as error:
+            why = why or str(error)
     raise NoCutError(f"nothing to prepare: {why}", "put the deterministic steps first, `decode` among them")
 
 
@@ -104,24 +109,17 @@ def _place(ref: StepRef) -> int:
     return next((part for part in policy.path if isinstance(part, int)), _ALWAYS)
 
 
-def _cut(plans: Mapping[str, Plan], steps: int) -> Cut | str:
-    """Cuts before step number `steps`; returns a message if that is impossible."""
-    stages: dict[str, tuple[Stage, ...]] = {}
-    types: list[ElementType] = []
-    least: tuple[int, int] | None = None
-    for split, plan in plans.items():
-        taken = _taken(plan, steps)
-        if isinstance(taken, str):
-            return taken
-        stages[split], type_, needed = taken
-        types.append(type_)
-        least = _lesser(least, needed)
-    together = _together(types)
-    return together if isinstance(together, str) else Cut(steps, stages, together, least)
+def _cut(plans: Mapping[str, Plan], steps: int) -> Cut:
+    """Cuts before step number `steps`."""
+    taken = {split: _taken(plan, steps) for split, plan in plans.items()}
+    least = reduce(_lesser, (needed for _, _, needed in taken.values()))
+    return Cut(
+        steps, {split: stages for split, (stages, _, _) in taken.items()}, _together([type_ for _, type_, _ in taken.values()]), least
+    )
 
 
-def _taken(plan: Plan, steps: int) -> tuple[tuple[Stage, ...], ElementType, tuple[int, int] | None] | str:
-    """Takes the stages before a step from a split's plan; returns them, the type after them, and `Cut.least`; or a message."""
+def _taken(plan: Plan, steps: int) -> tuple[tuple[Stage, ...], ElementType, tuple[int, int] | None]:
+    """Takes the stages before a step from a split's plan; returns them, the type after them, and `Cut.least`."""
     read = next(node for node in plan.nodes if isinstance(node, Read))
     now, kept, least = dict(read.out.items()), [], None
     open_: set[str] = set()
@@ -138,12 +136,12 @@ def _taken(plan: Plan, steps: int) -> tuple[tuple[Stage, ...], ElementType, tupl
                 least = _lesser(least, stage.needed)
                 now[name] = stage.decode.step.infer(now[name])
             elif len(before) == 2:
-                return f"the steps before and after it are merged into one on `{name}`"
+                raise NoCutError(f"the steps before and after it are merged into one on `{name}`")
             elif not before and name not in open_:
                 continue  # a stage of the output, after every step
             elif before == {False}:
                 if name in open_:
-                    return f"`{stage.uses()[0].id}` and the step before it resample `{name}` once, as one segment"
+                    raise NoCutError(f"`{stage.uses()[0].id}` and the step before it resample `{name}` once, as one segment")
                 last.setdefault(name, stage)
                 continue
             elif name in last:
@@ -164,15 +162,15 @@ def _lesser(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, 
     return b if a is None else a if b is None else (min(a[0], b[0]), min(a[1], b[1]))
 
 
-def _together(types: list[ElementType]) -> ElementType | str:
-    """Unites the types of the splits; returns a message if they do not fit."""
+def _together(types: list[ElementType]) -> ElementType:
+    """Unites the types of the splits."""
     features: dict[str, FeatureType] = {}
     for name, first in types[0].items():
         others = [type_[name] for type_ in types]
         if any((t.kind, t.dtype, len(t.shape)) != (first.kind, first.dtype, len(first.shape)) for t in others):
-            return f"`{name}` has different types on the splits"
+            raise NoCutError(f"`{name}` has different types on the splits")
         if first.encoded and kind_of(first).pictured:
-            return f"`{name}` is not decoded before it"
+            raise NoCutError(f"`{name}` is not decoded before it")
         if kind_of(first).valid:
             continue  # computed with its items
         if kind_of(first).ragged:
@@ -183,7 +181,7 @@ def _together(types: list[ElementType]) -> ElementType | str:
             continue
         shape = tuple(side if all(t.shape[i] == side for t in others) else None for i, side in enumerate(first.shape))
         if any(side is None for side in shape[2:] if kind_of(first).pictured):
-            return f"`{name}` has different numbers of channels on the splits"
+            raise NoCutError(f"`{name}` has different numbers of channels on the splits")
         features[name] = first.with_(shape=shape, uniform=False)
     return ElementType(tuple(features.items()))
 

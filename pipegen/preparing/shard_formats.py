@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -17,7 +17,7 @@ from pipegen.ops.families.decoder import HEAD, format_of
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, RECORDS, Pixels
 from pipegen.ops.sources.prepared_store.rows import ENCODED
-from pipegen.ops.sources.stores.field_types import MissingLibrary
+from pipegen.ops.sources.stores.base import needs
 from pipegen.types import FLOATING, ElementType
 
 if TYPE_CHECKING:
@@ -74,10 +74,20 @@ class Described:
         return [self.classes[name][i] for i in self.class_indices(name, value)] if name in self.classes else []
 
 
+class Part(NamedTuple):
+    """Contents that are written at once: the name of their file or member, and the offsets of encoded files in them by feature."""
+
+    name: str
+    content: bytes | memoryview
+    images: Mapping[str, int]
+
+
 class ShardFormat:
     """A format of shards."""
 
     suffix: ClassVar[str] = ""  # the suffix of files of whole records; "" if each feature has files of its own
+    around: ClassVar[int] = 0  # bytes of a part beside its contents
+    block: ClassVar[int] = 1  # the contents of a part take a multiple of this
 
     def __init__(self, described: Described) -> None:
         self.described = described
@@ -86,17 +96,40 @@ class ShardFormat:
     def check(cls) -> None:
         """Raises `MissingLibrary` if the library of the format is not installed."""
 
-    def writer(self, files: Mapping[str, Path]) -> AbstractContextManager[Add]:
-        """Opens the files of a shard; they are complete when the context ends."""
+    def parts(self, record: Record) -> Iterator[Part]:
+        """Yields the contents of a record, in order."""
         raise NotImplementedError
+
+    def writing(self, files: Mapping[str, Path]) -> AbstractContextManager[Callable[[Part], int]]:
+        """Opens the files of a shard for a function that writes a part, and returns the offset of its contents."""
+        raise NotImplementedError
+
+    def reading(self, files: Mapping[str, Path]) -> AbstractContextManager[Callable[[Part], bytes | None]]:
+        """Opens the files of a shard for a function that reads the next contents, where a part was written; `None` after the last."""
+        raise NotImplementedError
+
+    @contextmanager
+    def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
+        """Opens the files of a shard; they are complete when the context ends."""
+        with self.writing(files) as write:
+
+            def add(record: Record) -> dict[str, tuple[int, int]]:
+                places: dict[str, tuple[int, int]] = {}
+                for part in self.parts(record):
+                    at = write(part)
+                    places |= {f"@place.{name}": (at + offset, len(record.values[name])) for name, offset in part.images.items()}
+                return places
+
+            yield add
 
     def num_bytes(self, record: Record) -> int:
         """Counts the bytes of a record in its files."""
-        raise NotImplementedError
+        return sum(self.around + -(-len(part.content) // self.block) * self.block for part in self.parts(record))
 
     def same(self, files: Mapping[str, Path], records: Iterable[Record]) -> bool:
         """Compares the first records of a shard with these, bit for bit."""
-        raise NotImplementedError
+        with self.reading(files) as read:
+            return all(read(part) == part.content for record in records for part in self.parts(record))
 
 
 def picture_format(content: bytes) -> str:
@@ -176,176 +209,140 @@ def _integers(values: list[Any]) -> tf.train.Feature:
     return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
 
 
-_OPTIONS = "group_size:1,uncompressed"  # records can be read one by one; compression would not make encoded images smaller
-_AROUND = 128  # the approximate overhead of a record in bytes: the header of its chunk, and its entry in the index
+class TFRecordFormat(ShardFormat):
+    """Messages in TFRecord files, with TensorFlow's checksums; an offset follows from the lengths of the messages before."""
+
+    suffix: ClassVar[str] = ".tfrecord"
+    _head, _tail = 12, 4  # bytes before a message (its length, with a checksum) and after it (its own checksum)
+    around: ClassVar[int] = _head + _tail
+
+    def parts(self, record: Record) -> Iterator[Part]:
+        message = message_of(record, self.described)
+        yield Part("", message, {name: message.index(record.values[name]) for name in self.described.pixels})
+
+    @contextmanager
+    def writing(self, files: Mapping[str, Path]) -> Iterator[Callable[[Part], int]]:
+        begin = self._head
+        try:
+            with tf.io.TFRecordWriter(str(files[RECORDS])) as stream:
+
+                def write(part: Part) -> int:
+                    nonlocal begin
+                    stream.write(part.content)
+                    at, begin = begin, begin + len(part.content) + self.around
+                    return at
+
+                yield write
+        except tf.errors.OpError as error:
+            raise OSError(error.message) from None
+
+    @contextmanager
+    def reading(self, files: Mapping[str, Path]) -> Iterator[Callable[[Part], bytes | None]]:
+        stored = tf.data.TFRecordDataset(str(files[RECORDS])).as_numpy_iterator()
+        yield lambda _part: next(stored, None)
 
 
 class ArrayRecordFormat(ShardFormat):
-    """Messages in ArrayRecord files."""
+    """Messages in ArrayRecord files; images in them have an offset of 0, since they are not read by offset."""
 
     suffix: ClassVar[str] = ARRAY_RECORD
+    around: ClassVar[int] = 128  # approximately: the header of a record's chunk, and its entry in the index
+    _options = "group_size:1,uncompressed"  # records can be read one by one; compression would not make encoded images smaller
 
     @classmethod
     def check(cls) -> None:
-        try:
+        with needs("`array_record`", "array-record"):
             import array_record.python.array_record_module  # noqa: F401
-        except ImportError as error:
-            raise MissingLibrary("`array_record`", "array-record", error) from None
+
+    def parts(self, record: Record) -> Iterator[Part]:
+        yield Part("", message_of(record, self.described), dict.fromkeys(self.described.pixels, 0))
 
     @contextmanager
-    def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
-        """Opens a file; images in it have an offset of 0, since they are not read by offset."""
+    def writing(self, files: Mapping[str, Path]) -> Iterator[Callable[[Part], int]]:
         from array_record.python.array_record_module import ArrayRecordWriter
 
         try:
-            stream = ArrayRecordWriter(str(files[RECORDS]), _OPTIONS)
-
-            def add(record: Record) -> dict[str, tuple[int, int]]:
-                stream.write(message_of(record, self.described))
-                return {f"@place.{name}": (0, len(record.values[name])) for name in self.described.pixels}
-
-            yield add
+            stream = ArrayRecordWriter(str(files[RECORDS]), self._options)
+            yield lambda part: stream.write(part.content) or 0
             stream.close()
         except RuntimeError as error:  # the library's error for failures of the system
             raise OSError(str(error).splitlines()[0]) from None
 
-    def num_bytes(self, record: Record) -> int:
-        return len(message_of(record, self.described)) + _AROUND
-
-    def same(self, files: Mapping[str, Path], records: Iterable[Record]) -> bool:
+    @contextmanager
+    def reading(self, files: Mapping[str, Path]) -> Iterator[Callable[[Part], bytes | None]]:
         from pipegen.ops.sources.stores.array_records import ArrayRecords
 
-        stored = ArrayRecords(str(files[RECORDS]))
-        try:
-            return all(
-                row < stored.rows and stored.read(("",), np.array([row]))[0][0] == message_of(record, self.described)
-                for row, record in enumerate(records)
-            )
-        finally:
-            stored.close()
+        with closing(ArrayRecords(str(files[RECORDS]))) as stored:
+            messages = (bytes(stored.read(("",), np.array([row]))[0][0]) for row in range(stored.rows))
+            yield lambda _part: next(messages, None)
 
 
 class PixelFilesFormat(ShardFormat):
-    """Pixels in files that are mapped into memory."""
+    """Pixels in files that are mapped into memory, one for each feature."""
+
+    def parts(self, record: Record) -> Iterator[Part]:
+        for name, pixels in self.described.pixels.items():
+            content = record.values[name]
+            whole = content if isinstance(content, bytes) else np.ascontiguousarray(content).data
+            yield Part(name, whole, {name: 0} if pixels.form == "files" else {})
 
     @contextmanager
-    def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
-        """Opens a file for each feature."""
+    def writing(self, files: Mapping[str, Path]) -> Iterator[Callable[[Part], int]]:
         with ExitStack() as stack:
             streams = {name: stack.enter_context(open(file, "wb")) for name, file in files.items()}
 
-            def add(record: Record) -> dict[str, tuple[int, int]]:
-                places = {}
-                for name, stream in streams.items():
-                    content = _bytes(record.values[name])
-                    if self.described.pixels[name].form == "files":
-                        places[f"@place.{name}"] = (stream.tell(), content.nbytes)
-                    stream.write(content)
-                return places
+            def write(part: Part) -> int:
+                at = streams[part.name].tell()
+                streams[part.name].write(part.content)
+                return at
 
-            yield add
-
-    def num_bytes(self, record: Record) -> int:
-        return sum(_bytes(record.values[name]).nbytes for name in self.described.pixels)
-
-    def same(self, files: Mapping[str, Path], records: Iterable[Record]) -> bool:
-        with ExitStack() as stack:
-            streams = {name: stack.enter_context(open(file, "rb")) for name, file in files.items()}
-            for record in records:
-                for name, stream in streams.items():
-                    content = _bytes(record.values[name])
-                    if stream.read(content.nbytes) != content:
-                        return False
-        return True
-
-
-def _bytes(content: Any) -> memoryview:
-    return memoryview(content) if isinstance(content, bytes) else np.ascontiguousarray(content).data
-
-
-_HEAD, _TAIL = 12, 4
-"""Bytes before a message (its length, with a checksum) and after it (its own checksum)."""
-
-
-class TFRecordFormat(ShardFormat):
-    """Messages in TFRecord files, with TensorFlow's checksums."""
-
-    suffix: ClassVar[str] = ".tfrecord"
+            yield write
 
     @contextmanager
-    def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
-        """Opens a file; the offsets of encoded images follow from the lengths of the messages before."""
-        at = 0
-        try:
-            with tf.io.TFRecordWriter(str(files[RECORDS])) as stream:
-
-                def add(record: Record) -> dict[str, tuple[int, int]]:
-                    nonlocal at
-                    message = message_of(record, self.described)
-                    stream.write(message)
-                    images = {name: record.values[name] for name in self.described.pixels}
-                    begin, at = at + _HEAD, at + _HEAD + len(message) + _TAIL
-                    return {f"@place.{name}": (begin + message.index(content), len(content)) for name, content in images.items()}
-
-                yield add
-        except tf.errors.OpError as error:
-            raise OSError(error.message) from None
-
-    def num_bytes(self, record: Record) -> int:
-        return _HEAD + len(message_of(record, self.described)) + _TAIL
-
-    def same(self, files: Mapping[str, Path], records: Iterable[Record]) -> bool:
-        stored = tf.data.TFRecordDataset(str(files[RECORDS])).as_numpy_iterator()
-        return all(next(stored, None) == message_of(record, self.described) for record in records)
-
-
-_BLOCK = tarfile.BLOCKSIZE
+    def reading(self, files: Mapping[str, Path]) -> Iterator[Callable[[Part], bytes | None]]:
+        with ExitStack() as stack:
+            streams = {name: stack.enter_context(open(file, "rb")) for name, file in files.items()}
+            yield lambda part: streams[part.name].read(len(part.content))
 
 
 class WebDatasetFormat(ShardFormat):
     """Members of tar files, record by record; their headers have no times or owners, so that all runs write the same bytes."""
 
     suffix: ClassVar[str] = ".tar"
+    around: ClassVar[int] = tarfile.BLOCKSIZE
+    block: ClassVar[int] = tarfile.BLOCKSIZE
 
     @contextmanager
-    def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
-        """Opens an archive; the contents of a member come after its header."""
+    def writing(self, files: Mapping[str, Path]) -> Iterator[Callable[[Part], int]]:
         with tarfile.open(files[RECORDS], "w", format=tarfile.USTAR_FORMAT) as archive:
 
-            def add(record: Record) -> dict[str, tuple[int, int]]:
-                places = {}
-                for name, member, content in self._members(record):
-                    about = tarfile.TarInfo(member)
-                    about.size, about.mode = len(content), 0o644
-                    if name is not None:
-                        places[f"@place.{name}"] = (archive.offset + _BLOCK, len(content))
-                    archive.addfile(about, io.BytesIO(content))
-                return places
+            def write(part: Part) -> int:
+                about, at = tarfile.TarInfo(part.name), archive.offset + self.around  # the contents come after the header
+                about.size, about.mode = len(part.content), 0o644
+                archive.addfile(about, io.BytesIO(part.content))
+                return at
 
-            yield add
+            yield write
 
-    def num_bytes(self, record: Record) -> int:
-        return sum(_BLOCK + -(-len(content) // _BLOCK) * _BLOCK for _, _, content in self._members(record))
-
-    def same(self, files: Mapping[str, Path], records: Iterable[Record]) -> bool:
+    @contextmanager
+    def reading(self, files: Mapping[str, Path]) -> Iterator[Callable[[Part], bytes | None]]:
         with tarfile.open(files[RECORDS]) as archive:
-            for record in records:
-                for _, member, content in self._members(record):
-                    about = archive.next()
-                    stream = archive.extractfile(about) if about is not None and about.name == member else None
-                    if stream is None or stream.read() != content:
-                        return False
-        return True
 
-    def _members(self, record: Record) -> Iterator[tuple[str | None, str, bytes]]:
-        """Yields for each member its feature, if it is an encoded file, its name and its contents."""
+            def read(part: Part) -> bytes | None:
+                about = archive.next()
+                stream = archive.extractfile(about) if about is not None and about.name == part.name else None
+                return stream.read() if stream is not None else None
+
+            yield read
+
+    def parts(self, record: Record) -> Iterator[Part]:
         described, stem = self.described, f"{record.number:08d}"
         texts: dict[str, Any] = {"filename": record.name}
         for name, t in described.type.items():
             value = record.values[name]
             if name in described.pixels:
                 ending = picture_format(value)
-                yield name, f"{stem}.{ending}" if name == described.picture else f"{stem}.{name}.{ending}", value
+                yield Part(f"{stem}.{ending}" if name == described.picture else f"{stem}.{name}.{ending}", value, {name: 0})
                 sizes = dict(zip(("height", "width"), (int(side) for side in record.values[f"@size.{name}"]), strict=True))
                 texts |= sizes if name == described.picture else {}
             elif kind_of(t).labels:
@@ -353,15 +350,15 @@ class WebDatasetFormat(ShardFormat):
                 if several_labels(t):
                     texts |= {name: indices, f"{name}_text": names}
                     continue
-                yield None, f"{stem}.cls" if name == described.label else f"{stem}.{name}.cls", str(indices[0]).encode()
+                yield Part(f"{stem}.cls" if name == described.label else f"{stem}.{name}.cls", str(indices[0]).encode(), {})
                 texts |= {name: indices[0]} | ({f"{name}_text": names[0]} if names else {})
             else:
                 names = described.class_texts(name, value)
                 texts |= {f"{name}_text": names} if name in described.classes else {}
                 content = io.BytesIO()
                 np.save(content, value, allow_pickle=False)
-                yield None, f"{stem}.{name}.npy", content.getvalue()
-        yield None, f"{stem}.json", json.dumps(texts, sort_keys=True).encode()
+                yield Part(f"{stem}.{name}.npy", content.getvalue(), {})
+        yield Part(f"{stem}.json", json.dumps(texts, sort_keys=True).encode(), {})
 
 
 SHARD_FORMATS: dict[str, type[ShardFormat]] = {

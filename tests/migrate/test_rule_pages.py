@@ -8,17 +8,28 @@ from importlib.resources import files
 
 import pytest
 
-from pipegen.diagnostics.catalog import CODES
-from pipegen.migrate.findings import RULES, MigrationPage, migration_page, parse_migration_page
+from pipegen.diagnostics.catalog import CODES, page_sections
+from pipegen.migrate.findings import RULES, migration_page
 from pipegen.migrate.migration import migrate_code
 from pipegen.migrate.reading import parse_code
 
 PAGE = migration_page("PG640").text
 
 
-def codes(page: MigrationPage, text: str) -> set[str]:
+_FENCE = re.compile(r"^```(python|notebook) *\n(.*?)^``` *$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(code: str, sections: dict[str, str]) -> tuple[bool, str, str]:
+    """True if a page is about notebooks; the code before and after."""
+    before, after = (_FENCE.findall(sections[s] + "\n") for s in ("Before", "After"))
+    if len(before) != 1 or len(after) != 1 or before[0][0] != after[0][0]:
+        raise ValueError(f"the page of {code} needs one block of code under `## Before` and one of the same kind under `## After`")
+    return before[0][0] == "notebook", before[0][1], after[0][1]
+
+
+def codes(notebook: bool, text: str) -> set[str]:
     """What a migration of a text says."""
-    result = migrate_code(parse_code("train.ipynb" if page.notebook else "train.py", text.encode()), always=True)
+    result = migrate_code(parse_code("train.ipynb" if notebook else "train.py", text.encode()), always=True)
     return {finding.code for finding in result.findings.items}
 
 
@@ -38,15 +49,17 @@ def test_every_code_has_a_page_and_every_page_a_code() -> None:
 @pytest.mark.parametrize("code", RULES)
 def test_the_code_before_yields_it_and_the_code_after_does_not(code: str) -> None:
     told = migration_page(code)
-    assert (told.code, told.name) == (code, RULES[code].name)
-    assert told.what.endswith(".")
-    assert told.why.endswith(".")
-    assert code not in told.what + told.why
+    what, why = (told.sections[title].strip() for title in ("What it finds", "Why"))
+    notebook, before, after = blocks(code, told.sections)
+    assert told.name == RULES[code].name
+    assert what.endswith(".")
+    assert why.endswith(".")
+    assert code not in what + why
     assert all(len(line) <= 250 for line in told.text.splitlines())
-    assert code in codes(told, told.before)
-    assert code not in codes(told, told.after)
-    if not told.notebook:
-        ast.parse(told.after)
+    assert code in codes(notebook, before)
+    assert code not in codes(notebook, after)
+    if not notebook:
+        ast.parse(after)
 
 
 @pytest.mark.parametrize(
@@ -60,4 +73,4 @@ def test_the_code_before_yields_it_and_the_code_after_does_not(code: str) -> Non
 def test_a_malformed_page_says_what_is_wrong(old: str, new: str, said: str) -> None:
     assert old in PAGE
     with pytest.raises(ValueError, match=said):
-        parse_migration_page("PG640", PAGE.replace(old, new))
+        blocks("PG640", page_sections("PG640", PAGE.replace(old, new), tuple(migration_page("PG640").sections))[1])
