@@ -14,7 +14,7 @@ from pipegen.ops.transform import Part, Transform
 from pipegen.types import FLOATING, FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from typing_extensions import Self
 
@@ -60,8 +60,10 @@ class FittedTransform(Transform):
 
     def fitted_parts(self, kind: Callable[..., StepPart]) -> tuple[Part, ...]:
         """A part for each feature with its `numbers`; before fitting, one part without numbers."""
-        numbers: Mapping[str | None, Statistics | None] = {self.feature: None} if self.fitted is None else {**self.fitted.numbers}
-        return tuple(Part(kind(owner=self, when=self.when, feature=name, numbers=own)) for name, own in numbers.items())
+        each: Iterable[tuple[str | None, Statistics | None]] = (
+            [(self.feature, None)] if self.fitted is None else self.fitted.numbers.items()
+        )
+        return tuple(Part(kind(owner=self, when=self.when, feature=name, numbers=own)) for name, own in each)
 
     def traits(self, x: FeatureType) -> Traits:
         return self.parts()[0].step.traits(x)
