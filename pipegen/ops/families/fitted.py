@@ -10,11 +10,11 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.arguments.learned import Fitted, Statistics
 from pipegen.ops.step_bases import ElementTransform, require_image
-from pipegen.ops.transform import Transform
+from pipegen.ops.transform import Part, Transform
 from pipegen.types import FLOATING, FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from typing_extensions import Self
 
@@ -57,6 +57,13 @@ class FittedTransform(Transform):
         step = self.model_copy()
         step._fitted = fitted
         return step
+
+    def fitted_parts(self, kind: Callable[..., StepPart]) -> tuple[Part, ...]:
+        """A part for each feature with its `numbers`; before fitting, one part without numbers."""
+        each: Iterable[tuple[str | None, Statistics | None]] = (
+            [(self.feature, None)] if self.fitted is None else self.fitted.numbers.items()
+        )
+        return tuple(Part(kind(owner=self, when=self.when, feature=name, numbers=own)) for name, own in each)
 
     def traits(self, x: FeatureType) -> Traits:
         return self.parts()[0].step.traits(x)

@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 
 from pipegen.lazy import tf
 from pipegen.ops.lowering.linear import nearest_float32, working
+from pipegen.ops.lowering.windows import Whole, reflect
 
-Whole: TypeAlias = "int | tf.Tensor"
 Phase: TypeAlias = "Callable[..., tuple[tf.Tensor, ...]]"  # a phase of a `NeighbourhoodTransform`
 
 BITS = 14  # weights for bytes are integers whose sum is 2 to this power; between the two passes, a byte has 8 more bits
@@ -39,13 +39,17 @@ def widen(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tens
     passes the weights on."""
     radius = int(real.shape[-1]) - 1
     height, width, channels = sides(images)
-    lines = tf.reshape(images, [-1, height, width * channels])
+    return _reflected(tf.reshape(images, [-1, height, width * channels]), radius, width, 2, channels), whole, real
+
+
+def _reflected(lines: tf.Tensor, radius: int, length: Whole, axis: int, repeat: int = 1) -> tf.Tensor:
+    """Pads an axis of `length` lines, of `repeat` values each, by `radius` lines on both sides, reflected."""
 
     def beyond(first: Whole) -> tf.Tensor:
-        columns = reflect(tf.range(radius) + first, width)[:, None] * channels + tf.range(channels)
-        return tf.gather(lines, tf.reshape(columns, [-1]), axis=2)
+        places = reflect(tf.range(radius) + first, length)[:, None] * repeat + tf.range(repeat)
+        return tf.gather(lines, tf.reshape(places, [-1]), axis=axis)
 
-    return tf.concat([beyond(-radius), lines, beyond(width)], 2), whole, real
+    return tf.concat([beyond(-radius), lines, beyond(length)], axis)
 
 
 def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -114,21 +118,11 @@ def sides(images: tf.Tensor) -> tuple[Whole, Whole, int]:
     return height, width, int(images.shape[3])
 
 
-def reflect(i: tf.Tensor, length: Whole) -> tf.Tensor:
-    """Reflects lines into 0..length-1 (abc|cba, the edge repeated)."""
-    i = tf.math.floormod(i, 2 * length)
-    return tf.minimum(i, 2 * length - 1 - i)
-
-
 Offset: TypeAlias = "tuple[int, int]"  # rows down and columns to the right
 
 
 def bordered(radius: int, edge: Literal["reflect", "nearest"]) -> Phase:
     """Makes a phase that converts images to lines, padded by `radius` pixels on every side, reflected (abc|cba) or repeating the edge."""
-
-    def beyond(values: tf.Tensor, first: Whole, length: Whole, axis: int, repeat: int) -> tf.Tensor:
-        places = reflect(tf.range(radius) + first, length)[:, None] * repeat + tf.range(repeat)
-        return tf.gather(values, tf.reshape(places, [-1]), axis=axis)
 
     def phase(images: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
         height, width, channels = sides(images)
@@ -137,8 +131,7 @@ def bordered(radius: int, edge: Literal["reflect", "nearest"]) -> Phase:
             left, right = lines[:, :, :channels], lines[:, :, (width - 1) * channels :]
             wide = tf.concat([*[left] * radius, lines, *[right] * radius], 2)
             return tf.concat([*[wide[:, :1]] * radius, wide, *[wide[:, height - 1 :]] * radius], 1), *given
-        wide = tf.concat([beyond(lines, -radius, width, 2, channels), lines, beyond(lines, width, width, 2, channels)], 2)
-        return tf.concat([beyond(wide, -radius, height, 1, 1), wide, beyond(wide, height, height, 1, 1)], 1), *given
+        return _reflected(_reflected(lines, radius, width, 2, channels), radius, height, 1), *given
 
     return phase
 

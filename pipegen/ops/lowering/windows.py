@@ -29,6 +29,20 @@ def place(top: Whole, left: Whole, height: Whole, width: Whole, u: tf.Tensor) ->
     return tf.stack([zero + part for part in (top, left, height, width)], axis=-1)
 
 
+def reflect(i: tf.Tensor, length: Whole) -> tf.Tensor:
+    """Reflects lines into 0..length-1 (abc|cba, the edge repeated)."""
+    i = tf.math.floormod(i, 2 * length)
+    return tf.minimum(i, 2 * length - 1 - i)
+
+
+_SHOWN: dict[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
+    "reflect": reflect,
+    "nearest": lambda i, length: tf.clip_by_value(i, 0, length - 1),
+    "wrap": lambda i, length: i % length,
+}
+"""For each fill, the line of an image that shows in place of each line of a window."""
+
+
 def cut(image: tf.Tensor, window: tf.Tensor, fill: Fill | None = None) -> tf.Tensor:
     """Copies a window, int32 `(4,)`, of one image `(height, width, channels)`. Without a fill for what is outside the image, the window
     must be inside."""
@@ -39,15 +53,7 @@ def cut(image: tf.Tensor, window: tf.Tensor, fill: Fill | None = None) -> tf.Ten
     elif isinstance(fill, str):
         found = image
         for axis, (first, count) in enumerate(zip(starts, counts, strict=True)):
-            at, side = tf.range(first, first + count), tf.shape(image)[axis]
-            if fill == "nearest":
-                at = tf.clip_by_value(at, 0, side - 1)
-            elif fill == "wrap":
-                at = tf.math.floormod(at, side)
-            else:
-                at = tf.math.floormod(at, 2 * side)
-                at = tf.minimum(at, 2 * side - 1 - at)
-            found = tf.gather(found, at, axis=axis)
+            found = tf.gather(found, _SHOWN[fill](tf.range(first, first + count), tf.shape(image)[axis]), axis=axis)
     else:
         part, margins = image, []
         for axis, (first, count) in enumerate(zip(starts, counts, strict=True)):

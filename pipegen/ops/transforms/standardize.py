@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -24,11 +24,10 @@ from pipegen.types import BYTE_RANGE, FeatureType, Interval, times
 
 
 class StandardizePart(StepPart):
-    """A part of `standardize`, with its arguments."""
+    """A part of `standardize`, whose arguments it reads."""
 
-    center: bool
-    scale: bool
-    epsilon: float
+    if TYPE_CHECKING:
+        owner: Standardize
 
 
 class SampleStandardization(UnconditionalTransform, StandardizePart, NeighbourhoodTransform):
@@ -40,10 +39,10 @@ class SampleStandardization(UnconditionalTransform, StandardizePart, Neighbourho
         """float32. None of n values lies further than √(n - 1) standard deviations from their mean."""
         require_values(self, x)
         bounds = None
-        if self.scale and self.center:
+        if self.owner.scale and self.owner.center:
             count = math.prod(d or 0 for d in x.shape)
             bounds = Interval(-math.sqrt(count - 1), math.sqrt(count - 1)) if count else None
-        elif self.center and x.interval is not None:
+        elif self.owner.center and x.interval is not None:
             bounds = Interval(-x.interval.width, x.interval.width)
         return x.with_(dtype="float32", interval=bounds)
 
@@ -51,8 +50,8 @@ class SampleStandardization(UnconditionalTransform, StandardizePart, Neighbourho
         """The shift, the factor and the correction of the rounded shift, which would show in an image with little contrast: float32
         `(n,)` each."""
         mean, std = sample_moments(images)
-        shift = mean if self.center else tf.zeros_like(mean)
-        factor = 1.0 / (std + self.epsilon) if self.scale else tf.ones_like(std)
+        shift = mean if self.owner.center else tf.zeros_like(mean)
+        factor = 1.0 / (std + self.owner.epsilon) if self.owner.scale else tf.ones_like(std)
         rounded = tf.round(shift * 256.0) / 256.0  # exact as float32, also for 16 bits
         return tuple(as_float32(t) for t in (rounded, factor, (rounded - shift) * factor))
 
@@ -68,23 +67,23 @@ class FeatureStandardization(StandardizePart, PointwiseTransform):
     Until these are known its numbers are NaN, which shows in all results.
     """
 
-    moments: Moments | None
+    numbers: Moments | None
     """The moments of the training split, or `None` before they are computed."""
 
     def infer(self, x: FeatureType) -> FeatureType:
         """float32, of unknown range until the numbers are known."""
         require_values(self, x)
-        if self.moments is None:
-            return x.with_(dtype="float32", interval=None, centred=self.center)
-        if len(self.moments.mean) != x.channels:
-            raise OpError("PG205", f"`{self.op}` was fitted on {len(self.moments.mean)} channels, and gets {x.channels}")
-        return self.arithmetic(x).infer(x).with_(centred=self.center)
+        if self.numbers is None:
+            return x.with_(dtype="float32", interval=None, centred=self.owner.center)
+        if len(self.numbers.mean) != x.channels:
+            raise OpError("PG205", f"`{self.op}` was fitted on {len(self.numbers.mean)} channels, and gets {x.channels}")
+        return self.arithmetic(x).infer(x).with_(centred=self.owner.center)
 
     def arithmetic(self, x: FeatureType) -> Arithmetic:
-        if self.moments is None:
+        if self.numbers is None:
             return Arithmetic((math.nan,), (math.nan,), "float32")
-        scale = tuple(1.0 / (s + self.epsilon) if self.scale and s > 0 else 1.0 for s in self.moments.std)
-        shift = self.moments.mean if self.center else (0.0,) * len(scale)
+        scale = tuple(1.0 / (s + self.owner.epsilon) if self.owner.scale and s > 0 else 1.0 for s in self.numbers.std)
+        shift = self.numbers.mean if self.owner.center else (0.0,) * len(scale)
         return Arithmetic(scale, tuple(-m * s for m, s in zip(shift, scale, strict=True)), "float32")
 
 
@@ -159,13 +158,8 @@ class Standardize(FittedTransform):
 
     def parts(self) -> tuple[Part, ...]:
         if not self.learns():
-            return (self._part(SampleStandardization, feature=self.feature),)
-        if self.fitted is None:
-            return (self._part(FeatureStandardization, feature=self.feature, moments=None),)
-        return tuple(self._part(FeatureStandardization, feature=f, moments=m) for f, m in self.fitted.numbers.items())
-
-    def _part(self, kind: type[StandardizePart], **own: Any) -> Part:
-        return Part(kind(owner=self, when=self.when, center=self.center, scale=self.scale, epsilon=self.epsilon, **own))
+            return (Part(SampleStandardization(owner=self, when=self.when, feature=self.feature)),)
+        return self.fitted_parts(FeatureStandardization)
 
 
 LARGEST = 8192  # the most values of an image that can be whitened: the matrix takes 256 MiB, and computing it 3 GiB and about ten minutes
@@ -296,6 +290,4 @@ class Whiten(FittedTransform):
         return fitted(batches, self.epsilon, by_channel=self.center == "channel")
 
     def parts(self) -> tuple[Part, ...]:
-        if self.fitted is None:
-            return (Part(WhitenImages(owner=self, when=self.when, feature=self.feature, numbers=None)),)
-        return tuple(Part(WhitenImages(owner=self, when=self.when, feature=f, numbers=n)) for f, n in self.fitted.numbers.items())
+        return self.fitted_parts(WhitenImages)
