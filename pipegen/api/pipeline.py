@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from pipegen.plan.nodes import Plan
     from pipegen.views.eject import Ejected
     from pipegen.views.export import Exported
-    from pipegen.views.layer import EvaluationLayer
-    from pipegen.views.serving import ServedModel
+    from pipegen.views.serving import EvaluationLayer, ServedModel
 
 
 def _leave_accelerators() -> None:
@@ -696,7 +695,7 @@ class Pipeline:
         """
         import keras
 
-        from pipegen.views.layer import EvaluationLayer
+        from pipegen.views.serving import EvaluationLayer
 
         if keras.backend.backend() != "tensorflow":
             raise RuntimeError(f"`layer` needs Keras on TensorFlow, and its backend here is {keras.backend.backend()}: set KERAS_BACKEND")
@@ -803,13 +802,12 @@ class Pipeline:
         Raises:
             ModelMismatchError: With every mismatch. `TypeError` for anything but a Keras model.
         """
-        from pipegen.views.layer import layer_mismatches, layers_in
         from pipegen.views.model_check import check, targets_of
+        from pipegen.views.serving import holds_layer, layer_mismatches
 
         split, element = self._main.split, leaves_steps(stages)
         given = self._before_layer(split, FIRST, None, None).element_spec if element else self.element_spec
-        has_layer = element or next(layers_in(model), None) is not None
-        wrong = layer_mismatches(model, self._layer_config, split, element=element) if has_layer else []
+        wrong = layer_mismatches(model, self._layer_config, split, element=element) if element or holds_layer(model) else []
         padding = [s for s in self if self.spec.model.batch.remainder_for(s) == "pad"]
         extents = {s: self._at(s)._engine.executor(s).order for s in padding}
         padded = [s for s, extent in extents.items() if extent.pads and extent.num_examples % extent.batch]
