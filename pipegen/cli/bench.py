@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, SplitName, StageNumber, allowed_code, choose_split, load_spec, open_pipeline
+from pipegen.cli.common import AllowCode, Sets, SpecFile, SplitName, StageNumber, load_split, open_pipeline
 from pipegen.cli.failures import CannotRun
 from pipegen.frozen import dataclass
 from pipegen.spec.units import format_bytes
@@ -47,15 +47,13 @@ def bench(
       pipegen bench flowers.pipegen.yaml --model-ms 120 --steps 200
       pipegen bench flowers.pipegen.yaml --service --set runtime.service.address=grpc://dispatcher:5050
     """
-    allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets, stage)
-    chosen = choose_split(loaded.plans, split)
+    loaded, chosen = load_split(spec, sets, split, stage)
     if service and loaded.model.runtime.service is None:
         help_ = "add it to the spec, or `--set runtime.service.address=grpc://dispatcher:5050`"
         raise CannotRun("`--service` needs the address of a dispatcher in `runtime.service`, but the spec has none", help_)
     if service and chosen != "train":
         raise CannotRun(f"workers make batches of the training split only, not of `{chosen}`", "leave `--service` out")
-    pipe = open_pipeline(loaded, allowed)
+    pipe = open_pipeline(loaded, allow_code)
     with progress("batches", steps) as tick:
         figures = measure(pipe, chosen, steps, tick)
     say(json.dumps(figures.as_json(model_ms), indent=2) if output_format == "json" else figures.as_text(model_ms))

@@ -18,7 +18,7 @@ from pipegen.spec.allowed import Allowed, granting
 from pipegen.terminal import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pipegen.api.pipeline import Pipeline
     from pipegen.phases.specs import Inspection, Spec
@@ -113,13 +113,19 @@ def choose_split(names: Iterable[str], split: str | None) -> str:
     return split
 
 
-def open_pipeline(loaded: Spec, allowed: tuple[str, ...]) -> Pipeline:
+def load_split(file: str, sets: Iterable[str], split: str | None, stage: int | None = None) -> tuple[Spec, str]:
+    """Loads a spec like `load_spec`, and checks the name of a split like `choose_split`."""
+    loaded = load_spec(file, sets, stage)
+    return loaded, choose_split(loaded.plans, split)
+
+
+def open_pipeline(loaded: Spec, allow_code: Sequence[str]) -> Pipeline:
     """Starts TensorFlow and builds the pipeline of a spec, without its stages; shows a bar while the data is listed."""
     start_tensorflow()
     from pipegen.api.building import build
 
     with progress("listing") as listed:
-        return build(replace(loaded, stages=()), progress=listed, allow_code=allowed)
+        return build(replace(loaded, stages=()), progress=listed, allow_code=allow_code)
 
 
 def start_tensorflow() -> None:
@@ -155,7 +161,7 @@ _OPTIONS = {"allow_write": AllowWrite, "allow_env": AllowEnv}
 
 
 def with_allowances(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds `--allow-write` and `--allow-env` to commands that load a spec: those with `--set`."""
+    """Adds `--allow-write` and `--allow-env` to commands that load a spec, those with `--set`; checks the modules of `--allow-code`."""
     if "sets" not in inspect.signature(command).parameters:
         return command
     signature = inspect.signature(command, eval_str=True)
@@ -166,6 +172,8 @@ def with_allowances(command: Callable[..., None]) -> Callable[..., None]:
             allowed = Allowed.by(allow_write, allow_env)
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="'--allow-env'" if "allow_env" in str(error) else "'--allow-write'") from None
+        if options.get("allow_code"):
+            options["allow_code"] = list(allowed_code(options["allow_code"]))
         with granting(allowed):
             command(*args, **options)
 

@@ -13,7 +13,6 @@ from pipegen.cli.common import (
     SpecFile,
     SplitName,
     StageNumber,
-    allowed_code,
     choose_split,
     load_spec,
     open_pipeline,
@@ -66,7 +65,7 @@ def explain(
     if data and output_format != "html":
         raise typer.BadParameter("needs `--format html`; `pipe.explain()` in Python uses the data, too", param_hint="'--data'")
     loaded = load_spec(spec, sets, stage)
-    page = _with_examples(loaded, split, allowed_code(allow_code), physical=physical) if data else None
+    page = _with_examples(loaded, split, allow_code, physical=physical) if data else None
     if isinstance(page, str):
         return _hand_over(page, output)
     whole = split is None and (everything or output_format != "text")
@@ -90,14 +89,14 @@ def explain(
     return _hand_over(text.rstrip("\n"), output)
 
 
-def _with_examples(loaded: Spec, split: str | None, allowed: tuple[str, ...], *, physical: bool) -> Page | dict[str, Shown]:
+def _with_examples(loaded: Spec, split: str | None, allow_code: list[str], *, physical: bool) -> Page | dict[str, Shown]:
     """Renders the page with examples, which need TensorFlow; if the data cannot be used, makes the notes in their place."""
     from pipegen.errors import SpecError
     from pipegen.views.plan_page import Shown
 
     chosen = None if split is None else choose_split(loaded.plans, split)
     try:
-        return open_pipeline(loaded, allowed).explain_html(chosen, physical=physical)
+        return open_pipeline(loaded, allow_code).explain_html(chosen, physical=physical)
     except SpecError as error:
         print_findings(error.diagnostics, to=sys.stderr)
         note("therefore the page has no examples")

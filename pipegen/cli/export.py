@@ -15,9 +15,9 @@ from pipegen.cli.common import (
     SpecFile,
     SplitName,
     StageNumber,
-    allowed_code,
     choose_split,
     load_spec,
+    load_split,
     open_pipeline,
 )
 from pipegen.cli.failures import CannotRun, check_parent, print_findings, refused
@@ -60,12 +60,10 @@ def preview(
         check_parent(output)
     from pipegen.passes.drop_unused import without_unused
 
-    allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets, stage)
-    chosen = choose_split(loaded.plans, split)
+    loaded, chosen = load_split(spec, sets, split, stage)
     if all(not kind_of(t).levels for _, t in without_unused(loaded.plans[chosen]).read.items()):
         raise CannotRun("a contact sheet shows images, but this spec's model receives none", "`pipegen explain` shows what it receives")
-    pipe = open_pipeline(loaded, allowed)
+    pipe = open_pipeline(loaded, allow_code)
     with progress("drawing", min(rows, pipe.num_examples(chosen))) as drawn:
         sheet = pipe.preview(chosen, rows=rows, draws=draws, epoch=epoch, progress=drawn)
     target = output or f"{loaded.model.name or 'preview'}-{chosen}.png".replace(os.sep, "-")
@@ -104,16 +102,14 @@ def export(
     """
     from pipegen.passes.drop_unused import without_unused
 
-    allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets, stage)
-    chosen = choose_split(loaded.plans, split)
+    loaded, chosen = load_split(spec, sets, split, stage)
     if not any(kind_of(t).pictured for _, t in without_unused(loaded.plans[chosen]).read.items()):
         raise CannotRun("export writes images, but this spec's model receives none", "`pipegen explain` shows what it receives")
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise CannotRun(f"cannot write into {folder}: it is a file")
     if not overwrite and os.path.isdir(folder) and os.listdir(folder):
         raise CannotRun(f"{folder} is not empty", "choose another folder, or replace files of the same names with `--overwrite`")
-    pipe = open_pipeline(loaded, allowed)
+    pipe = open_pipeline(loaded, allow_code)
     count = pipe.num_examples(chosen) if whole_epoch else min(examples, pipe.num_examples(chosen))
     with progress("writing", count * draws) as written:
         try:
@@ -176,10 +172,9 @@ def eject(
     if graph == code:
         raise typer.BadParameter("use one of `--graph` and `--code`", param_hint="'--graph'")
     _check_target(out, graph=graph)
-    allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     chosen = [choose_split(loaded.plans, split) for split in dict.fromkeys(splits)] or list(loaded.plans)
-    pipe = open_pipeline(loaded, allowed)
+    pipe = open_pipeline(loaded, allow_code)
     with progress("saving", len(chosen)) as saved:
         try:
             done = pipe.eject(out, "graph" if graph else "code", splits=chosen, progress=saved)
@@ -237,13 +232,13 @@ def serve_export(
       pipegen serve-export flowers.pipegen.yaml flowers.keras models/flowers/2 --top-k 3
       pipegen serve-export flowers.pipegen.yaml flowers.keras flowers.tflite --format tflite --takes images --image-size 480x640
     """
-    allowed, size = allowed_code(allow_code), _size(image_size)
+    size = _size(image_size)
     loaded = load_spec(spec, sets)
     if not os.path.exists(model):
         raise CannotRun(f"there is no model {model}", '`model.save("flowers.keras")` writes one')
     if not overwrite and (os.path.isfile(out) or (os.path.isdir(out) and os.listdir(out))):
         raise CannotRun(f"{out} exists already", "choose another path, or replace it with `--overwrite`")
-    pipe = open_pipeline(loaded, allowed)
+    pipe = open_pipeline(loaded, allow_code)
     try:
         done = pipe.export_model(
             _read(model), out, takes=takes, jit=jit, top_k=top_k, overwrite=overwrite, form=output_format, image_size=size

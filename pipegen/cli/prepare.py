@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Quality, Sets, SpecFile, allowed_code, load_spec, start_tensorflow
+from pipegen.cli.common import AllowCode, Quality, Sets, SpecFile, load_spec, start_tensorflow
 from pipegen.cli.failures import CannotRun
 from pipegen.preparing.options import OF_RECORDS, Encoding, Format, Prepared, not_here
 from pipegen.terminal import aligned, progress, say
@@ -40,11 +40,10 @@ def fit(
     from pipegen.plan.evaluation_plans import learning_steps
     from pipegen.plan.recipe import step_path
 
-    allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     learned: tuple[Learned, ...] = ()
     if learning_steps(loaded.model):
-        loaded = with_functions(loaded, allowed)
+        loaded = with_functions(loaded, tuple(allow_code))
         with progress("listing") as listed:
             manifest = collect_data(loaded, listed)
         start_tensorflow()
@@ -121,7 +120,6 @@ def prepare(
         raise typer.BadParameter(elsewhere, param_hint="'OUT'")
     if encoding not in (None, "jpeg") and form not in OF_RECORDS:
         raise typer.BadParameter(f"needs `--format` {', '.join(sorted(OF_RECORDS))}, got {form}", param_hint="'--encoding'")
-    allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     start_tensorflow()
     from pipegen.api.tasks import prepare as run
@@ -137,7 +135,7 @@ def prepare(
                 quality=quality,
                 encoding=encoding,
                 verify=verify,
-                allow_code=allowed,
+                allow_code=allow_code,
                 runner=runner,
                 beam_options=beam_options or (),
                 progress=told,

@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import (
-    AllowCode,
-    Sets,
-    SpecFile,
-    SplitName,
-    allowed_code,
-    choose_split,
-    examine,
-    load_spec,
-    open_pipeline,
-    start_tensorflow,
-    write_text,
-)
+from pipegen.cli.common import AllowCode, Sets, SpecFile, SplitName, examine, load_split, open_pipeline, start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.terminal import json_text, note, progress, say
 
@@ -68,10 +56,8 @@ def profile(
         raise typer.Exit(_trained(spec, split, train, script or [], (output_format, out), sets))
     if script:
         raise typer.BadParameter(f"{script[0]!r} is an argument for a script, but --train is missing", param_hint="'ARGUMENT'")
-    allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets)
-    chosen = choose_split(loaded.plans, split)
-    pipe = open_pipeline(loaded, allowed)
+    loaded, chosen = load_split(spec, sets, split)
+    pipe = open_pipeline(loaded, allow_code)
     from pipegen.observe.measured import record
     from pipegen.observe.profile import analyse
     from pipegen.observe.tune import fitted_factors, today
@@ -99,8 +85,8 @@ def _trained(spec: str, split: str | None, script: str, given: list[str], form: 
 
     if not os.path.isfile(script):
         raise CannotRun(f"there is no script {script}")
-    loaded = load_spec(spec, sets)
-    code, said = profile_script(script, given, spec_hash=loaded.hash, split=choose_split(loaded.plans, split), form=form[0])
+    loaded, chosen = load_split(spec, sets, split)
+    code, said = profile_script(script, given, spec_hash=loaded.hash, split=chosen, form=form[0])
     if said is not None:
         _print(*said, form[1])
     elif code == 0:
@@ -138,9 +124,7 @@ def tune(
       pipegen tune flowers.pipegen.yaml --model-ms 80
       pipegen tune flowers.pipegen.yaml --disk /ssd/cache --write
     """
-    allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets)
-    chosen = choose_split(loaded.plans, split)
+    loaded, chosen = load_split(spec, sets, split)
     if write and (loaded.loaded.file is None or spec == "-"):
         raise CannotRun("`--write` needs a spec in a file, not on standard input")
     start_tensorflow()
@@ -149,7 +133,7 @@ def tune(
 
     def built(settings: Mapping[str, Any]) -> Any:
         changed = loaded.model.model_copy(update={"runtime": type(loaded.model.runtime)(**{**dict(loaded.model.runtime), **settings})})
-        return build(replace(loaded, model=changed), allow_code=allowed)
+        return build(replace(loaded, model=changed), allow_code=allow_code)
 
     folder = None if disk is None else os.path.abspath(disk)
     found = tune_pipeline(

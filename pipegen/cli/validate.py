@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, write_text
+from pipegen.cli.common import STDIN, AllowCode, Sets, examine, write_text
 from pipegen.cli.failures import CannotRun, FindingsFormat, code_of, print_report
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Fix, Severity, Span
 from pipegen.ops.kinds.registry import kind_of
@@ -87,7 +87,6 @@ def validate(
 
 
 def _data_request(data: str | None, write_exclude: str | None, names: list[str], allow_code: list[str]) -> DataRequest | None:
-    allowed = allowed_code(allow_code)
     if data is None:
         if allow_code:
             raise typer.BadParameter("needs `--data`; no code runs without it", param_hint="'--allow-code'")
@@ -101,7 +100,7 @@ def _data_request(data: str | None, write_exclude: str | None, names: list[str],
     words = {"all": None, "sample": SAMPLE}
     if data not in words and (not data.isascii() or not data.isdigit() or int(data) < 1):
         raise typer.BadParameter(f"{data!r} is neither `all` nor a number of files", param_hint="'--data'")
-    return DataRequest(words[data] if data in words else int(data), write_exclude, allowed)
+    return DataRequest(words[data] if data in words else int(data), write_exclude, tuple(allow_code))
 
 
 def _describe(inspection: Inspection) -> str:

@@ -10,20 +10,7 @@ from dataclasses import field
 from typing import Any
 
 from pipegen.cli.init.folder_survey import Sample, enter, level, sample_of, split_folders, spread
-from pipegen.cli.init.spec import (
-    DROPS,
-    PARTS,
-    RESCALE,
-    Written,
-    about_sample,
-    batch_for,
-    by_split,
-    output_of,
-    pixels_of,
-    plain,
-    relative,
-    spec_of,
-)
+from pipegen.cli.init.spec import Step, Written, about_sample, by_split, output_of, parts_of, pixels_of, relative, spec_of
 from pipegen.frozen import dataclass
 from pipegen.ops.lowering.decoding import PNG
 from pipegen.ops.sources.folders.scan import Scan
@@ -227,18 +214,18 @@ def first_pairs(folder: str, spec_folder: str, progress: Callable[[int], None] |
         features = {"image": {"kind": "image", "path": image, **pixels_of(found.sample)}}
         return {"files": {"features": features | {"mask": {"kind": "mask", "path": mask, **found.levels.arguments()}}}}
 
-    steps = ["  - random_flip  # left and right, the mask as the image; remove it if direction matters"]
-    steps += ["  - random_brightness: {factor: 0.2}  # changes the image, not the mask"] if len(found.parts) <= _MOST_SPLITS else []
+    steps: list[Step] = ["flip mask", "brighten image", "rescale"] if len(found.parts) <= _MOST_SPLITS else ["flip mask", "rescale"]
     return spec_of(
         f"{total:,} images, each with a mask of the same name{splits}",
         _comments(found),
         by_split({split: files(folders) for split, folders in found.parts.items()}),
-        batch_for(2 * (found.counts["train"] if "train" in found.counts else round(0.8 * total)), _BATCH),
-        splits="" if is_split else PARTS,
+        2 * (found.counts["train"] if "train" in found.counts else round(0.8 * total)),
+        most=_BATCH,
+        splits="" if is_split else parts_of(),
         sample=found.sample,
-        steps=[*steps, RESCALE],
+        steps=steps,
         output=output_of(["mask"]),
-        errors=DROPS if found.alone else "",
+        drops=bool(found.alone),
     )
 
 
@@ -256,4 +243,4 @@ def _comments(found: Pairs) -> list[str]:
     if found.alone:
         verb = "file has no partner of the same name, and is" if found.alone == 1 else "files have no partner of the same name, and are"
         lines.append(f"{found.alone:,} {verb} left out")
-    return lines + [plain(remark) for remark in found.remarks]
+    return lines + found.remarks
