@@ -228,7 +228,7 @@ def _verdict(batch_ms: float, model_ms: float) -> str:
 
 def _memory(name: str) -> int | None:
     """Reads a field of /proc/self/status in bytes; `None` if there is none."""
-    from pipegen.observe.machine import Machine
+    from pipegen.observe.examination import Machine
 
     found = Machine().status(name)
     return int(found.split()[0]) * 1024 if found else None

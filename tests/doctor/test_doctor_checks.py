@@ -12,8 +12,7 @@ import pytest
 
 from pipegen.observe import hardware, software
 from pipegen.observe.doctor import CHECKS
-from pipegen.observe.examination import Examination, Line, examine, worst
-from pipegen.observe.machine import Machine
+from pipegen.observe.examination import Examination, Line, Machine, examine, worst
 
 ROOT = Path(__file__).resolve().parents[2]
 GIB = 2**30
