@@ -13,7 +13,7 @@ from pipegen.arguments import called_with_count, file_or_folder, got, pair, shar
 from pipegen.data.split_checks import meant_split
 from pipegen.diagnostics.foreign import member
 from pipegen.phases.state import Timeline, make_state, position_from
-from pipegen.physical.decide import decide_forms, extent_of
+from pipegen.physical.decide import extent_of
 from pipegen.physical.extent import FIRST, Extent, Position
 from pipegen.private.autograph import untraced
 from pipegen.terminal import visible
@@ -831,10 +831,7 @@ class Pipeline:
         main = self._main.split if split is None else split
         pipe = self._at(main)
         chosen = list(pipe._plans) if all and split is None else [main]
-        compiled = {s: pipe._compiled.splits[s] for s in chosen}
-        executors = [pipe._engine.executor(s) for s in chosen] if physical else []
-        runs = {x.plan.split: decide_forms(x.plan, x.setting, every=all) for x in executors} or None
-        return explained(pipe, compiled, passes=passes or all, whole=all, before=before, physical=runs)
+        return explained(pipe, pipe._compiled, chosen, passes=passes, whole=all, before=before, physical=physical)
 
     def _repr_html_(self) -> str:
         from pipegen.views.summary import summary_html

@@ -60,7 +60,7 @@ def explain(
     """
     from pipegen.memory import available_cores
     from pipegen.phases.machine_settings import circumstances
-    from pipegen.views.explanation import explain_json, explain_text, physical_plans, stages_text
+    from pipegen.views.explanation import Known, explain_json, explain_text, physical_plans, stages_text
 
     if data and output_format != "html":
         raise typer.BadParameter("needs `--format html`; `pipe.explain()` in Python uses the data, too", param_hint="'--data'")
@@ -71,20 +71,22 @@ def explain(
     whole = split is None and (everything or output_format != "text")
     names = list(loaded.plans) if whole else [choose_split(loaded.plans, split)]
     compiled = {name: loaded.compiled[name] for name in names}
-    given = dict.fromkeys(names, circumstances(loaded.model, available_cores()))
-    every = everything and output_format != "html"
-    runs = physical_plans(loaded.model, compiled, given[names[0]].threads, every=every) if physical else None
+    given, every = circumstances(loaded.model, available_cores()), everything and output_format != "html"
+    known = {}
+    for name, done in compiled.items():
+        runs = physical_plans(loaded.model, done.plan, given.threads, every=every) if physical else None
+        known[name] = Known(given=given, physical=runs)
     text: str
     if output_format == "html":
         from pipegen.views.plan_page import plan_page
 
-        text = plan_page(loaded.model, loaded.hash, compiled, given, shown=page, physical=runs)
+        text = plan_page(loaded.model, loaded.hash, compiled, known, shown=page)
     elif output_format == "json":
-        text = json_text(explain_json(loaded.model, compiled, given, runs))
+        text = json_text(explain_json(loaded.model, compiled, known))
     else:
         more = None if everything else ("--split NAME", "--passes", "--all")
         text = stages_text(loaded.model) + explain_text(
-            loaded.model, compiled, before=before, passes=passes or everything, given=given, more=more, physical=runs, tuned=_tuned(loaded)
+            loaded.model, compiled, known, before=before, passes=passes or everything, more=more, tuned=_tuned(loaded)
         )
     return _hand_over(text.rstrip("\n"), output)
 
