@@ -50,15 +50,13 @@ if TYPE_CHECKING:
     from pipegen.views.serving import EvaluationLayer, ServedModel
 
 
-def _leave_accelerators() -> None:
+def _leave_accelerators(module: str, name: str) -> None:
+    """Keeps TensorFlow off the accelerators, for another framework, which must be installed."""
+    if find_spec(module) is None:
+        raise ModuleNotFoundError(f"`pipe.{module}` needs {name}, which is not installed: `pip install {module}`", name=module)
     from pipegen.backend.process.devices import hide_accelerators
 
     hide_accelerators()
-
-
-def _needs(module: str, name: str) -> None:
-    if find_spec(module) is None:
-        raise ModuleNotFoundError(f"`pipe.{module}` needs {name}, which is not installed: `pip install {module}`", name=module)
 
 
 def _one_of(name: str, value: Any, first: str, second: str) -> Any:
@@ -384,7 +382,7 @@ class Pipeline:
 
         keras = sys.modules.get("keras")
         if keras is not None and keras.backend.backend() != "tensorflow":
-            _leave_accelerators()
+            _leave_accelerators("keras", "Keras")
         return NumpyBatches(self[split])
 
     def distribute(self, strategy: tf.distribute.Strategy, split: str = "train") -> DistributedBatches:
@@ -440,10 +438,9 @@ class Pipeline:
             ModuleNotFoundError: If PyTorch is not installed.
         """
         self._require(split)
-        _needs("torch", "PyTorch")
+        _leave_accelerators("torch", "PyTorch")
         from pipegen.backend.datasets.torch_batches import TorchBatches
 
-        _leave_accelerators()
         return TorchBatches(self, split)
 
     def jax(self, split: str, sharding: jax.sharding.Sharding | None = None) -> JaxBatches:
@@ -460,10 +457,9 @@ class Pipeline:
             ValueError: If the rows of a process are not one contiguous, equal share, or a last batch does not divide among the devices.
         """
         self._require(split)
-        _needs("jax", "JAX")
+        _leave_accelerators("jax", "JAX")
         from pipegen.backend.datasets.jax_batches import JaxBatches
 
-        _leave_accelerators()
         return JaxBatches(self, split, sharding)
 
     # Predictions

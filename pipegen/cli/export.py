@@ -176,10 +176,7 @@ def eject(
     chosen = [choose_split(loaded.plans, split) for split in dict.fromkeys(splits)] or list(loaded.plans)
     pipe = open_pipeline(loaded, allow_code)
     with progress("saving", len(chosen)) as saved:
-        try:
-            done = pipe.eject(out, "graph" if graph else "code", splits=chosen, progress=saved)
-        except FileExistsError as error:
-            raise CannotRun(f"cannot write {out}: {(error.strerror or str(error)).lower()}") from None
+        done = pipe.eject(out, "graph" if graph else "code", splits=chosen, progress=saved)
     if done.remarks:
         print_findings(done.remarks, pipe.spec.loaded.texts, to=sys.stderr)
     what = f"{len(done.splits)} SavedModel{'s' * (len(done.splits) != 1)}" if graph else "code"

@@ -9,9 +9,8 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import os
 import runpy
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipegen.observe.measured import WARM, Recording, about, measuring
+from pipegen.observe.watch import HOUR, Child
 from pipegen.terminal import note
 
 if TYPE_CHECKING:
@@ -37,25 +37,16 @@ def profile_script(script: str, given: Sequence[str], *, spec_hash: str, split: 
     shell has it; and the report as `text`, `json` or `html`, `None` after too few batches."""
     with tempfile.TemporaryDirectory(prefix="pipegen-profile-") as folder:
         report = Path(folder) / "report.json"
-        code = _run([sys.executable, "-m", __name__, str(report), form, spec_hash, split, script, *given])
+        child = Child([sys.executable, "-m", __name__, str(report), form, spec_hash, split, script, *given], os.environ)
+        try:
+            code = child.wait(lambda: HOUR, HOUR).code
+        finally:
+            child.released()
         try:
             said: Said | None = tuple(json.loads(report.read_text(encoding="utf-8")))
         except (OSError, ValueError):
             said = None
     return code, said
-
-
-def _run(command: list[str]) -> int:
-    """Runs a process to its end; Ctrl-C reaches it anyway, and SIGTERM and SIGHUP are forwarded."""
-    child = subprocess.Popen(command)  # noqa: S603 - the user's own script
-    earlier = {number: signal.signal(number, lambda number, _: child.send_signal(number)) for number in (signal.SIGTERM, signal.SIGHUP)}
-    earlier[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
-    try:
-        code = child.wait()
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
-    return code if code >= 0 else 128 - code
 
 
 class Watch:
