@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.common import Sets, parse_sets
+from pipegen.cli.common import NOTHING, WithSets
 from pipegen.cli.failures import CannotRun, FindingsFormat, code_of, print_report
 from pipegen.terminal import json_text, note, progress, say
 
@@ -30,7 +30,7 @@ def lock(
     content: Annotated[bool, typer.Option("--content", help="Hash the contents of the data's files, not just names and sizes.")] = False,
     output_format: Annotated[FindingsFormat, typer.Option("--format", help="Output format; `github` and `sarif` need `--check`.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="With `--check`: count changes without effect, too.")] = False,
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithSets = NOTHING,
 ) -> None:
     """Lock what specs are made of, or show what has changed.
 
@@ -59,7 +59,7 @@ def lock(
     names = _names(given, check=check)
     from pipegen.api.lock import check_specs, lock_specs
 
-    overrides = parse_sets(sets)
+    overrides = given.values
     with progress("listing") as listed:
         if check:
             compared = check_specs(names, content=content, overrides=overrides, progress=listed)

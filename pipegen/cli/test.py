@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import STDIN, AllowCode, Sets, SpecFile, examine, load_spec, start_tensorflow, write_text
+from pipegen.cli.common import NOTHING, STDIN, SpecFile, WithCode, WithSets, start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun, FindingsFormat, check_parent, code_of, print_findings, refused, render_findings
 from pipegen.errors import SpecError
 from pipegen.terminal import note, progress, say
@@ -35,8 +35,7 @@ def test(
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the results to a file, and text to the terminal.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
-    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithCode = NOTHING,
 ) -> None:
     """Run the section `tests` of a spec on its data.
 
@@ -54,12 +53,12 @@ def test(
         if not (sample.isascii() and sample.isdigit() and int(sample) >= 1):
             raise typer.BadParameter(f"{sample!r} is neither `all` nor a number of examples", param_hint="'--sample'")
         size = int(sample)
-    inspection = examine(spec, sets)
+    inspection = given.examine(spec)
     loaded = inspection.spec
     try:
         if loaded is None:
             raise SpecError(inspection.diagnostics.sorted())
-        report = _report(loaded, select, size, tuple(allow_code))
+        report = _report(loaded, select, size, tuple(given.allow_code))
     except SpecError as error:
         if output_format == "text":
             print_findings(error.diagnostics, inspection.loaded.texts, to=sys.stderr)
@@ -133,7 +132,7 @@ def report(
     ] = None,
     output_format: Annotated[FindingsFormat, typer.Option("--format", help="How to print the findings.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithSets = NOTHING,
 ) -> None:
     """Find copies in two splits, and odd images; write a page.
 
@@ -148,7 +147,7 @@ def report(
       pipegen report flowers.pipegen.yaml -o report.html --write-exclude copies.txt
       pipegen report flowers.pipegen.yaml --format github --strict
     """
-    loaded = load_spec(spec, sets)
+    loaded = given.load(spec)
     _check_data(loaded, "report")
     target = output or f"{loaded.model.name or 'spec'}-data.html".replace(os.sep, "-")
     check_parent(target)
