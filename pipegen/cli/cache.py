@@ -120,9 +120,9 @@ def _kept(where: Iterable[str] | None, given: Given) -> dict[Path, list[Kept]]:
     from pipegen.cache.folder import caches_in, files_in
     from pipegen.spec.models import DiskCache
 
-    given = list(where or ())
+    named = list(where or ())
     folders: dict[Path, None] = {}
-    for name in given or spec_files([]):
+    for name in named or spec_files([]):
         if os.path.isdir(name):
             folders[Path(name)] = None
             continue
@@ -132,7 +132,7 @@ def _kept(where: Iterable[str] | None, given: Given) -> dict[Path, list[Kept]]:
         folder = Path(wanted.disk) if isinstance(wanted, DiskCache) else None
         if folder is not None and folder.is_dir():
             folders[folder] = None
-        elif given and folder is None:
+        elif named and folder is None:
             raise CannotRun(f"{name} has no cache on disk", "write `runtime: {cache: {disk: FOLDER}}`, or name the folder itself")
     found: dict[Path, list[Kept]] = {}
     for folder in folders:

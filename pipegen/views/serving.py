@@ -5,11 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import logging
-import os
-import sys
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from inspect import Parameter, Signature
 from keyword import iskeyword
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
+from pipegen.backend.process.quiet import without_noise
 from pipegen.backend.running.requests import arrange, scope_of, served
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import ModelMismatchError, SpecError
@@ -300,6 +299,7 @@ NAMES = {"tflite": "TFLite", "onnx": "ONNX"}
 _OPSET = 17  # version of ONNX's operations, which runtimes since 2022 support
 _NO_EQUAL = frozenset({"ResizeArea", "ResizeBicubic"})
 """Operations that tf2onnx 1.17 converts wrongly: pixels would differ by up to a fifth of their range, or it would not run."""
+_EVERY_LINE = re.compile(rb".*")  # what converters write to standard error; findings report what matters
 _Missing = list[tuple[str, str]]  # operations that a converter does not support, each with the name of its node
 
 
@@ -340,7 +340,7 @@ def _beside(path: Path) -> Path:
 def _to_tflite(function: Any) -> tuple[bytes, _Missing]:
     converter = tf.lite.TFLiteConverter.from_concrete_functions([function.get_concrete_function()], function)
     try:
-        with _quiet():
+        with without_noise(_EVERY_LINE):
             return converter.convert(), []
     except Exception as error:  # its class is not public
         lost = {
@@ -369,7 +369,7 @@ def _to_onnx(function: Any) -> tuple[bytes, _Missing]:
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)
     try:
-        with _quiet():
+        with without_noise(_EVERY_LINE):
             made, _ = tf2onnx.convert.from_function(function, input_signature=function.input_signature, opset=_OPSET)
     except Exception as error:  # it raises errors of any type for what it does not support
         raise RuntimeError(f"tf2onnx cannot convert this model: {type(error).__name__}: {error}") from error
@@ -404,17 +404,3 @@ def _findings(missing: _Missing, form: Form, serving: Serving, bound: BoundSpec)
         help_ = "export a SavedModel, or use another step, or another method of the step"
         who, path = (f"`{steps[scope].step.op}`", steps[scope].path) if scope else ("the model or the output", ("output",))
         yield make("PG543", f"{lost}, which {who} computes", locate(path, key=True), help=help_)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppresses what converters write to standard error; findings report what matters."""
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
