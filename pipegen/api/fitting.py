@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.cache.store import read_statistics, statistics_file, statistics_key, write_statistics
 from pipegen.kept import STATISTICS, kept_folder
 from pipegen.ops.arguments.learned import Fitted, Statistics
-from pipegen.phases.compilation import bind, uncached
+from pipegen.phases.compilation import bind, optimise
 from pipegen.phases.specs import BoundSpec, FittedSpec, Learned, Spec
 from pipegen.plan.evaluation_plans import fitted_features, fitting_plan, learning_steps
 from pipegen.plan.stages import is_lasting
@@ -113,7 +113,7 @@ def _measure(
     from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
 
     count = manifest.num_examples("train")
-    compiled = uncached(model, plan, manifest)
+    compiled = optimise(model, plan, num_examples=count, file_bytes=manifest.mean_bytes("train") or None, cache=False).plan
     executor = Engine(BoundSpec(replace(spec, model=model), manifest, {}), {}).executor_of(compiled, "train")
     with nullcontext(progress) if progress is not None else bar("fitting", count) as tick:
 

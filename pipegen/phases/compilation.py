@@ -284,12 +284,6 @@ def optimise(
     return run_passes(plan, PASSES, PassContext(*given, spec.source.canvases()))
 
 
-def uncached(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> Plan:
-    """Runs every pass over a plan of known data, without a cache."""
-    count, size = manifest.num_examples(plan.split), manifest.mean_bytes(plan.split) or None
-    return optimise(spec, plan, num_examples=count, file_bytes=size, cache=False).plan
-
-
 def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:
     """Computes the bytes that an optimised plan's memory cache will take of the rest of the budget; raises `PG410`."""
     from pipegen.plan.cost import example_bytes
