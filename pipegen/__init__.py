@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipegen.phases.compilation import load
     from pipegen.phases.specs import Spec
     from pipegen.views.data_test_report import DataTestReport
-    from pipegen.views.layer import EvaluationLayer
+    from pipegen.views.serving import EvaluationLayer
 
 __all__ = [
     "DataError",
@@ -56,7 +56,7 @@ _PUBLIC = {
     "phases.compilation": ("load",),
     "phases.specs": ("Spec",),
     "views.data_test_report": ("DataTestReport",),
-    "views.layer": ("EvaluationLayer",),
+    "views.serving": ("EvaluationLayer",),
 }
 _HOMES = {name: module for module, names in _PUBLIC.items() for name in names}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["how_to_install", "np", "tf", "what_to_install"]
+__all__ = ["how_to_install", "installed_version", "np", "tf", "what_to_install"]
 
 
 class _Later:
@@ -41,6 +41,14 @@ else:
     np, tf = _Kept("numpy"), _Later("tensorflow")
 
 
+def installed_version(*names: str) -> str | None:
+    """Finds the version of the first of several packages that is installed."""
+    for name in names:
+        with suppress(metadata.PackageNotFoundError):
+            return metadata.version(name)
+    return None
+
+
 def how_to_install(library: str, extra: str, error: ImportError) -> str:
     """Advises how to install a library that could not be imported: by an extra of pipegen or, if it is installed, in another release.
 
@@ -54,9 +62,8 @@ def what_to_install(name: str, extra: str, *, lacks_module: bool) -> str:
     install = f"pip install 'pipegen[{extra}]'"
     if lacks_module:
         return install
-    try:
-        version = metadata.version(name)
-    except metadata.PackageNotFoundError:
+    version = installed_version(name)
+    if version is None:
         return install
     parts = version.split(".")  # up to the first number that is not 0, it is the series of compatible releases
     first = next((place for place, part in enumerate(parts) if part != "0"), 0)

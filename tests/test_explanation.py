@@ -11,7 +11,7 @@ from planning import built, compiled, load_spec
 from pipegen.passes import PASSES
 from pipegen.plan.nodes import Element, Kernel
 from pipegen.plan.plan_text import render_plan
-from pipegen.views.explanation import explain_json, explain_text, physical_plans
+from pipegen.views.explanation import Known, explain_json, explain_text, physical_plans
 
 TEXT = """\
 name: flowers
@@ -60,7 +60,7 @@ def test_text_says_what_each_pass_did_and_why(name: str) -> None:
 
 
 def test_text_with_counts_and_the_plan_as_written() -> None:
-    text = explain_text(SPEC, {"train": DONE["train"]}, before=True, counts={"train": "40 examples, 5 steps"})
+    text = explain_text(SPEC, {"train": DONE["train"]}, {"train": Known("40 examples, 5 steps")}, before=True)
     assert text.startswith("split train: 40 examples, 5 steps\n─")
     assert text.index("as written") < text.index("decode and take the window of") < text.index("decode only the window of")
 
@@ -74,7 +74,7 @@ output: {x: image, y: boxes}
     spec, line = load_spec(text), "`max: 20` of `boxes`: how many are cut depends on the data: `pipe.explain()` counts them"
     done = {"train": compiled(built(text), spec, num_examples=40)}
     assert f"  {line}\n" in explain_text(spec, done)
-    assert "cut" not in explain_text(spec, done, visits={"train": ()})
+    assert "cut" not in explain_text(spec, done, {"train": Known(visits=())})
 
 
 def test_json_has_both_plans_with_types_on_every_edge(document: dict[str, Any]) -> None:
@@ -116,17 +116,19 @@ def test_json_has_what_each_pass_did(document: dict[str, Any]) -> None:
     assert document["splits"]["train"]["stand_ins"] == []
 
 
+def running(*, every: bool) -> dict[str, Known]:
+    return {split: Known(physical=physical_plans(SPEC, done.plan, 2, every=every)) for split, done in DONE.items()}
+
+
 def test_what_runs_stands_in_place_of_the_plan() -> None:
-    plans = physical_plans(SPEC, DONE, 2, every=False)
-    text = explain_text(SPEC, DONE, physical=plans)
+    text = explain_text(SPEC, DONE, running(every=False))
     assert text.count("form: training\n") == text.count("form: one epoch\n") == 1
     assert "→" not in text
     assert "fuse_decode_crop" in text, "the passes that were asked for"
 
 
 def test_json_has_what_runs_in_every_form() -> None:
-    plans = physical_plans(SPEC, DONE, 2, every=True)
-    shown = json.loads(json.dumps(explain_json(SPEC, DONE, physical=plans)))["splits"]
+    shown = json.loads(json.dumps(explain_json(SPEC, DONE, running(every=True))))["splits"]
     forms = {split: [plan["form"] for plan in shown[split]["physical"]] for split in shown}
     derived = ", for datasets built on it"
     served = "workers of the tf.data service"

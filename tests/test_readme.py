@@ -37,7 +37,7 @@ def expected() -> dict[tuple[Path, str], str]:
     assert found.loaded.spec is not None
     done = optimise(found.loaded.spec, found.plans["train"])
     plan = render_plan(done.plan)
-    physical = render_physical(*physical_plans(found.loaded.spec, {"train": done}, 2, every=False)["train"])
+    physical = render_physical(*physical_plans(found.loaded.spec, done.plan, 2, every=False))
     mistake = inspect("flowers.pipegen.yaml", text=spec.replace("{degrees: 20}", "{degree: 20}"))
     finding = render_text(mistake.diagnostics.sorted(), sources=mistake.loaded.texts)
     return {(PLANS, "example: plan"): plan, (PLANS, "example: physical"): physical, (README, "example: findings"): finding}

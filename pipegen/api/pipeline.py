@@ -13,7 +13,7 @@ from pipegen.arguments import called_with_count, file_or_folder, got, pair, shar
 from pipegen.data.split_checks import meant_split
 from pipegen.diagnostics.suggest import member
 from pipegen.phases.state import Timeline, make_state, position_from
-from pipegen.physical.decide import decide_forms, extent_of
+from pipegen.physical.decide import extent_of
 from pipegen.physical.extent import FIRST, Extent, Position
 from pipegen.private.autograph import untraced
 from pipegen.terminal import visible
@@ -47,19 +47,16 @@ if TYPE_CHECKING:
     from pipegen.plan.nodes import Plan
     from pipegen.views.eject import Ejected
     from pipegen.views.export import Exported
-    from pipegen.views.layer import EvaluationLayer
-    from pipegen.views.serving import ServedModel
+    from pipegen.views.serving import EvaluationLayer, ServedModel
 
 
-def _leave_accelerators() -> None:
+def _leave_accelerators(module: str, name: str) -> None:
+    """Keeps TensorFlow off the accelerators, for another framework, which must be installed."""
+    if find_spec(module) is None:
+        raise ModuleNotFoundError(f"`pipe.{module}` needs {name}, which is not installed: `pip install {module}`", name=module)
     from pipegen.backend.process.devices import hide_accelerators
 
     hide_accelerators()
-
-
-def _needs(module: str, name: str) -> None:
-    if find_spec(module) is None:
-        raise ModuleNotFoundError(f"`pipe.{module}` needs {name}, which is not installed: `pip install {module}`", name=module)
 
 
 def _one_of(name: str, value: Any, first: str, second: str) -> Any:
@@ -385,7 +382,7 @@ class Pipeline:
 
         keras = sys.modules.get("keras")
         if keras is not None and keras.backend.backend() != "tensorflow":
-            _leave_accelerators()
+            _leave_accelerators("keras", "Keras")
         return NumpyBatches(self[split])
 
     def distribute(self, strategy: tf.distribute.Strategy, split: str = "train") -> DistributedBatches:
@@ -441,10 +438,9 @@ class Pipeline:
             ModuleNotFoundError: If PyTorch is not installed.
         """
         self._require(split)
-        _needs("torch", "PyTorch")
+        _leave_accelerators("torch", "PyTorch")
         from pipegen.backend.datasets.torch_batches import TorchBatches
 
-        _leave_accelerators()
         return TorchBatches(self, split)
 
     def jax(self, split: str, sharding: jax.sharding.Sharding | None = None) -> JaxBatches:
@@ -461,10 +457,9 @@ class Pipeline:
             ValueError: If the rows of a process are not one contiguous, equal share, or a last batch does not divide among the devices.
         """
         self._require(split)
-        _needs("jax", "JAX")
+        _leave_accelerators("jax", "JAX")
         from pipegen.backend.datasets.jax_batches import JaxBatches
 
-        _leave_accelerators()
         return JaxBatches(self, split, sharding)
 
     # Predictions
@@ -696,7 +691,7 @@ class Pipeline:
         """
         import keras
 
-        from pipegen.views.layer import EvaluationLayer
+        from pipegen.views.serving import EvaluationLayer
 
         if keras.backend.backend() != "tensorflow":
             raise RuntimeError(f"`layer` needs Keras on TensorFlow, and its backend here is {keras.backend.backend()}: set KERAS_BACKEND")
@@ -803,13 +798,12 @@ class Pipeline:
         Raises:
             ModelMismatchError: With every mismatch. `TypeError` for anything but a Keras model.
         """
-        from pipegen.views.layer import layer_mismatches, layers_in
         from pipegen.views.model_check import check, targets_of
+        from pipegen.views.serving import holds_layer, layer_mismatches
 
         split, element = self._main.split, leaves_steps(stages)
         given = self._before_layer(split, FIRST, None, None).element_spec if element else self.element_spec
-        has_layer = element or next(layers_in(model), None) is not None
-        wrong = layer_mismatches(model, self._layer_config, split, element=element) if has_layer else []
+        wrong = layer_mismatches(model, self._layer_config, split, element=element) if element or holds_layer(model) else []
         padding = [s for s in self if self.spec.model.batch.remainder_for(s) == "pad"]
         extents = {s: self._at(s)._engine.executor(s).order for s in padding}
         padded = [s for s, extent in extents.items() if extent.pads and extent.num_examples % extent.batch]
@@ -833,10 +827,7 @@ class Pipeline:
         main = self._main.split if split is None else split
         pipe = self._at(main)
         chosen = list(pipe._plans) if all and split is None else [main]
-        compiled = {s: pipe._compiled.splits[s] for s in chosen}
-        executors = [pipe._engine.executor(s) for s in chosen] if physical else []
-        runs = {x.plan.split: decide_forms(x.plan, x.setting, every=all) for x in executors} or None
-        return explained(pipe, compiled, passes=passes or all, whole=all, before=before, physical=runs)
+        return explained(pipe, pipe._compiled, chosen, passes=passes, whole=all, before=before, physical=physical)
 
     def _repr_html_(self) -> str:
         from pipegen.views.summary import summary_html

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, SplitName, StageNumber, allowed_code, choose_split, load_spec, open_pipeline
+from pipegen.cli.common import NOTHING, SpecFile, SplitName, WithStage
 from pipegen.cli.failures import CannotRun
 from pipegen.frozen import dataclass
 from pipegen.spec.units import format_bytes
@@ -30,9 +30,7 @@ def bench(
     model_ms: Annotated[float, typer.Option("--model-ms", min=0, metavar="MS", help="Time of your model's training step, in ms.")] = 50,
     service: Annotated[bool, typer.Option("--service", help="Require `runtime.service`, and count the batches of its workers.")] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the figures.")] = "text",
-    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
-    stage: StageNumber = None,
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithStage = NOTHING,
 ) -> None:
     """Measure images/s, and how long a model would wait.
 
@@ -47,15 +45,13 @@ def bench(
       pipegen bench flowers.pipegen.yaml --model-ms 120 --steps 200
       pipegen bench flowers.pipegen.yaml --service --set runtime.service.address=grpc://dispatcher:5050
     """
-    allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets, stage)
-    chosen = choose_split(loaded.plans, split)
+    loaded, chosen = given.load_split(spec, split)
     if service and loaded.model.runtime.service is None:
         help_ = "add it to the spec, or `--set runtime.service.address=grpc://dispatcher:5050`"
         raise CannotRun("`--service` needs the address of a dispatcher in `runtime.service`, but the spec has none", help_)
     if service and chosen != "train":
         raise CannotRun(f"workers make batches of the training split only, not of `{chosen}`", "leave `--service` out")
-    pipe = open_pipeline(loaded, allowed)
+    pipe = given.open(loaded)
     with progress("batches", steps) as tick:
         figures = measure(pipe, chosen, steps, tick)
     say(json.dumps(figures.as_json(model_ms), indent=2) if output_format == "json" else figures.as_text(model_ms))
@@ -230,7 +226,7 @@ def _verdict(batch_ms: float, model_ms: float) -> str:
 
 def _memory(name: str) -> int | None:
     """Reads a field of /proc/self/status in bytes; `None` if there is none."""
-    from pipegen.observe.machine import Machine
+    from pipegen.observe.examination import Machine
 
     found = Machine().status(name)
     return int(found.split()[0]) * 1024 if found else None

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from pipegen.cache.folder import Held, Kept, Verdict
-from pipegen.cli.common import SUFFIX, OptionalValues, Sets, help_text, load_spec, spec_files, with_allowances
+from pipegen.cli.common import NOTHING, SUFFIX, Given, OptionalValues, WithSets, help_text, spec_files, with_allowances
 from pipegen.cli.failures import FOUND, CannotRun, refused
 from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned, is_terminal, json_text, progress, say
@@ -26,7 +26,7 @@ Format = Annotated[Literal["text", "json"], typer.Option("--format", help="How t
 Only = Annotated[str | None, typer.Option("--only", metavar="KEY", help="Only the caches whose key starts with KEY.")]
 
 
-def ls(where: Where = None, output_format: Format = "text", sets: Sets = []) -> None:  # noqa: B006 - Typer makes a list of its own
+def ls(where: Where = None, output_format: Format = "text", given: WithSets = NOTHING) -> None:
     """List the caches on disk, with their contents.
 
     A cache contains the results of the steps that are equal in every epoch. Its key identifies these steps and the
@@ -40,7 +40,7 @@ def ls(where: Where = None, output_format: Format = "text", sets: Sets = []) -> 
       pipegen cache ls flowers.pipegen.yaml
       pipegen cache ls /ssd/cache --format json
     """
-    found = _kept(where, sets)
+    found = _kept(where, given)
     if output_format == "json":
         say(json_text(as_json(found)))
         return
@@ -52,7 +52,7 @@ def clear(
     where: Where = None,
     only: Only = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithSets = NOTHING,
 ) -> None:
     """Delete caches, and all else that pipegen keeps with them.
 
@@ -66,7 +66,7 @@ def clear(
     """
     from pipegen.cache.folder import remove
 
-    found = _chosen(_kept(where, sets), only)
+    found = _chosen(_kept(where, given), only)
     every = [kept for several in found.values() for kept in several]
     if not every:
         say("nothing to delete")
@@ -87,7 +87,7 @@ def verify(
     where: Where = None,
     only: Only = None,
     output_format: Format = "text",
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithSets = NOTHING,
 ) -> None:
     """Compare the records in caches with their checksums.
 
@@ -100,7 +100,7 @@ def verify(
     """
     from pipegen.cache import folder as caches
 
-    found = _chosen(_kept(where, sets), only)
+    found = _chosen(_kept(where, given), only)
     verdicts = {}
     for held in (h for several in found.values() for h in several if isinstance(h, caches.Held)):
         with progress(held.key[:8], held.filled) as tick:
@@ -115,24 +115,24 @@ def verify(
         raise typer.Exit(FOUND)
 
 
-def _kept(where: Iterable[str] | None, sets: Iterable[str]) -> dict[Path, list[Kept]]:
+def _kept(where: Iterable[str] | None, given: Given) -> dict[Path, list[Kept]]:
     """Lists the caches and then the other files of each folder."""
     from pipegen.cache.folder import caches_in, files_in
     from pipegen.spec.models import DiskCache
 
-    given = list(where or ())
+    named = list(where or ())
     folders: dict[Path, None] = {}
-    for name in given or spec_files([]):
+    for name in named or spec_files([]):
         if os.path.isdir(name):
             folders[Path(name)] = None
             continue
         if not os.path.exists(name) and name != "-":
             raise CannotRun(f"{name} does not exist", "name a folder of caches, or a spec with `runtime: {cache: {disk: FOLDER}}`")
-        wanted = load_spec(name, sets).model.runtime.cache
+        wanted = given.load(name).model.runtime.cache
         folder = Path(wanted.disk) if isinstance(wanted, DiskCache) else None
         if folder is not None and folder.is_dir():
             folders[folder] = None
-        elif given and folder is None:
+        elif named and folder is None:
             raise CannotRun(f"{name} has no cache on disk", "write `runtime: {cache: {disk: FOLDER}}`, or name the folder itself")
     found: dict[Path, list[Kept]] = {}
     for folder in folders:

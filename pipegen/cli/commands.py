@@ -26,6 +26,7 @@ _MODULES = {
     "init": "init.command",
     "diff": "explain",
     "fit": "prepare",
+    "report": "test",
     "tune": "profile",
     **dict.fromkeys(("preview", "eject", "serve-export"), "export"),
     **dict.fromkeys(("ops", "rule", "help", "schema", "version"), "lookup"),

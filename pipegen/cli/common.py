@@ -7,18 +7,19 @@ import os
 import sys
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
 
 import typer
 from typer.core import TyperCommand
 
 from pipegen.cli.failures import CannotRun, code_of, print_findings, refused
 from pipegen.files import is_irregular, write_whole
+from pipegen.frozen import dataclass
 from pipegen.spec.allowed import Allowed, granting
 from pipegen.terminal import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pipegen.api.pipeline import Pipeline
     from pipegen.phases.specs import Inspection, Spec
@@ -47,17 +48,6 @@ StageNumber = Annotated[
 ]
 
 
-def parse_sets(given: Iterable[str]) -> dict[str, str]:
-    """Parses `--set PATH=VALUE`; values stay texts."""
-    values: dict[str, str] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            raise typer.BadParameter(f"{text!r} is not PATH=VALUE, such as batch.size=64", param_hint="'--set'")
-        values[name.strip()] = value
-    return values
-
-
 def allowed_code(modules: Iterable[str]) -> tuple[str, ...]:
     """Checks the modules whose functions a spec may call. They may lie in the working directory, which becomes the last of `sys.path`."""
     from pipegen.phases.user_functions import allowed_modules
@@ -71,33 +61,9 @@ def allowed_code(modules: Iterable[str]) -> tuple[str, ...]:
     return allowed
 
 
-def examine(file: str, sets: Iterable[str]) -> Inspection:
-    """Loads and checks a spec file, or standard input for `-`."""
-    from pipegen.phases.compilation import inspect
-
-    name, text = (STDIN, read_stdin()) if file == "-" else (file, None)
-    return inspect(name, overrides=parse_sets(sets), overrides_from="--set", text=text)
-
-
 def read_stdin() -> bytes:
     """Reads the spec from standard input, up to one byte more than a spec may have."""
     return sys.stdin.buffer.read(_READ)
-
-
-def load_spec(file: str, sets: Iterable[str], stage: int | None = None) -> Spec:
-    """Loads a spec, or one of its stages. If it has errors, prints the findings and ends the command."""
-    found = examine(file, sets)
-    loaded = found.spec
-    if loaded is None:
-        print_findings(found.diagnostics.sorted(), found.loaded.texts, to=sys.stderr)
-        raise typer.Exit(code_of(found.diagnostics.items))
-    if stage is None:
-        return loaded
-    if stage >= len(loaded.stages):
-        count = len(loaded.stages)
-        hint = f"stages count from 0; the last one is {count - 1}" if count else "`stages: [{epochs: 5, batch: 64}, …]` divides training"
-        raise CannotRun(f"there is no stage {stage}: the spec has {count or 'none'}", hint)
-    return loaded.stages[stage].alone()
 
 
 def choose_split(names: Iterable[str], split: str | None) -> str:
@@ -111,15 +77,6 @@ def choose_split(names: Iterable[str], split: str | None) -> str:
         near = closest(split, known)
         raise CannotRun(f"there is no split `{split}`", f"did you mean `{near}`?" if near else f"the spec has {', '.join(known)}")
     return split
-
-
-def open_pipeline(loaded: Spec, allowed: tuple[str, ...]) -> Pipeline:
-    """Starts TensorFlow and builds the pipeline of a spec, without its stages; shows a bar while the data is listed."""
-    start_tensorflow()
-    from pipegen.api.building import build
-
-    with progress("listing") as listed:
-        return build(replace(loaded, stages=()), progress=listed, allow_code=allowed)
 
 
 def start_tensorflow() -> None:
@@ -151,14 +108,80 @@ AllowEnv = Annotated[
     list[str],
     typer.Option("--allow-env", metavar="NAME", help="Let the spec use this environment variable anywhere; may be repeated."),
 ]
-_OPTIONS = {"allow_write": AllowWrite, "allow_env": AllowEnv}
+_OPTIONS = {"allow_code": AllowCode, "stage": StageNumber, "sets": Sets, "allow_write": AllowWrite, "allow_env": AllowEnv}
+
+
+@dataclass(frozen=True)
+class Given:
+    """The options of a command that loads specs: values for params and by path, a stage of training, and modules that may be called."""
+
+    sets: Sequence[str] = ()
+    stage: int | None = None
+    allow_code: Sequence[str] = ()
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The values of `--set PATH=VALUE`, as texts."""
+        found: dict[str, str] = {}
+        for text in self.sets:
+            name, equals, value = text.partition("=")
+            if not equals or not name.strip():
+                raise typer.BadParameter(f"{text!r} is not PATH=VALUE, such as batch.size=64", param_hint="'--set'")
+            found[name.strip()] = value
+        return found
+
+    def examine(self, file: str) -> Inspection:
+        """Loads and checks a spec file, or standard input for `-`."""
+        from pipegen.phases.compilation import inspect
+
+        name, text = (STDIN, read_stdin()) if file == "-" else (file, None)
+        return inspect(name, overrides=self.values, overrides_from="--set", text=text)
+
+    def load(self, file: str) -> Spec:
+        """Loads a spec, or its stage. If it has errors, prints the findings and ends the command."""
+        found = self.examine(file)
+        loaded = found.spec
+        if loaded is None:
+            print_findings(found.diagnostics.sorted(), found.loaded.texts, to=sys.stderr)
+            raise typer.Exit(code_of(found.diagnostics.items))
+        if self.stage is None:
+            return loaded
+        if self.stage >= len(loaded.stages):
+            count = len(loaded.stages)
+            hint = (
+                f"stages count from 0; the last one is {count - 1}" if count else "`stages: [{epochs: 5, batch: 64}, …]` divides training"
+            )
+            raise CannotRun(f"there is no stage {self.stage}: the spec has {count or 'none'}", hint)
+        return loaded.stages[self.stage].alone()
+
+    def load_split(self, file: str, split: str | None) -> tuple[Spec, str]:
+        """Loads a spec like `load`, and checks the name of a split like `choose_split`."""
+        loaded = self.load(file)
+        return loaded, choose_split(loaded.plans, split)
+
+    def open(self, loaded: Spec) -> Pipeline:
+        """Starts TensorFlow and builds the pipeline of a spec, without its stages; shows a bar while the data is listed."""
+        start_tensorflow()
+        from pipegen.api.building import build
+
+        with progress("listing") as listed:
+            return build(replace(loaded, stages=()), progress=listed, allow_code=self.allow_code)
+
+
+NOTHING = Given()
+WithSets = Annotated[Given, "sets"]
+WithCode = Annotated[Given, "allow_code", "sets"]
+WithStage = Annotated[Given, "allow_code", "stage", "sets"]
+"""Types of the last argument `given` of a command, with the options that it stands for."""
 
 
 def with_allowances(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds `--allow-write` and `--allow-env` to commands that load a spec: those with `--set`."""
-    if "sets" not in inspect.signature(command).parameters:
+    """Gives a command that loads specs the options of its argument `given`, and `--allow-write` and `--allow-env`."""
+    if "given" not in inspect.signature(command).parameters:
         return command
     signature = inspect.signature(command, eval_str=True)
+    kept = {name: p for name, p in signature.parameters.items() if name != "given"}
+    own = get_args(signature.parameters["given"].annotation)[1:]
 
     @wraps(command)
     def run(*args: Any, allow_write: list[str], allow_env: list[str], **options: Any) -> None:
@@ -166,12 +189,18 @@ def with_allowances(command: Callable[..., None]) -> Callable[..., None]:
             allowed = Allowed.by(allow_write, allow_env)
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="'--allow-env'" if "allow_env" in str(error) else "'--allow-write'") from None
+        given = {name: options.pop(name) for name in own}
+        if given.get("allow_code"):
+            given["allow_code"] = allowed_code(given["allow_code"])
         with granting(allowed):
-            command(*args, **options)
+            command(*args, given=Given(**given), **options)
 
-    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=[], annotation=of) for name, of in _OPTIONS.items()]
-    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])  # type: ignore[attr-defined]
-    run.__annotations__ = {**{name: p.annotation for name, p in signature.parameters.items()}, **_OPTIONS}
+    more = {
+        name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None if name == "stage" else [], annotation=_OPTIONS[name])
+        for name in (*own, "allow_write", "allow_env")
+    }
+    run.__signature__ = signature.replace(parameters=[*kept.values(), *more.values()])  # type: ignore[attr-defined]
+    run.__annotations__ = {name: p.annotation for name, p in {**kept, **more}.items()}
     return run
 
 

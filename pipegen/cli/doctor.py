@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import Sets, load_spec
+from pipegen.cli.common import NOTHING, WithSets
 from pipegen.cli.failures import FOUND, OK, CannotRun
 from pipegen.terminal import bold, is_terminal, json_text, progress, say
 
@@ -30,7 +30,7 @@ def doctor(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print it.")] = "text",
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithSets = NOTHING,
 ) -> None:
     """Examine the installation and the machine.
 
@@ -55,7 +55,7 @@ def doctor(
             raise CannotRun(f"there is no spec or folder {target}")
         from pipegen.observe.storage import Needs
 
-        examination.needs = Needs(load_spec(target, sets), images_per_s)
+        examination.needs = Needs(given.load(target), images_per_s)
     with progress("examining") as done:
         lines = []
         for line in examine(examination, CHECKS):

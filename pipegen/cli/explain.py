@@ -7,20 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import (
-    AllowCode,
-    Sets,
-    SpecFile,
-    SplitName,
-    StageNumber,
-    allowed_code,
-    choose_split,
-    load_spec,
-    open_pipeline,
-    parse_sets,
-    read_stdin,
-    write_text,
-)
+from pipegen.cli.common import NOTHING, Given, SpecFile, SplitName, WithSets, WithStage, choose_split, read_stdin, write_text
 from pipegen.cli.failures import FAILED, FOUND, OK, CannotRun, print_findings
 from pipegen.terminal import bold, json_text, note, say
 
@@ -42,9 +29,7 @@ def explain(
     ] = "text",
     data: Annotated[bool, typer.Option("--data", help="With html: list the data, and show examples at each edge.")] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
-    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
-    stage: StageNumber = None,
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithStage = NOTHING,
 ) -> None:
     """Print the compiled plan of a split and its most expensive stages.
 
@@ -61,43 +46,45 @@ def explain(
     """
     from pipegen.memory import available_cores
     from pipegen.phases.machine_settings import circumstances
-    from pipegen.views.explanation import explain_json, explain_text, physical_plans, stages_text
+    from pipegen.views.explanation import Known, explain_json, explain_text, physical_plans, stages_text
 
     if data and output_format != "html":
         raise typer.BadParameter("needs `--format html`; `pipe.explain()` in Python uses the data, too", param_hint="'--data'")
-    loaded = load_spec(spec, sets, stage)
-    page = _with_examples(loaded, split, allowed_code(allow_code), physical=physical) if data else None
+    loaded = given.load(spec)
+    page = _with_examples(loaded, split, given, physical=physical) if data else None
     if isinstance(page, str):
         return _hand_over(page, output)
     whole = split is None and (everything or output_format != "text")
     names = list(loaded.plans) if whole else [choose_split(loaded.plans, split)]
     compiled = {name: loaded.compiled[name] for name in names}
-    given = dict.fromkeys(names, circumstances(loaded.model, available_cores()))
-    every = everything and output_format != "html"
-    runs = physical_plans(loaded.model, compiled, given[names[0]].threads, every=every) if physical else None
+    costs, every = circumstances(loaded.model, available_cores()), everything and output_format != "html"
+    known = {}
+    for name, done in compiled.items():
+        runs = physical_plans(loaded.model, done.plan, costs.threads, every=every) if physical else None
+        known[name] = Known(given=costs, physical=runs)
     text: str
     if output_format == "html":
         from pipegen.views.plan_page import plan_page
 
-        text = plan_page(loaded.model, loaded.hash, compiled, given, shown=page, physical=runs)
+        text = plan_page(loaded.model, loaded.hash, compiled, known, shown=page)
     elif output_format == "json":
-        text = json_text(explain_json(loaded.model, compiled, given, runs))
+        text = json_text(explain_json(loaded.model, compiled, known))
     else:
         more = None if everything else ("--split NAME", "--passes", "--all")
         text = stages_text(loaded.model) + explain_text(
-            loaded.model, compiled, before=before, passes=passes or everything, given=given, more=more, physical=runs, tuned=_tuned(loaded)
+            loaded.model, compiled, known, before=before, passes=passes or everything, more=more, tuned=_tuned(loaded)
         )
     return _hand_over(text.rstrip("\n"), output)
 
 
-def _with_examples(loaded: Spec, split: str | None, allowed: tuple[str, ...], *, physical: bool) -> Page | dict[str, Shown]:
+def _with_examples(loaded: Spec, split: str | None, given: Given, *, physical: bool) -> Page | dict[str, Shown]:
     """Renders the page with examples, which need TensorFlow; if the data cannot be used, makes the notes in their place."""
     from pipegen.errors import SpecError
     from pipegen.views.plan_page import Shown
 
     chosen = None if split is None else choose_split(loaded.plans, split)
     try:
-        return open_pipeline(loaded, allowed).explain_html(chosen, physical=physical)
+        return given.open(loaded).explain_html(chosen, physical=physical)
     except SpecError as error:
         print_findings(error.diagnostics, to=sys.stderr)
         note("therefore the page has no examples")
@@ -129,7 +116,7 @@ def diff(
     b: Annotated[str, typer.Argument(metavar="B", help="The spec or lock to compare it with.")],
     output_format: Annotated[Literal["text", "json", "github"], typer.Option("--format", help="Output format.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Count what the specs alone cannot decide as different.")] = False,
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithSets = NOTHING,
 ) -> None:
     """Describe the differences between two specs in words.
 
@@ -150,7 +137,7 @@ def diff(
         raise typer.BadParameter("standard input has only one spec", param_hint="'B'")
     stdin = read_stdin() if "-" in (a, b) else None
     try:
-        found = compare(a, b, overrides=parse_sets(sets), stdin=stdin)
+        found = compare(a, b, overrides=given.values, stdin=stdin)
     except UnreadableSideError as error:
         print_findings(error.findings, error.texts, to=sys.stderr)
         raise typer.Exit(FAILED) from None

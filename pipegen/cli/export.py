@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import (
-    AllowCode,
-    Quality,
-    Sets,
-    SpecFile,
-    SplitName,
-    StageNumber,
-    allowed_code,
-    choose_split,
-    load_spec,
-    open_pipeline,
-)
+from pipegen.cli.common import NOTHING, Quality, SpecFile, SplitName, WithCode, WithStage, choose_split
 from pipegen.cli.failures import CannotRun, check_parent, print_findings, refused
 from pipegen.files import whole_file
 from pipegen.ops.kinds.registry import kind_of
@@ -40,9 +29,7 @@ def preview(
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE.png", help="The file to write; by default NAME-SPLIT.png.")
     ] = None,
-    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
-    stage: StageNumber = None,
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithStage = NOTHING,
 ) -> None:
     """Write a contact sheet: originals beside augmented draws.
 
@@ -60,12 +47,10 @@ def preview(
         check_parent(output)
     from pipegen.passes.drop_unused import without_unused
 
-    allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets, stage)
-    chosen = choose_split(loaded.plans, split)
+    loaded, chosen = given.load_split(spec, split)
     if all(not kind_of(t).levels for _, t in without_unused(loaded.plans[chosen]).read.items()):
         raise CannotRun("a contact sheet shows images, but this spec's model receives none", "`pipegen explain` shows what it receives")
-    pipe = open_pipeline(loaded, allowed)
+    pipe = given.open(loaded)
     with progress("drawing", min(rows, pipe.num_examples(chosen))) as drawn:
         sheet = pipe.preview(chosen, rows=rows, draws=draws, epoch=epoch, progress=drawn)
     target = output or f"{loaded.model.name or 'preview'}-{chosen}.png".replace(os.sep, "-")
@@ -86,9 +71,7 @@ def export(
     quality: Quality = 95,
     prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="The beginning of each file name.")] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Accept a folder with files; replace those of the same names.")] = False,
-    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
-    stage: StageNumber = None,
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithStage = NOTHING,
 ) -> None:
     """Write augmented examples as files, with a table of the draws.
 
@@ -104,16 +87,14 @@ def export(
     """
     from pipegen.passes.drop_unused import without_unused
 
-    allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets, stage)
-    chosen = choose_split(loaded.plans, split)
+    loaded, chosen = given.load_split(spec, split)
     if not any(kind_of(t).pictured for _, t in without_unused(loaded.plans[chosen]).read.items()):
         raise CannotRun("export writes images, but this spec's model receives none", "`pipegen explain` shows what it receives")
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise CannotRun(f"cannot write into {folder}: it is a file")
     if not overwrite and os.path.isdir(folder) and os.listdir(folder):
         raise CannotRun(f"{folder} is not empty", "choose another folder, or replace files of the same names with `--overwrite`")
-    pipe = open_pipeline(loaded, allowed)
+    pipe = given.open(loaded)
     count = pipe.num_examples(chosen) if whole_epoch else min(examples, pipe.num_examples(chosen))
     with progress("writing", count * draws) as written:
         try:
@@ -158,8 +139,7 @@ def eject(
     graph: Annotated[bool, typer.Option("--graph", help="Write the datasets as SavedModels, which need TensorFlow alone.")] = False,
     code: Annotated[bool, typer.Option("--code", help="Write a Python module, to edit by hand.")] = False,
     splits: Annotated[list[str], typer.Option("--split", metavar="NAME", help="A split; may be repeated. By default all.")] = [],  # noqa: B006
-    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithCode = NOTHING,
 ) -> None:
     """Write the datasets so that they run without the spec.
 
@@ -176,15 +156,11 @@ def eject(
     if graph == code:
         raise typer.BadParameter("use one of `--graph` and `--code`", param_hint="'--graph'")
     _check_target(out, graph=graph)
-    allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets)
+    loaded = given.load(spec)
     chosen = [choose_split(loaded.plans, split) for split in dict.fromkeys(splits)] or list(loaded.plans)
-    pipe = open_pipeline(loaded, allowed)
+    pipe = given.open(loaded)
     with progress("saving", len(chosen)) as saved:
-        try:
-            done = pipe.eject(out, "graph" if graph else "code", splits=chosen, progress=saved)
-        except FileExistsError as error:
-            raise CannotRun(f"cannot write {out}: {(error.strerror or str(error)).lower()}") from None
+        done = pipe.eject(out, "graph" if graph else "code", splits=chosen, progress=saved)
     if done.remarks:
         print_findings(done.remarks, pipe.spec.loaded.texts, to=sys.stderr)
     what = f"{len(done.splits)} SavedModel{'s' * (len(done.splits) != 1)}" if graph else "code"
@@ -223,8 +199,7 @@ def serve_export(
         str | None, typer.Option("--image-size", metavar="HEIGHTxWIDTH", help="Size of every image, for TFLite and ONNX; by default any.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
-    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithCode = NOTHING,
 ) -> None:
     """Write a model with its input pipeline in front of it, for a server.
 
@@ -237,13 +212,13 @@ def serve_export(
       pipegen serve-export flowers.pipegen.yaml flowers.keras models/flowers/2 --top-k 3
       pipegen serve-export flowers.pipegen.yaml flowers.keras flowers.tflite --format tflite --takes images --image-size 480x640
     """
-    allowed, size = allowed_code(allow_code), _size(image_size)
-    loaded = load_spec(spec, sets)
+    size = _size(image_size)
+    loaded = given.load(spec)
     if not os.path.exists(model):
         raise CannotRun(f"there is no model {model}", '`model.save("flowers.keras")` writes one')
     if not overwrite and (os.path.isfile(out) or (os.path.isdir(out) and os.listdir(out))):
         raise CannotRun(f"{out} exists already", "choose another path, or replace it with `--overwrite`")
-    pipe = open_pipeline(loaded, allowed)
+    pipe = given.open(loaded)
     try:
         done = pipe.export_model(
             _read(model), out, takes=takes, jit=jit, top_k=top_k, overwrite=overwrite, form=output_format, image_size=size

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.common import Sets, parse_sets
+from pipegen.cli.common import NOTHING, WithSets
 from pipegen.cli.failures import CannotRun, FindingsFormat, code_of, print_report
 from pipegen.terminal import json_text, note, progress, say
 
@@ -30,7 +30,7 @@ def lock(
     content: Annotated[bool, typer.Option("--content", help="Hash the contents of the data's files, not just names and sizes.")] = False,
     output_format: Annotated[FindingsFormat, typer.Option("--format", help="Output format; `github` and `sarif` need `--check`.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="With `--check`: count changes without effect, too.")] = False,
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithSets = NOTHING,
 ) -> None:
     """Lock what specs are made of, or show what has changed.
 
@@ -53,18 +53,17 @@ def lock(
         raise typer.BadParameter("`--update` fetches, but `--check` works offline", param_hint="'--update'")
     if output_format in ("github", "sarif") and not check:
         raise typer.BadParameter(f"`{output_format}` is for findings, and needs `--check`", param_hint="'--format'")
-    given = specs or []
-    if update == "" and given and not given[0].endswith((".yaml", ".yml")) and not os.path.exists(given[0]):
-        update = given.pop(0)  # `--update NAME`
-    names = _names(given, check=check)
+    named = specs or []
+    if update == "" and named and not named[0].endswith((".yaml", ".yml")) and not os.path.exists(named[0]):
+        update = named.pop(0)  # `--update NAME`
+    names = _names(named, check=check)
     from pipegen.api.lock import check_specs, lock_specs
 
-    overrides = parse_sets(sets)
     with progress("listing") as listed:
         if check:
-            compared = check_specs(names, content=content, overrides=overrides, progress=listed)
+            compared = check_specs(names, content=content, overrides=given.values, progress=listed)
         else:
-            done = lock_specs(names, update=update, content=content, overrides=overrides, progress=listed)
+            done = lock_specs(names, update=update, content=content, overrides=given.values, progress=listed)
     if not check:
         _print_locked(done, output_format)
         return

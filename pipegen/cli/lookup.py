@@ -205,22 +205,17 @@ def version() -> None:
     """
     import platform
 
+    from pipegen.lazy import installed_version
     from pipegen.release import __version__
 
     python = f"{platform.python_version()} ({platform.python_implementation()})"
-    tensorflow = _installed("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-macos")
-    libraries = [("TensorFlow", tensorflow), ("Keras", _installed("keras")), ("pydantic", _installed("pydantic"))]
+    packages = {
+        "TensorFlow": ("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-macos"),
+        "Keras": ("keras",),
+        "pydantic": ("pydantic",),
+    }
+    libraries = [(called, installed_version(*names) or "not installed") for called, names in packages.items()]
     say("\n".join(aligned([("pipegen", __version__), ("Python", python), *libraries, ("platform", platform.platform())])))
-
-
-def _installed(*distributions: str) -> str:
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as of
-
-    for name in distributions:
-        with suppress(PackageNotFoundError):
-            return of(name)
-    return "not installed"
 
 
 _OTHERS = """`pipegen help TOPIC` explains one of them, or a key (`pipegen help batch.remainder`).

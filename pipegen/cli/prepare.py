@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Quality, Sets, SpecFile, allowed_code, load_spec, start_tensorflow
+from pipegen.cli.common import NOTHING, Quality, SpecFile, WithCode, start_tensorflow
 from pipegen.cli.failures import CannotRun
 from pipegen.preparing.options import OF_RECORDS, Encoding, Format, Prepared, not_here
 from pipegen.terminal import aligned, progress, say
@@ -20,8 +20,7 @@ def fit(
     spec: SpecFile,
     again: Annotated[bool, typer.Option("--again", help="Measure again, even if the numbers are stored.")] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the numbers.")] = "text",
-    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithCode = NOTHING,
 ) -> None:
     """Measure what steps learn from the training split, and store it.
 
@@ -40,11 +39,10 @@ def fit(
     from pipegen.plan.evaluation_plans import learning_steps
     from pipegen.plan.recipe import step_path
 
-    allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets)
+    loaded = given.load(spec)
     learned: tuple[Learned, ...] = ()
     if learning_steps(loaded.model):
-        loaded = with_functions(loaded, allowed)
+        loaded = with_functions(loaded, tuple(given.allow_code))
         with progress("listing") as listed:
             manifest = collect_data(loaded, listed)
         start_tensorflow()
@@ -93,8 +91,7 @@ def prepare(
     ] = None,
     runner: Annotated[Literal["local", "beam"], typer.Option("--runner", help="Run here, or on workers of Apache Beam.")] = "local",
     verify: Annotated[bool, typer.Option("--verify", help="Check every checksum, and compare some examples with the spec's.")] = False,
-    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithCode = NOTHING,
 ) -> None:
     """Compute once what never changes, and store it.
 
@@ -121,8 +118,7 @@ def prepare(
         raise typer.BadParameter(elsewhere, param_hint="'OUT'")
     if encoding not in (None, "jpeg") and form not in OF_RECORDS:
         raise typer.BadParameter(f"needs `--format` {', '.join(sorted(OF_RECORDS))}, got {form}", param_hint="'--encoding'")
-    allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets)
+    loaded = given.load(spec)
     start_tensorflow()
     from pipegen.api.tasks import prepare as run
 
@@ -137,7 +133,7 @@ def prepare(
                 quality=quality,
                 encoding=encoding,
                 verify=verify,
-                allow_code=allowed,
+                allow_code=given.allow_code,
                 runner=runner,
                 beam_options=beam_options or (),
                 progress=told,

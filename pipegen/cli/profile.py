@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import (
-    AllowCode,
-    Sets,
-    SpecFile,
-    SplitName,
-    allowed_code,
-    choose_split,
-    examine,
-    load_spec,
-    open_pipeline,
-    start_tensorflow,
-    write_text,
-)
+from pipegen.cli.common import NOTHING, Given, SpecFile, SplitName, WithCode, start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.terminal import json_text, note, progress, say
 
@@ -45,8 +33,7 @@ def profile(
     save: Annotated[bool, typer.Option("--save", help="Fit the cost model to this machine, for `explain` and `cache: auto`.")] = False,
     output_format: Annotated[Literal["text", "json", "html"], typer.Option("--format", help="Output format.")] = "text",
     out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write the profile to a file, and print one sentence.")] = None,
-    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithCode = NOTHING,
 ) -> None:
     """Measure where the time goes, and what the model waits for.
 
@@ -65,13 +52,11 @@ def profile(
     if train is not None:
         if model_ms is not None or save:
             raise typer.BadParameter("`--model-ms` and `--save` do not work with a script", param_hint="'--train'")
-        raise typer.Exit(_trained(spec, split, train, script or [], (output_format, out), sets))
+        raise typer.Exit(_trained(spec, split, train, script or [], (output_format, out), given))
     if script:
         raise typer.BadParameter(f"{script[0]!r} is an argument for a script, but --train is missing", param_hint="'ARGUMENT'")
-    allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets)
-    chosen = choose_split(loaded.plans, split)
-    pipe = open_pipeline(loaded, allowed)
+    loaded, chosen = given.load_split(spec, split)
+    pipe = given.open(loaded)
     from pipegen.observe.measured import record
     from pipegen.observe.profile import analyse
     from pipegen.observe.tune import fitted_factors, today
@@ -94,13 +79,13 @@ def _print(text: str, sentence: str, out: str | None) -> None:
     say(text if out is None else sentence)
 
 
-def _trained(spec: str, split: str | None, script: str, given: list[str], form: tuple[str, str | None], sets: list[str]) -> int:
+def _trained(spec: str, split: str | None, script: str, arguments: list[str], form: tuple[str, str | None], given: Given) -> int:
     from pipegen.observe.training import profile_script
 
     if not os.path.isfile(script):
         raise CannotRun(f"there is no script {script}")
-    loaded = load_spec(spec, sets)
-    code, said = profile_script(script, given, spec_hash=loaded.hash, split=choose_split(loaded.plans, split), form=form[0])
+    loaded, chosen = given.load_split(spec, split)
+    code, said = profile_script(script, arguments, spec_hash=loaded.hash, split=chosen, form=form[0])
     if said is not None:
         _print(*said, form[1])
     elif code == 0:
@@ -120,8 +105,7 @@ def tune(
     seconds: Annotated[float, typer.Option("--seconds", min=0.05, metavar="S", help="The time that each of the two runs in a turn.")] = 1,
     write: Annotated[bool, typer.Option("--write", help="Write the answer into the spec, not into this machine's file.")] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
-    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithCode = NOTHING,
 ) -> None:
     """Find the fastest cache, number of threads and prefetch size on this machine.
 
@@ -138,9 +122,7 @@ def tune(
       pipegen tune flowers.pipegen.yaml --model-ms 80
       pipegen tune flowers.pipegen.yaml --disk /ssd/cache --write
     """
-    allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets)
-    chosen = choose_split(loaded.plans, split)
+    loaded, chosen = given.load_split(spec, split)
     if write and (loaded.loaded.file is None or spec == "-"):
         raise CannotRun("`--write` needs a spec in a file, not on standard input")
     start_tensorflow()
@@ -149,7 +131,7 @@ def tune(
 
     def built(settings: Mapping[str, Any]) -> Any:
         changed = loaded.model.model_copy(update={"runtime": type(loaded.model.runtime)(**{**dict(loaded.model.runtime), **settings})})
-        return build(replace(loaded, model=changed), allow_code=allowed)
+        return build(replace(loaded, model=changed), allow_code=given.allow_code)
 
     folder = None if disk is None else os.path.abspath(disk)
     found = tune_pipeline(
@@ -157,7 +139,7 @@ def tune(
     )
     say(json_text(found.as_json()) if output_format == "json" else found.text())
     if write:
-        _write(spec, loaded, found, sets)
+        _write(spec, loaded, found, given)
     else:
         _keep(loaded, found)
 
@@ -181,7 +163,7 @@ def _keep(spec: Spec, found: Tuning) -> None:
     note(f"stored for this machine: {file}" if file is not None else "nothing is stored: PIPEGEN_MACHINE is off")
 
 
-def _write(file: str, spec: Spec, found: Tuning, sets: list[str]) -> None:
+def _write(file: str, spec: Spec, found: Tuning, given: Given) -> None:
     """Writes the answer into the spec; restores the file if the spec does not load with these settings."""
     from pipegen.diagnostics.fixes import apply_fixes
     from pipegen.observe.tune import written
@@ -197,7 +179,7 @@ def _write(file: str, spec: Spec, found: Tuning, sets: list[str]) -> None:
     with refused("read", file), open(file, encoding="utf-8", newline="") as stream:
         before = stream.read()
     write_text(file, apply_fixes(before, [fix], name)[0])
-    after = examine(file, sets).spec
+    after = given.examine(file).spec
     said = {key: getattr(after.model.runtime, key) for key in found.best} if after is not None else {}
     wanted = type(spec.model.runtime)(**found.best)
     if after is None or after.hash != spec.hash or any(said[key] != getattr(wanted, key) for key in said):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from pydantic import ValidationError
 
-from pipegen.cli.common import Sets, SpecFile, StageNumber, load_spec
+from pipegen.cli.common import NOTHING, Given, SpecFile
 from pipegen.cli.reference.ops import argument_names
 from pipegen.spec.compose import double_quoted, flow_scalar, needs_quotes, quoted
 from pipegen.spec.params import NAME
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 def show(
     spec: SpecFile,
     output_format: Annotated[Literal["yaml", "json"], typer.Option("--format", help="How to print it.")] = "yaml",
-    stage: StageNumber = None,
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: Annotated[Given, "stage", "sets"] = NOTHING,
 ) -> None:
     """Print a spec with every default, and the origin of each value.
 
@@ -38,7 +37,7 @@ def show(
       pipegen show flowers.pipegen.yaml --set size=192
       pipegen show flowers.pipegen.yaml --format json
     """
-    loaded = load_spec(spec, sets, stage)
+    loaded = given.load(spec)
     say(json_text(resolved_json(loaded)) if output_format == "json" else resolved_yaml(loaded).rstrip())
 
 

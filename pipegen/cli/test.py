@@ -1,18 +1,21 @@
-"""`pipegen test`."""
+"""`pipegen test` and `report`: checks of the data of a spec."""
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import STDIN, AllowCode, Sets, SpecFile, allowed_code, examine, start_tensorflow, write_text
-from pipegen.cli.failures import CannotRun, code_of, print_findings, render_findings
+from pipegen.cli.common import NOTHING, STDIN, SpecFile, WithCode, WithSets, start_tensorflow, write_text
+from pipegen.cli.failures import CannotRun, FindingsFormat, check_parent, code_of, print_findings, refused, render_findings
 from pipegen.errors import SpecError
 from pipegen.terminal import note, progress, say
 
 if TYPE_CHECKING:
+    from pipegen.api.tasks import DataReport
     from pipegen.phases.specs import Spec
     from pipegen.views.data_test_report import DataTestReport
 
@@ -32,8 +35,7 @@ def test(
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the results to a file, and text to the terminal.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
-    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithCode = NOTHING,
 ) -> None:
     """Run the section `tests` of a spec on its data.
 
@@ -51,13 +53,12 @@ def test(
         if not (sample.isascii() and sample.isdigit() and int(sample) >= 1):
             raise typer.BadParameter(f"{sample!r} is neither `all` nor a number of examples", param_hint="'--sample'")
         size = int(sample)
-    allowed = allowed_code(allow_code)
-    inspection = examine(spec, sets)
+    inspection = given.examine(spec)
     loaded = inspection.spec
     try:
         if loaded is None:
             raise SpecError(inspection.diagnostics.sorted())
-        report = _report(loaded, select, size, allowed)
+        report = _report(loaded, select, size, tuple(given.allow_code))
     except SpecError as error:
         if output_format == "text":
             print_findings(error.diagnostics, inspection.loaded.texts, to=sys.stderr)
@@ -86,13 +87,17 @@ def _report(loaded: Spec, select: list[str], sample: int | Literal["all"] | None
         chosen = choose(loaded.model, select)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="'--select'") from None
-    if loaded.model.source.needs_data():
-        raise CannotRun("the arrays of this spec come from Python", "call `pipegen.test(SPEC, data=…)` in Python")
+    _check_data(loaded, "test")
     with_code = with_functions(loaded, allowed) if any(test.test.reads == "examples" for test in chosen) else loaded
     ready = with_test_functions(loaded, chosen, allowed)
     with progress("listing") as listed:
         manifest = collect_data(with_code, listed)
     return run_tests(bind(with_code, manifest), ready, sample, bar=progress, start=start_tensorflow)
+
+
+def _check_data(loaded: Spec, command: str) -> None:
+    if loaded.model.source.needs_data():
+        raise CannotRun("the arrays of this spec come from Python", f"call `pipegen.{command}(SPEC, data=…)` in Python")
 
 
 def _rendered(report: DataTestReport, output_format: Format) -> str:
@@ -112,3 +117,67 @@ def _print(report: DataTestReport, output_format: Format) -> None:
         print_findings(report.diagnostics, report.texts)
         say()
     say(report.summary)
+
+
+def report(
+    spec: SpecFile,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE.html", help="The page to write; by default NAME-data.html.")
+    ] = None,
+    write_exclude: Annotated[
+        str | None,
+        typer.Option(
+            "--write-exclude", metavar="FILE", help="Write the copies to exclude, those of training first, for `splits: {exclude: FILE}`."
+        ),
+    ] = None,
+    output_format: Annotated[FindingsFormat, typer.Option("--format", help="How to print the findings.")] = "text",
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
+    given: WithSets = NOTHING,
+) -> None:
+    """Find copies in two splits, and odd images; write a page.
+
+    Images of one split that are also in another are errors or warnings: byte by byte, or saved again, shrunk, slightly cropped or
+    mirrored. Repeated, dark, bright, flat and blurry images, odd sizes and uneven classes are notes. The page shows classes, sizes,
+    samples, splits, copies with both images, oddities and statistics; it is one file without scripts. The measurements of each file are
+    stored, so a second run takes seconds.
+    Exit code 0: no copies, or only warnings; 1: copies, or a wrong spec; 2: could not run.
+
+    Examples:
+      pipegen report flowers.pipegen.yaml
+      pipegen report flowers.pipegen.yaml -o report.html --write-exclude copies.txt
+      pipegen report flowers.pipegen.yaml --format github --strict
+    """
+    loaded = given.load(spec)
+    _check_data(loaded, "report")
+    target = output or f"{loaded.model.name or 'spec'}-data.html".replace(os.sep, "-")
+    check_parent(target)
+    if os.path.isdir(target):
+        raise CannotRun(f"cannot write {target}: it is a folder", "name a file, such as report.html")
+    from pipegen.api.tasks import look
+    from pipegen.cli.checking import without_new_list
+    from pipegen.cli.checking import write_exclude as write_file
+
+    seen = look(replace(loaded, model=without_new_list(loaded.model, "splits", loaded.loaded.base, write_exclude)))
+    with refused("write", target):
+        seen.save(target)
+    if write_exclude is not None:
+        from pipegen.data.named_files import COPIES_HEADER
+
+        write_file(write_exclude, COPIES_HEADER, "splits", seen.manifest.left_out, seen.leaks.to_exclude(), loaded.loaded.base)
+    _print_survey(seen, target, output_format)
+    raise typer.Exit(code_of(seen.diagnostics, strict=strict))
+
+
+def _print_survey(seen: DataReport, target: str, output_format: FindingsFormat) -> None:
+    from pipegen.quality.survey import briefly, in_full
+
+    wrote = f"wrote {target}: {seen.leaks.looked_at:,} images of {len(seen.manifest.splits)} splits"
+    if output_format == "text":
+        say(wrote if seen.diagnostics else f"{wrote}; no findings")
+        if seen.diagnostics:
+            say()
+            print_findings(briefly(seen.diagnostics), seen.spec.loaded.texts)
+        return
+    note(wrote)
+    if text := render_findings(seen.diagnostics, output_format, found=in_full(seen.survey)):
+        say(text)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, write_text
+from pipegen.cli.common import NOTHING, STDIN, Given, WithCode, write_text
 from pipegen.cli.failures import CannotRun, FindingsFormat, code_of, print_report
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Fix, Severity, Span
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.terminal import note
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pipegen.cli.checking import DataRequest
     from pipegen.phases.specs import Inspection
@@ -42,8 +42,7 @@ def validate(
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
     fix: Annotated[bool, typer.Option("--fix", help="Apply the safe fixes, which keep the meaning, and check again.")] = False,
     unsafe_fixes: Annotated[bool, typer.Option("--unsafe-fixes", help="Also apply suggestions, which may change the meaning.")] = False,
-    allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
-    sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
+    given: WithCode = NOTHING,
 ) -> None:
     """Check specs; read no data unless asked.
 
@@ -59,14 +58,14 @@ def validate(
     from pipegen.data.named_files import missing_data
 
     names = spec_files(files or [])
-    request = _data_request(data, write_exclude, names, allow_code)
+    request = _data_request(data, write_exclude, names, given)
     findings: dict[Diagnostic, None] = {}  # one in a base that several specs extend counts once
     texts: dict[str, str] = {}
     fine: list[str] = []
     for name in names:
         if fix or unsafe_fixes:
-            fix_spec(name, sets, unsafe=unsafe_fixes)
-        inspection = examine(name, sets)
+            fix_spec(name, given, unsafe=unsafe_fixes)
+        inspection = given.examine(name)
         found, about_data, spec = inspection.diagnostics.sorted(), "", inspection.spec
         if request is not None and spec is not None:
             from pipegen.cli.checking import check_data
@@ -86,10 +85,9 @@ def validate(
     raise typer.Exit(code_of(list(findings), strict=strict))
 
 
-def _data_request(data: str | None, write_exclude: str | None, names: list[str], allow_code: list[str]) -> DataRequest | None:
-    allowed = allowed_code(allow_code)
+def _data_request(data: str | None, write_exclude: str | None, names: list[str], given: Given) -> DataRequest | None:
     if data is None:
-        if allow_code:
+        if given.allow_code:
             raise typer.BadParameter("needs `--data`; no code runs without it", param_hint="'--allow-code'")
         if write_exclude is not None:
             raise typer.BadParameter("needs `--data` or `--data=all`, which finds the unreadable files", param_hint="'--write-exclude'")
@@ -101,7 +99,7 @@ def _data_request(data: str | None, write_exclude: str | None, names: list[str],
     words = {"all": None, "sample": SAMPLE}
     if data not in words and (not data.isascii() or not data.isdigit() or int(data) < 1):
         raise typer.BadParameter(f"{data!r} is neither `all` nor a number of files", param_hint="'--data'")
-    return DataRequest(words[data] if data in words else int(data), write_exclude, allowed)
+    return DataRequest(words[data] if data in words else int(data), write_exclude, tuple(given.allow_code))
 
 
 def _describe(inspection: Inspection) -> str:
@@ -120,14 +118,14 @@ _ROUNDS = 10  # maximal number of rounds: a fix may reveal another finding
 _BOM = "\ufeff"
 
 
-def fix_spec(file: str, sets: Iterable[str], *, unsafe: bool = False) -> int:
+def fix_spec(file: str, given: Given, *, unsafe: bool = False) -> int:
     """Applies the fixes of a spec until none is left, and notes each; `unsafe` ones are suggestions. Returns their number."""
     if file == "-":
         raise CannotRun("`--fix` needs a spec in a file, not on standard input")
     done, left_out = 0, dict[str, None]()
     for _ in range(_ROUNDS):
         left_out.clear()  # another fix may have made it possible
-        found = [d.fix for d in examine(file, sets).diagnostics.sorted() if d.fix is not None]
+        found = [d.fix for d in given.examine(file).diagnostics.sorted() if d.fix is not None]
         # Safe ones come first, in case a suggestion changes the same place.
         fixes = sorted(found, key=lambda fix: fix.applicability is not Applicability.SAFE)
         fixes = [fix for fix in fixes if unsafe or fix.applicability is Applicability.SAFE]

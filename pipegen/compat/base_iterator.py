@@ -16,7 +16,7 @@ from pipegen.backend.datasets.numpy_batches import owned_arrays
 from pipegen.backend.datasets.pipeline_dataset import Explains
 from pipegen.backend.process.devices import InTurn
 from pipegen.compat.checks import UnsupportedArgument, image_data_format
-from pipegen.compat.flow_specs import Described, check_subset, with_function, with_matrix
+from pipegen.compat.flow_specs import Described, Handed, check_subset, preset_of, with_function, with_matrix
 from pipegen.compat.generator_arguments import OF_A_GENERATOR, OF_AN_ITERATOR, as_fitted, check_overrides, does_without, name_of, overridden
 from pipegen.compat.images import Saving
 from pipegen.lazy import np, tf
@@ -247,6 +247,9 @@ class CompiledIterator(Iterator):
         self._widens = name_of(asked.dtype) == "float64"
         if self._widens:
             asked.dtype = "float32"  # of what is computed
+        function = asked.preprocessing_function
+        if function is not None and preset_of(function) is None:
+            asked.preprocessing_function = Handed(function)
         return asked
 
     def _walk_over(

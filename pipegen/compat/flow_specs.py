@@ -7,9 +7,8 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pipegen
 from pipegen.compat.checks import UnsupportedArgument, warn
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from pipegen.compat.images import Array
 
 
-_G = TypeVar("_G", bound="Arguments")
 _APPLICATION = re.compile(r"(?:^|\.)applications\.(\w+)$")
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _HANDED = "flow:preprocessing_function"  # placeholder in a flow's spec for a function that cannot be imported
@@ -35,7 +33,7 @@ _HANDED = "flow:preprocessing_function"  # placeholder in a flow's spec for a fu
 
 @dataclass(frozen=True)
 class Handed:
-    """A function that is passed to a pipeline of this process as an object, not by name."""
+    """A function that is passed to a pipeline of this process as an object, so that it need not be importable."""
 
     function: Callable[[Array], Array]
 
@@ -70,23 +68,13 @@ def function_steps(function: Any) -> list[Any]:
     return [{"cast": {"dtype": "float32"}}, {"python": {"function": name}}]
 
 
-def handing(generator: _G) -> _G:
-    """Copies a generator for a flow's spec, in which the function need not be importable."""
-    function = generator.preprocessing_function
-    if function is None or preset_of(function) is not None:
-        return generator
-    copied = copy(generator)
-    copied.preprocessing_function = Handed(function)
-    return copied
-
-
 def with_function(generator: Arguments, spec: Mapping[str, Any] | pipegen.Spec) -> Mapping[str, Any] | pipegen.Spec:
     """Puts the generator's function into a flow's spec; without a function the spec is unchanged.
 
     Its results are not cached, since it may draw random numbers.
     """
     function = generator.preprocessing_function
-    if function is None or preset_of(function) is not None:
+    if not isinstance(function, Handed):
         return spec
     loaded = pipegen.load(spec, runtime={"cache": "none"})
     steps = tuple(s.handed(_channels_last(generator, function)) if isinstance(s, CustomTransform) else s for s in loaded.model.transforms)
@@ -383,7 +371,6 @@ def rows_spec(
     the `shape` (height, width, channels), made by the steps of `reading`. Rows for validation are neither augmented nor shuffled.
     """
     height, width, channels = shape
-    generator = handing(generator)
     steps = fixed_steps(generator, channels) if validates else image_steps(generator, (height, width), channels)
     found = {source: {"features": {"image": image, "row": {"kind": "label", "classes": count}}}}
     order = {**batches, "shuffle": batches["shuffle"] and not validates}

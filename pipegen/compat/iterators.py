@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.base_iterator import CompiledIterator
 from pipegen.compat.checks import UnsupportedArgument, warn
-from pipegen.compat.flow_specs import UNLABELLED, Described, channels_of, handing, reading_steps, rows_of, rows_spec, seed_of
+from pipegen.compat.flow_specs import UNLABELLED, Described, channels_of, reading_steps, rows_of, rows_spec, seed_of
 from pipegen.compat.frames import read_frame
 from pipegen.compat.generator_arguments import name_of
 from pipegen.errors import SpecError
@@ -66,7 +66,7 @@ class DirectoryIterator(CompiledIterator):
         self.target_size = (height, width)
         self.color_mode, self.class_mode, self.follow_links = color_mode, class_mode, follow_links
         self.interpolation, self.keep_aspect_ratio = interpolation, keep_aspect_ratio
-        spec = handing(asked).to_spec(
+        spec = asked.to_spec(
             directory,
             target_size=(int(height), int(width)),
             color_mode=color_mode,

@@ -1,16 +1,109 @@
-"""The checks of `pipegen doctor`: what they share, their results, and the loop over them."""
+"""The checks of `pipegen doctor`: the facts about a machine that they share, their results, and the loop over them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 from pipegen.frozen import dataclass
+from pipegen.memory import Cgroup, read_text
 from pipegen.observe.asking import ask
-from pipegen.observe.machine import Machine
 from pipegen.observe.storage import Needs, files_of
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A mounted file system: the mount point, its type such as `nfs4`, the device, and the device's number as `MAJOR:MINOR`."""
+
+    place: str
+    kind: str
+    device: str
+    number: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine, with the folder of `proc`, `sys` and `dev`, and the environment variables."""
+
+    root: Path = Path("/")
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def read(self, name: str) -> str:
+        """Reads a file; "" if it cannot be read."""
+        return read_text(self.root / name) or ""
+
+    def matching(self, pattern: str) -> list[Path]:
+        """Lists the files that match a pattern."""
+        return sorted(self.root.glob(pattern))
+
+    @cached_property
+    def cgroup(self) -> Cgroup:
+        """The control groups of this process."""
+        return Cgroup(self.root)
+
+    @cached_property
+    def processor(self) -> dict[str, str]:
+        """The entries of `/proc/cpuinfo` for the first processor."""
+        first = self.read("proc/cpuinfo").split("\n\n", 1)[0]
+        return {name.strip(): value.strip() for line in first.splitlines() for name, _, value in [line.partition(":")]}
+
+    @property
+    def processors(self) -> int:
+        """Number of processors of the machine."""
+        return sum(line.startswith("processor") for line in self.read("proc/cpuinfo").splitlines())
+
+    @property
+    def affinity(self) -> int:
+        """Number of processors that this process may use."""
+        pairs = [part.split("-") for part in self.status("Cpus_allowed_list").split(",") if part]  # such as `0-3,8`
+        return sum(int(pair[-1]) - int(pair[0]) + 1 for pair in pairs) or self.processors
+
+    def status(self, name: str) -> str:
+        """Reads a value of `/proc/self/status`; "" if there is none."""
+        found = re.search(rf"^{name}:\s*(.*)$", self.read("proc/self/status"), re.MULTILINE)
+        return found[1] if found else ""
+
+    def memory(self, name: str) -> int | None:
+        """Reads an entry of `/proc/meminfo`, in bytes."""
+        found = re.search(rf"^{name}:\s*(\d+) kB", self.read("proc/meminfo"), re.MULTILINE)
+        return int(found[1]) * 1024 if found else None
+
+    @property
+    def open_files(self) -> tuple[float, float] | None:
+        """The soft and the hard limit of open files."""
+        found = re.search(r"^Max open files\s+(\S+)\s+(\S+)", self.read("proc/self/limits"), re.MULTILINE)
+        if found is None:
+            return None
+        soft, hard = (float(limit.replace("unlimited", "inf")) for limit in found.groups())
+        return soft, hard
+
+    def mount_of(self, path: Path) -> Mount | None:
+        """Finds the mount of a path: the longest mount point, and the last of several at it."""
+        found = None
+        for line in self.read("proc/self/mountinfo").splitlines():
+            before, _, behind = line.partition(" - ")
+            fields, (kind, device) = before.split(), behind.split()[:2]
+            place = _OCTAL.sub(lambda octal: chr(int(octal[1], 8)), fields[4])
+            if path.is_relative_to(place) and (found is None or len(place) >= len(found.place)):
+                found = Mount(place, kind, device, fields[2])
+        return found
+
+    def rotational(self, mount: Mount) -> str | None:
+        """Reads the kernel's flag of a mount's disk: `1` for a rotational one, as virtual disks often are called; `None` without a disk."""
+        block = self.root / "sys/dev/block" / mount.number
+        for folder in (block, block.resolve().parent):
+            said = read_text(folder / "queue/rotational")
+            if said is not None:
+                return said
+        return None
+
 
 Verdict = Literal["ok", "note", "warning", "error"]
 VERDICTS: tuple[Verdict, ...] = ("ok", "note", "warning", "error")

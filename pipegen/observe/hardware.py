@@ -6,18 +6,13 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.mounts import mounted
-from pipegen.observe.examination import Examination, Line, Verdict, judged
-from pipegen.observe.machine import Machine
+from pipegen.observe.examination import Examination, Line, Machine, Verdict, judged
 from pipegen.observe.storage import Needs, Rates, files_in, measure, place_of
 from pipegen.spec.units import format_bytes
-
-if TYPE_CHECKING:
-    pass
-
 
 _NAMES = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_tile", "asimd", "sve", "sve2", "bf16")
 

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import NamedTuple
 
-from pipegen.lazy import what_to_install
+from pipegen.lazy import installed_version, what_to_install
 from pipegen.observe.asking import answers_of, reason, run_python
 from pipegen.observe.examination import Examination, Line, judged
 from pipegen.release import __version__
@@ -106,7 +106,7 @@ _LOADS = "from tensorflow_io.python.ops import core_ops; dir(core_ops)"  # the i
 
 def check_tensorflow_io(examination: Examination) -> Iterator[Line]:
     """Loads tensorflow-io in another process."""
-    installed = _installed("tensorflow-io")
+    installed = installed_version("tensorflow-io")
     if installed is None:
         yield Line("tensorflow-io", "is not installed, and not needed", figures={"installed": None})
         return
@@ -141,7 +141,7 @@ def check_extras(examination: Examination) -> Iterator[Line]:
     if not found:
         yield Line("extras", "unknown: pipegen is not installed as a package", "note")
         return
-    missing = {extra: [name for name in names if not _installed(name)] for extra, names in found.items()}
+    missing = {extra: [name for name in names if not installed_version(name)] for extra, names in found.items()}
     installed = dict.fromkeys(name for extra, names in found.items() for name in names if name not in missing[extra])
     failed = do_not_load([*installed], examination.machine.environment)
     broken = {extra: [name for name in names if name in failed and not failed[name].late] for extra, names in found.items()}
@@ -206,10 +206,3 @@ def _declared() -> dict[str, list[str]]:
         section = text.partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
         found = {match[1]: _NAME.findall(match[2]) for match in _WRITTEN.finditer(section)}
     return {extra: names for extra, names in found.items() if extra not in _OURS | _NARROW}
-
-
-def _installed(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None

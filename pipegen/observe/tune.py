@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import DataError
 from pipegen.frozen import dataclass
 from pipegen.memory import available_cores, ram_budget
-from pipegen.observe.measured import endless, warm_steps
-from pipegen.observe.trace import Usage
+from pipegen.observe.measured import Usage, endless, warm_steps
 from pipegen.phases.machine_settings import Tuned, ignored
 from pipegen.plan.cost import example_bytes, fitted_as
 from pipegen.plan.nodes import Cache, Prefetch

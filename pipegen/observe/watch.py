@@ -179,7 +179,7 @@ def _parsed(line: bytes) -> Wait | None:
         return None
 
 
-_HOUR = 3600.0
+HOUR = 3600.0
 
 
 class MissingLibrary(ImportError):
@@ -266,13 +266,13 @@ class Watch(_Watcher):
 
     def _work(self) -> float:
         if self._sampler is None:
-            return _HOUR
+            return HOUR
         try:
             return self._sample(self._sampler, self._pipe.read)
         except Exception as error:  # no error of the monitor may end the user's training
             self._sampler = None
             self._say(f"pipegen monitor: stopped watching; the run continues: {type(error).__name__}: {error}")
-            return _HOUR
+            return HOUR
 
     def _end(self, ended: Ended, seconds: float, spent: float) -> None:
         with suppress(Exception):

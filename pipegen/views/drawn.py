@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
+from PIL import Image
 
 from pipegen.backend.datasets.engine import Engine
 from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
@@ -208,19 +209,26 @@ def augmented(plan: Plan, size: int | None) -> Plan:
                 kept |= {name: item.before[name] for name in item.stage.touches() if name not in kept}
             else:
                 done.append(Placed(item.stage, mended(item.before), mended(item.after)))
-        elif isinstance(item, Batch) and size is not None:
-            done.append(replace(item, out=mended(item.out), size=size, remainder="keep"))
-        elif isinstance(item, Emit):
-            out = mended(item.out)
-            done.append(Emit(out, Output(x={name: name for name in (*pictures(out), *ragged(out))}, y=None)))
         else:
-            done.append(replace(item, out=mended(item.out)))
+            out = mended(item.out)
+            done.append(_changed(item, out, size, (*pictures(out), *ragged(out))))
     return pack(plan, done)
 
 
 def pictures(type_: ElementType) -> tuple[str, ...]:
     """Lists the features that can be shown as pictures: images, then masks."""
     return tuple(name for kind in kinds() if kind.pictured for name, t in type_.items() if t.kind == kind.name)
+
+
+def picture_of(image: Array, side: int, *, enlarges: bool = False) -> Image.Image:
+    """Makes an RGB picture of an image, uint8 `(height, width, channels)`, of at most `side` pixels a side; with `enlarges` of as many."""
+    pixels = image[..., :3] if image.shape[-1] >= 3 else image[..., 0]
+    shown = Image.fromarray(np.ascontiguousarray(pixels)).convert("RGB")
+    scale = side / max(shown.size)
+    if scale >= 1 and not enlarges:
+        return shown
+    size = (max(1, round(shown.width * scale)), max(1, round(shown.height * scale)))
+    return shown.resize(size, Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.BICUBIC)
 
 
 def ragged(type_: ElementType) -> tuple[str, ...]:
@@ -230,13 +238,21 @@ def ragged(type_: ElementType) -> tuple[str, ...]:
 
 def with_index(plan: Plan) -> Plan:
     """Adds the entries of the index to the output of a compiled plan."""
-    return plan.each(lambda own: _emitting(own, {name: name for name in (*pictures(own.emit.out), *ragged(own.emit.out), *INDEX)}))
+    return plan.each(lambda own: _emitting(own, (*pictures(own.emit.out), *ragged(own.emit.out), *INDEX)))
 
 
-def _emitting(plan: Plan, given: dict[str, str]) -> Plan:
+def _emitting(plan: Plan, features: Iterable[str]) -> Plan:
     """Replaces the output of a compiled plan by a map of features."""
-    emit = Emit(plan.emit.out, Output.model_construct(x=given, y=None, sample_weight=None))
-    return plan.with_nodes([emit if isinstance(node, Emit) else node for node in plan.nodes])
+    return plan.with_nodes([_changed(node, node.out, None, features) if isinstance(node, Emit) else node for node in plan.nodes])
+
+
+def _changed(node: Node, out: ElementType, size: int | None, features: Iterable[str]) -> Node:
+    """Changes the type of a node, the size of batches, and the output of a plan to a map of features."""
+    if isinstance(node, Batch) and size is not None:
+        return replace(node, out=out, size=size, remainder="keep")
+    if isinstance(node, Emit):
+        return Emit(out, Output.model_construct(x={name: name for name in features}, y=None, sample_weight=None))
+    return replace(node, out=out)
 
 
 _RECORD = "@record"
@@ -258,7 +274,7 @@ class Sampled:
         size = manifest.mean_bytes(split) or None
         compiled = optimise(spec.model, plain, num_examples=manifest.num_examples(split), file_bytes=size, cache=False).plan
         engine = Engine(BoundSpec(spec, manifest, {}), {})
-        emitted = compiled.each(lambda own: _emitting(own, {name: name for name in (*names(own.emit.output.x), _RECORD)}))
+        emitted = compiled.each(lambda own: _emitting(own, (*names(own.emit.output.x), _RECORD)))
         self._executor = engine.executor_of(emitted, split)
 
     def __len__(self) -> int:
@@ -340,11 +356,5 @@ def _handing_over(plan: Plan, features: Sequence[str], size: int) -> Plan:
     nodes: list[Node] = []
     for node in plan.nodes:
         out = node.out.with_batch(0) if node.out.batch is not None else node.out
-        if isinstance(node, Batch):
-            nodes.append(replace(node, out=out, size=size, remainder="keep"))
-        elif isinstance(node, Emit):
-            given = {name: name for f in features for name in (f, valid_name(f)) if name in out}
-            nodes.append(Emit(out, Output.model_construct(x=given, y=None, sample_weight=None)))
-        else:
-            nodes.append(replace(node, out=out))
+        nodes.append(_changed(node, out, size, [name for f in features for name in (f, valid_name(f)) if name in out]))
     return plan.with_nodes(nodes)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
-from PIL import Image
 
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.ops.families.combining import GROUP
@@ -20,6 +19,7 @@ from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Node, Plan, 
 from pipegen.plan.outputs import received
 from pipegen.spec.units import format_bytes
 from pipegen.types import FeatureType, valid_name
+from pipegen.views.drawn import picture_of
 from pipegen.views.plan_page import Seen, Shown
 
 if TYPE_CHECKING:
@@ -150,12 +150,7 @@ def _classes(mask: Array, t: FeatureType) -> Array:
 
 def _file(image: Array) -> bytes:
     """Encodes a small picture of an image, uint8 `(height, width, channels)`: WebP, or PNG if Pillow lacks WebP."""
-    pixels = image[..., :3] if image.shape[-1] >= 3 else image[..., 0]
-    shown = Image.fromarray(np.ascontiguousarray(pixels)).convert("RGB")
-    scale = _SIDE / max(shown.size)
-    if scale < 1:
-        shown = shown.resize((max(1, round(shown.width * scale)), max(1, round(shown.height * scale))), Image.Resampling.LANCZOS)
-    held = io.BytesIO()
+    shown, held = picture_of(image, _SIDE), io.BytesIO()
     try:
         shown.save(held, "WEBP", quality=82)
     except (KeyError, OSError):

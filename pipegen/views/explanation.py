@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
+from pipegen.frozen import dataclass
 from pipegen.ops.families.combining import runs_on
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.item_stages import CombineItems, Move
@@ -57,44 +58,52 @@ def stages_json(spec: PipelineSpec) -> list[dict[str, Any]]:
     return [{"initial_epoch": stage.resolved.stretch.first, **stage.model_dump(mode="json")} for stage in spec.stages]
 
 
+@dataclass(frozen=True)
+class Known:
+    """What is known of a compiled split beside its plan."""
+
+    size: str = ""  # the number of its examples and batches, in words
+    given: Circumstances | None = None  # facts about its data and the machine; without them, no cost is predicted
+    visits: tuple[str, ...] | None = None  # lines on the examples in its epochs
+    physical: Sequence[Physical] | None = None  # its physical plans, one for each form to show
+
+
 _DEAREST = 5  # number of stages that a short explanation shows with their cost
 
 
 def explain_text(
     spec: PipelineSpec,
-    compiled: dict[str, Compiled],
+    compiled: Mapping[str, Compiled],
+    known: Mapping[str, Known] | None = None,
     *,
     before: bool = False,
     passes: bool = True,
-    counts: dict[str, str] | None = None,
-    given: dict[str, Circumstances] | None = None,
     more: tuple[str, str, str] | None = None,
-    physical: dict[str, list[Physical]] | None = None,
     tuned: str = "",
-    visits: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Explanation:
-    """Writes the explanation of the compiled splits as text.
+    """Writes the explanation of the compiled splits as text. Physical plans that are `known` replace the plan of a split and its cost.
 
-    `before` also shows the plan as built, `passes` what each pass did, and why. Of each split, `counts` has the size in words, `visits`
-    lines on the examples in its epochs, `given` facts about its data and the machine (without them no cost is predicted), and `physical`
-    the physical plans, one for each form to show, in place of the plan and its cost. `more` is how to show another split, the passes, and
+    `before` also shows the plan as built, `passes` what each pass did, and why. `more` is how to show another split, the passes, and
     everything, for a last line; then only the most expensive stages have a cost. `tuned` is a line on the settings of `pipegen tune`.
     """
     parts = []
+    physical: Sequence[Physical] | None = None
     for split, done in compiled.items():
-        title = f"split {split}" + (f": {counts[split]}" if counts and split in counts else "")
+        own = (known or {}).get(split, Known())
+        physical = own.physical
+        title = f"split {split}" + (f": {own.size}" if own.size else "")
         parts.append(f"{title}\n{'─' * len(title)}\n")
         if before and done.records:
             parts.append("as written\n" + indent(render_plan(done.records[0].before), "  ") + "\n")
         if physical is not None:
-            parts += map(render_physical, physical[split])
+            parts += map(render_physical, physical)
         else:
-            parts += [render_plan(done.plan), remarks(spec, done.plan, (visits or {}).get(split))]
+            parts += [render_plan(done.plan), remarks(spec, done.plan, own.visits)]
         if passes:
             parts.append("passes\n" + _passes(done) + "\n")
-        if given is not None and physical is None:
+        if own.given is not None and physical is None:
             dearest = None if more is None else _DEAREST
-            parts.append(render_cost(done.plan, plan_cost(done.plan, given[split]), dearest=dearest) + f"{sent(done.plan).text()}\n")
+            parts.append(render_cost(done.plan, plan_cost(done.plan, own.given), dearest=dearest) + f"{sent(done.plan).text()}\n")
     if tuned:
         parts.append(f"{tuned}\n")
     if share := share_line(spec.runtime):
@@ -189,45 +198,32 @@ def _passes(done: Compiled) -> str:
     return "\n".join(lines)
 
 
-def physical_plans(spec: PipelineSpec, compiled: dict[str, Compiled], threads: int, *, every: bool) -> dict[str, list[Physical]]:
-    """Decides the physical plans of each split without its data: the usual form, or `every` one."""
-    found = {}
-    for split, done in compiled.items():
-        shard = (spec.runtime.shard.index, spec.runtime.shard.count) if isinstance(spec.runtime.shard, ShardIndex) else (0, 1)
-        extent = extent_of(spec, done.plan, assumed_examples(done.plan), shard)
-        replaces = spec.errors.skip is not None and split == "train"
-        blocks = fetches_blocks(spec.source, spec.runtime)
-        python = "remote files" if blocks else ""
-        ahead = blocks and not spec.source.mixed()
-        setting = Setting(extent, threads, spec.runtime.jit != "never", replaces, python, fetches=ahead)
-        found[split] = decide_forms(done.plan, setting, every=every)
-    return found
+def physical_plans(spec: PipelineSpec, plan: Plan, threads: int, *, every: bool) -> list[Physical]:
+    """Decides the physical plans of a split without its data: the usual form, or `every` one."""
+    shard = (spec.runtime.shard.index, spec.runtime.shard.count) if isinstance(spec.runtime.shard, ShardIndex) else (0, 1)
+    extent = extent_of(spec, plan, assumed_examples(plan), shard)
+    replaces = spec.errors.skip is not None and plan.split == "train"
+    blocks = fetches_blocks(spec.source, spec.runtime)
+    ahead = blocks and not spec.source.mixed()
+    setting = Setting(extent, threads, spec.runtime.jit != "never", replaces, "remote files" if blocks else "", fetches=ahead)
+    return decide_forms(plan, setting, every=every)
 
 
-def explain_json(
-    spec: PipelineSpec,
-    compiled: dict[str, Compiled],
-    given: dict[str, Circumstances] | None = None,
-    physical: dict[str, list[Physical]] | None = None,
-) -> dict[str, Any]:
+def explain_json(spec: PipelineSpec, compiled: Mapping[str, Compiled], known: Mapping[str, Known] | None = None) -> dict[str, Any]:
     """Lists the explanation as plain values; see `explain_text`."""
-    return {
-        "version": 1,
-        "name": spec.name,
-        **({"stages": stages_json(spec)} if spec.stages else {}),
-        "splits": {
-            split: {
-                "plan": plan_json(done.plan),
-                "built": plan_json(done.records[0].before) if done.records else None,
-                "stand_ins": [list(p) for p in sorted({p for made in recipes(spec, split) for p in made.stand_ins}, key=str)],
-                "passes": [
-                    {"name": r.name, "class": r.rewrite_class, "reason": r.reason, "changed": r.changed, "notes": list(r.notes)}
-                    for r in done.records
-                ],
-                **({"physical": [physical_json(plan) for plan in physical[split]]} if physical is not None else {}),
-                "to_device": sent(done.plan).json(),
-                **({"cost": cost_json(done.plan, plan_cost(done.plan, given[split]))} if given is not None else {}),
-            }
-            for split, done in compiled.items()
-        },
-    }
+    splits: dict[str, dict[str, Any]] = {}
+    for split, done in compiled.items():
+        own = (known or {}).get(split, Known())
+        splits[split] = {
+            "plan": plan_json(done.plan),
+            "built": plan_json(done.records[0].before) if done.records else None,
+            "stand_ins": [list(p) for p in sorted({p for made in recipes(spec, split) for p in made.stand_ins}, key=str)],
+            "passes": [
+                {"name": r.name, "class": r.rewrite_class, "reason": r.reason, "changed": r.changed, "notes": list(r.notes)}
+                for r in done.records
+            ],
+            **({"physical": [physical_json(plan) for plan in own.physical]} if own.physical is not None else {}),
+            "to_device": sent(done.plan).json(),
+            **({"cost": cost_json(done.plan, plan_cost(done.plan, own.given))} if own.given is not None else {}),
+        }
+    return {"version": 1, "name": spec.name, **({"stages": stages_json(spec)} if spec.stages else {}), "splits": splits}

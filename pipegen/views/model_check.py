@@ -201,15 +201,10 @@ def range_problems(model: keras.Model, x: Any, features: Any, out: ElementType |
 
 def _input_ranges(model: keras.Model, x: Any, features: Any) -> Iterator[tuple[str, int, Any]]:
     """Yields the feature, the index among the model's inputs, and the shape of each input for which all are known."""
-    if isinstance(features, str):
-        yield features, 0, x
-    elif isinstance(features, dict) and isinstance(x, dict):
-        inputs = [tensor.name.split(":")[0] for tensor in getattr(model, "inputs", None) or ()]
-        for name, feature in features.items():
-            if name in inputs and name in x:
-                yield feature, inputs.index(name), x[name]
-    elif isinstance(features, (list, tuple)) and isinstance(x, (list, tuple)):
-        yield from ((feature, place, spec) for place, (feature, spec) in enumerate(zip(features, x, strict=False)))
+    inputs = _input_names(model)
+    for place, (name, feature, spec) in enumerate(_inputs(x, features)):
+        if feature is not None and (not name or name in inputs):
+            yield feature, inputs.index(name) if name else place, spec
 
 
 def _seen(model: keras.Model, place: int, spec: Any, interval: Interval) -> list[_Seen]:
@@ -355,7 +350,9 @@ def summary(model: keras.Model, element_spec: Any, output: Output, record: Eleme
     """Describes in one line what fits; for a model that is not compiled, names a fitting loss."""
     x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
     inputs = _inputs(x, output.x)
-    given = ", ".join(f"{name}{_shape(tuple(spec.shape))} {spec.dtype.name}{range_of(out, feature)}" for name, feature, spec in inputs)
+    given = ", ".join(
+        f"{name}{' ' * bool(name)}{_shape(tuple(spec.shape))} {spec.dtype.name}{range_of(out, feature)}" for name, feature, spec in inputs
+    )
     targets, _ = _targets(model, output)
     shown = ", ".join(f"{t.feature} {_shape(t.shape)}" if t.shape else t.feature for t in targets)
     losses = ", ".join(name_of(t.loss) for t in targets if t.loss is not None)
@@ -370,9 +367,9 @@ def summary(model: keras.Model, element_spec: Any, output: Output, record: Eleme
 
 
 def _inputs(x: Any, features: Any) -> list[tuple[str, str | None, Any]]:
-    """Lists each input with its name, a space behind it if there is one, and its feature, if known."""
+    """Lists each input with its name, "" if it has none, and its feature, if known."""
     if isinstance(x, dict):
-        return [(f"{name} ", features.get(name) if isinstance(features, dict) else None, spec) for name, spec in x.items()]
+        return [(name, features.get(name) if isinstance(features, dict) else None, spec) for name, spec in x.items()]
     if isinstance(x, tuple):
         known = features if isinstance(features, (list, tuple)) and len(features) == len(x) else [None] * len(x)
         return [("", feature, spec) for feature, spec in zip(known, x, strict=True)]
@@ -456,12 +453,16 @@ def _padding_of(t: _Target, target: FeatureType) -> list[str]:
     return [f"the model gives {_shape(t.shape)} for each example, and `{t.feature}` is {padded}"]
 
 
+def _input_names(model: keras.Model) -> list[str]:
+    return [tensor.name.split(":")[0] for tensor in getattr(model, "inputs", None) or ()]
+
+
 def input_mismatches(model: keras.Model, x: Any) -> list[str]:
     """Lists mismatches of the inputs of a model with `x`: the shapes and dtypes of one input, of a tuple or of a map by name."""
     inputs = getattr(model, "inputs", None)
     if not inputs:
         return []
-    names = [tensor.name.split(":")[0] for tensor in inputs]
+    names = _input_names(model)
     if isinstance(x, dict):
         given = dict(x)
         missing, extra = sorted(set(names) - set(given)), sorted(set(given) - set(names))

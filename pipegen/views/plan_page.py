@@ -13,11 +13,10 @@ from pipegen.plan.cost import LEAST_US, Circumstances, PlanCost, plan_cost
 from pipegen.plan.nodes import Cache, Node
 from pipegen.plan.plan_text import plan_json, render_plan
 from pipegen.spec.units import format_bytes
-from pipegen.views.explanation import CLASSES, remarks, what_it_did
+from pipegen.views.explanation import CLASSES, Known, remarks, what_it_did
 
 if TYPE_CHECKING:
     from pipegen.passes import Compiled
-    from pipegen.physical.nodes import Physical
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType
 
@@ -75,44 +74,42 @@ def plan_page(
     spec: PipelineSpec,
     spec_hash: str,
     compiled: Mapping[str, Compiled],
-    given: Mapping[str, Circumstances],
+    known: Mapping[str, Known],
     *,
-    counts: Mapping[str, str] | None = None,
-    visits: Mapping[str, tuple[str, ...]] | None = None,
     shown: Mapping[str, Shown] | None = None,
-    physical: Mapping[str, list[Physical]] | None = None,
 ) -> Page:
-    """Makes the page, with `shown` examples of each split if there are any; for the other arguments see `explain_text`."""
+    """Makes the page, with `shown` examples of each split if there are any. Physical plans that are `known` are shown, too."""
     name = spec.name or "pipeline"
     links = [element("a", split, href=f"#{i}", class_="chip") for i, split in enumerate(compiled)] if len(compiled) > 1 else []
     head = [element("h1", name), *([element("p", spec.description)] if spec.description else [])]
     head.append(element("p", *links, element("span", f"spec {spec_hash[:12]}", class_="quiet")))
     body = []
     for number, (split, done) in enumerate(compiled.items()):
-        cost = plan_cost(done.plan, given[split])
+        own = known[split]
+        cost = plan_cost(done.plan, own.given or Circumstances())
         seen = (shown or {}).get(split)
         passes = [(r.name, r.rewrite_class, what_it_did(r), r.reason if r.changed else "") for r in done.records]
         body += [
             element("h2", f"Split {split}", id=str(number)),
-            element("p", _lead(done, cost, (counts or {}).get(split)), class_="lead"),
-            *(element("p", line.strip()) for line in remarks(spec, done.plan, (visits or {}).get(split)).splitlines()),
+            element("p", _lead(done, cost, own.size), class_="lead"),
+            *(element("p", line.strip()) for line in remarks(spec, done.plan, own.visits).splitlines()),
             element("p", f"{sent(done.plan).text()}.".replace("to a", "To a", 1), class_="quiet"),
             *([element("p", seen.caption, class_="quiet")] if seen is not None else []),
             element("ol", *_plan(done, cost, seen if seen is not None and seen.edges else None), class_="plan"),
-            *(folded("What runs", element("pre", render_physical(run))) for run in (physical or {}).get(split, ())),
+            *(folded("What runs", element("pre", render_physical(run))) for run in own.physical or ()),
             folded("What each pass did", table(("pass", "class", "what it did", "because"), passes), element("p", CLASSES, class_="quiet")),
             *([folded("The plan as written", element("pre", render_plan(done.records[0].before)))] if done.records else []),
         ]
     footing = "Times are for one example on one core, from a cost model: their ratios show where the time goes."
-    if any(one.assumed for one in given.values()):
+    if any(own.given is None or own.given.assumed for own in known.values()):
         footing += " The data is unknown here, so they assume photographs of 500 × 375 pixels."
     body.append(element("p", footing, class_="quiet"))
     return page(f"{name}: the compiled plan", *head, *body, style=_STYLE)
 
 
-def _lead(done: Compiled, cost: PlanCost, count: str | None) -> str:
+def _lead(done: Compiled, cost: PlanCost, size: str) -> str:
     """Describes the size of a split, its expected speed, and its most expensive part."""
-    parts = [count] if count else []
+    parts = [size] if size else []
     if cost.us >= LEAST_US:
         cached = ", once the cache is full" if any(isinstance(n, Cache) for n in done.plan.nodes) else ""
         parts.append(f"{1e6 / cost.us:,.0f} examples/s expected of each core{cached}")

@@ -24,7 +24,7 @@ from pipegen.physical.decide import decide, last_combining
 from pipegen.physical.nodes import SHOWN
 from pipegen.plan.nodes import Element, Kernel, Plan
 from pipegen.types import ElementType
-from pipegen.views.drawn import finishes, forks_of, varies, views_of
+from pipegen.views.drawn import finishes, forks_of, picture_of, varies, views_of
 
 _GAP, _CAPTION, _MARGIN = 6, 18, 12
 _MOST_PIXELS = 2**28
@@ -56,8 +56,8 @@ def contact_sheet(
     drawn: list[list[Image.Image]] = []
     for i, record in enumerate(records):
         try:
-            versions = [_shown(executor, record, epoch, view, classes) for epoch, view in columns]
-            drawn.append([_fit(_shown(executor, record, None, feature, classes), cell), *(_fit(v, cell) for v in versions)])
+            versions = [_shown(executor, record, epoch, view, classes) for epoch, view in [(None, feature), *columns]]
+            drawn.append([picture_of(version, cell, enlarges=True) for version in versions])
         except tf.errors.OpError as error:
             if executor.damage.quarantine is None:
                 raise engine.problem(split, record, first_epoch, error) from None
@@ -161,14 +161,6 @@ def _batch_with(executor: Executor, plan: Plan, record: int, epoch: int) -> tupl
                 raise
             row -= place < row
     return {name: tf.stack([r[name] for r in rows]) for name in rows[0]}, row
-
-
-def _fit(image: np.ndarray[Any, Any], cell: int) -> Image.Image:
-    shown = image[..., :3] if image.shape[-1] >= 3 else image[..., 0]
-    picture = Image.fromarray(np.ascontiguousarray(shown)).convert("RGB")
-    scale = cell / max(picture.size)
-    size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
-    return picture.resize(size, Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.BICUBIC)
 
 
 def _lay_out(rows: list[list[Image.Image]], names: list[str], drawn: list[str], cell: int) -> Image.Image:

@@ -1,15 +1,13 @@
-"""Serving: the evaluation steps in front of a model, as a function of requests, and as a SavedModel that needs no pipegen."""
+"""Serving: the evaluation steps in front of a model, as a function of requests, as a SavedModel that needs no pipegen, or as a layer."""
 
 from __future__ import annotations
 
 import errno
 import json
 import logging
-import os
-import sys
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from inspect import Parameter, Signature
 from keyword import iskeyword
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
+from pipegen.backend.process.quiet import without_noise
 from pipegen.backend.running.requests import arrange, scope_of, served
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import ModelMismatchError, SpecError
@@ -27,7 +26,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.graphs import Target, made_for
 from pipegen.ops.stage import StepRef
 from pipegen.phases.compilation import optimise
-from pipegen.phases.layered import before_layer, layer_config
+from pipegen.phases.layered import before_layer, layer_config, plan_of_layer, steps_said
 from pipegen.phases.specs import BoundSpec
 from pipegen.physical.decide import assumed_examples, decide, extent_of
 from pipegen.physical.nodes import SERVED, Physical, Setting
@@ -101,9 +100,63 @@ def physical_of(spec: PipelineSpec, plain: Plan, *, jit: bool) -> Physical:
     return decide(plan, SERVED, Setting(extent_of(spec, plan, assumed_examples(plan)), 1, jit))
 
 
+@keras.saving.register_keras_serializable(package="pipegen")
+class EvaluationLayer(keras.layers.Layer):
+    """The evaluation steps of a pipeline that work on batches; `pipe.layer()` makes it.
+
+    Its input is `x` of `pipe.dataset(split, stages="element")`; its output is the usual input of the model. It has no weights and draws
+    nothing. A model with this layer is saved as usual; before loading it, import this class: `from pipegen import EvaluationLayer`.
+
+    Args:
+        steps: The steps, as plain values.
+        options: Options of every Keras layer, such as `name`.
+    """
+
+    def __init__(self, steps: Mapping[str, Any], **options: Any) -> None:
+        super().__init__(**{"trainable": False, "autocast": False, "name": "evaluation_steps", **options})
+        self.steps = steps
+        self._plan = physical_of(*plan_of_layer(steps), jit=False)
+        self._run = served(self._plan)
+
+    def call(self, inputs: Any) -> Any:
+        """Runs the stages on a batch: a tensor, or a tuple or a map of them."""
+        wanted = self._plan.plan.emit.output.x
+        if isinstance(wanted, dict):
+            given = {name: inputs[key] for key, name in wanted.items()}
+        else:
+            given = dict(zip([wanted] if isinstance(wanted, str) else wanted, [inputs] if isinstance(wanted, str) else inputs, strict=True))
+        return self._run({name: tf.cast(value, self._plan.plan.read[name].dtype) for name, value in given.items()})
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments from which Keras rebuilds it."""
+        return {**super().get_config(), "steps": self.steps}
+
+
+def layers_in(model: Any) -> Iterator[EvaluationLayer]:
+    """Yields the `EvaluationLayer`s of a model, at any depth."""
+    for layer in getattr(model, "layers", ()):
+        if isinstance(layer, EvaluationLayer):
+            yield layer
+        yield from layers_in(layer)
+
+
 def holds_layer(model: Any) -> bool:
-    """Checks if a model contains a layer of `pipe.layer()`, which runs the steps on batches."""
-    return any(type(layer).__name__ == "EvaluationLayer" or holds_layer(layer) for layer in getattr(model, "layers", ()))
+    """Checks if a model contains an `EvaluationLayer`."""
+    return next(layers_in(model), None) is not None
+
+
+def layer_mismatches(model: Any, own: Mapping[str, Any], split: str, *, element: bool) -> list[str]:
+    """Lists mismatches of the layers in a model, for complete batches, or for those of `stages="element"`."""
+    held = list(layers_in(model))
+    if element and not held:
+        return [f"these batches leave {steps_said(own)} to a layer, but the model has none: use `pipe.layer()` behind its input"]
+    if held and not element:
+        done = f"the model does {steps_said(held[0].steps)} in its layer `{held[0].name}`, but the pipeline has done so already"
+        return [f'{done}: feed it `pipe.dataset({split!r}, stages="element")`, or leave the layer out']
+    if held and held[0].steps != own:
+        made = f"the layer `{held[0].name}` was made by another spec, and does {steps_said(held[0].steps)}"
+        return [f"{made}; this spec leaves {steps_said(own)} to it: build the model with its `pipe.layer()`"]
+    return []
 
 
 def check_model(model: Any, given: Any, who: str) -> None:
@@ -246,6 +299,7 @@ NAMES = {"tflite": "TFLite", "onnx": "ONNX"}
 _OPSET = 17  # version of ONNX's operations, which runtimes since 2022 support
 _NO_EQUAL = frozenset({"ResizeArea", "ResizeBicubic"})
 """Operations that tf2onnx 1.17 converts wrongly: pixels would differ by up to a fifth of their range, or it would not run."""
+_EVERY_LINE = re.compile(rb".*")  # what converters write to standard error; findings report what matters
 _Missing = list[tuple[str, str]]  # operations that a converter does not support, each with the name of its node
 
 
@@ -286,7 +340,7 @@ def _beside(path: Path) -> Path:
 def _to_tflite(function: Any) -> tuple[bytes, _Missing]:
     converter = tf.lite.TFLiteConverter.from_concrete_functions([function.get_concrete_function()], function)
     try:
-        with _quiet():
+        with without_noise(_EVERY_LINE):
             return converter.convert(), []
     except Exception as error:  # its class is not public
         lost = {
@@ -315,7 +369,7 @@ def _to_onnx(function: Any) -> tuple[bytes, _Missing]:
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)
     try:
-        with _quiet():
+        with without_noise(_EVERY_LINE):
             made, _ = tf2onnx.convert.from_function(function, input_signature=function.input_signature, opset=_OPSET)
     except Exception as error:  # it raises errors of any type for what it does not support
         raise RuntimeError(f"tf2onnx cannot convert this model: {type(error).__name__}: {error}") from error
@@ -350,17 +404,3 @@ def _findings(missing: _Missing, form: Form, serving: Serving, bound: BoundSpec)
         help_ = "export a SavedModel, or use another step, or another method of the step"
         who, path = (f"`{steps[scope].step.op}`", steps[scope].path) if scope else ("the model or the output", ("output",))
         yield make("PG543", f"{lost}, which {who} computes", locate(path, key=True), help=help_)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppresses what converters write to standard error; findings report what matters."""
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from pipegen.phases.specs import CompiledSpec, step_texts
 from pipegen.physical.decide import decide_forms
 from pipegen.plan.plan_text import order_text
 from pipegen.spec.variants import joined
-from pipegen.views.explanation import cut_items, explain_text, stage_rows
+from pipegen.views.explanation import Known, cut_items, explain_text, stage_rows
 from pipegen.views.model_check import fitting_loss, targets_of
 
 if TYPE_CHECKING:
@@ -31,10 +31,7 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.owner import Owner
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
-    from pipegen.passes import Compiled
     from pipegen.physical.extent import Position
-    from pipegen.physical.nodes import Physical
-    from pipegen.plan.cost import Circumstances
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
 
@@ -147,21 +144,18 @@ def summary_html(pipe: Owner, main: Plan) -> str:
 
 
 def explained(
-    pipe: Owner, compiled: dict[str, Compiled], *, passes: bool, whole: bool, before: bool, physical: dict[str, list[Physical]] | None
+    pipe: Owner, bound: CompiledSpec, splits: Sequence[str], *, passes: bool, whole: bool, before: bool, physical: bool
 ) -> Explanation:
-    """Explains compiled splits of a pipeline; for the arguments see `Pipeline.explain`."""
-    model = pipe.spec.model
+    """Explains splits of a pipeline; for the arguments see `Pipeline.explain`."""
+    sizes = {s: f"{_examples(pipe, s)}, {pipe.steps(s):,} steps" for s in splits}
     return explain_text(
-        model,
-        compiled,
+        pipe.spec.model,
+        {s: bound.splits[s] for s in splits},
+        _known(bound, pipe._engine, sizes, physical=physical, every=whole),
         before=before,
-        passes=passes,
-        counts={s: f"{_examples(pipe, s)}, {pipe.steps(s):,} steps" for s in compiled},
-        given=_circumstances(model, pipe._manifest, compiled),
+        passes=passes or whole,
         more=None if whole else ("explain(NAME)", "explain(passes=True)", "explain(all=True)"),
-        physical=physical,
         tuned=f"runtime: {pipe.spec.tuned.says}" if pipe.spec.tuned is not None else "",
-        visits=_all_visits(model, pipe._manifest, compiled),
     )
 
 
@@ -170,27 +164,23 @@ def explained_html(bound: CompiledSpec, engine: Engine, splits: Sequence[str], *
     from pipegen.views.edges import shown_along
     from pipegen.views.plan_page import plan_page
 
-    model, manifest = bound.spec.model, bound.manifest
-    compiled, executors = {s: bound.splits[s] for s in splits}, {s: engine.executor(s) for s in splits}
-    return plan_page(
-        model,
-        bound.spec.hash,
-        compiled,
-        _circumstances(model, manifest, compiled),
-        counts={s: f"{manifest.num_examples(s):,} examples, {_batches(x.steps)} of {model.batch.size}" for s, x in executors.items()},
-        visits=_all_visits(model, manifest, compiled),
-        shown={s: shown_along(engine, s) for s in splits} if pictures else None,
-        physical={s: decide_forms(x.plan, x.setting, every=False) for s, x in executors.items()} if physical else None,
-    )
+    model, steps = bound.spec.model, {s: _batches(engine.executor(s).steps) for s in splits}
+    sizes = {s: f"{bound.manifest.num_examples(s):,} examples, {steps[s]} of {model.batch.size}" for s in splits}
+    known = _known(bound, engine, sizes, physical=physical, every=False)
+    shown = {s: shown_along(engine, s) for s in splits} if pictures else None
+    return plan_page(model, bound.spec.hash, {s: bound.splits[s] for s in splits}, known, shown=shown)
 
 
-def _circumstances(spec: PipelineSpec, manifest: Manifest, splits: Iterable[str]) -> dict[str, Circumstances]:
-    cores = available_cores()
-    return {s: circumstances(spec, cores, examples=manifest.num_examples(s), file_bytes=manifest.mean_bytes(s)) for s in splits}
-
-
-def _all_visits(spec: PipelineSpec, manifest: Manifest, compiled: Mapping[str, Compiled]) -> dict[str, tuple[str, ...]]:
-    return {s: (*visits(spec, manifest, s), *cut_items(done.plan, manifest, s)) for s, done in compiled.items()}
+def _known(bound: CompiledSpec, engine: Engine, sizes: Mapping[str, str], *, physical: bool, every: bool) -> dict[str, Known]:
+    """Collects what is known of splits; their `sizes` in words are given."""
+    model, manifest, cores = bound.spec.model, bound.manifest, available_cores()
+    found = {}
+    for split, size in sizes.items():
+        given = circumstances(model, cores, examples=manifest.num_examples(split), file_bytes=manifest.mean_bytes(split))
+        seen = (*visits(model, manifest, split), *cut_items(bound.splits[split].plan, manifest, split))
+        x = engine.executor(split) if physical else None
+        found[split] = Known(size, given, seen, decide_forms(x.plan, x.setting, every=every) if x is not None else None)
+    return found
 
 
 def _examples(pipe: Owner, split: str) -> str:

@@ -188,11 +188,10 @@ def test_fix_reaches_a_base(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["random_flip: {probability: 0.5", "{random_flip: [", "a: b: c", "'"])
-def test_fixes_that_leave_no_yaml_are_left_out(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: str
-) -> None:
+def test_fixes_that_leave_no_yaml_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: str) -> None:
     """Whichever fix is wrong, alone or beside the others: what is written can be read."""
     from types import SimpleNamespace
+    from typing import Any
 
     from pipegen.cli import validate
     from pipegen.diagnostics.catalog import make
@@ -207,8 +206,8 @@ def test_fixes_that_leave_no_yaml_are_left_out(
         for found in (first, later) if text != "3" else (first,):
             found.add(finding)
     rounds = iter([SimpleNamespace(diagnostics=first)])
-    monkeypatch.setattr(validate, "examine", lambda *_: next(rounds, SimpleNamespace(diagnostics=later)))
-    assert validate.fix_spec(str(path), []) == 1
+    given: Any = SimpleNamespace(examine=lambda _: next(rounds, SimpleNamespace(diagnostics=later)))
+    assert validate.fix_spec(str(path), given) == 1
     assert path.read_text() == BAD.replace("{size: 2}", "{size: 3}")
     assert "- random_flip: {probabilty: 0.5}" in path.read_text()
     said = capsys.readouterr().err

@@ -261,7 +261,8 @@ def test_an_explanation_says_what_python_is_called_for() -> None:
 
     found = inspect(spec("s3://bucket/flowers", Path("c"), fetch="auto"))
     assert found.spec is not None
-    (plans,) = physical_plans(found.spec.model, found.spec.compiled, 2, every=False).values()
+    (done,) = found.spec.compiled.values()
+    plans = physical_plans(found.spec.model, done.plan, 2, every=False)
     text = render_physical(plans[0])
     assert "steps whose records are being fetched" in text
     assert "Python: remote files" in text

@@ -12,8 +12,7 @@ import pytest
 
 from pipegen.observe import hardware, software
 from pipegen.observe.doctor import CHECKS
-from pipegen.observe.examination import Examination, Line, examine, worst
-from pipegen.observe.machine import Machine
+from pipegen.observe.examination import Examination, Line, Machine, examine, worst
 
 ROOT = Path(__file__).resolve().parents[2]
 GIB = 2**30
@@ -247,14 +246,14 @@ def test_extras_are_those_of_the_project_file(monkeypatch: pytest.MonkeyPatch) -
     assert {name.replace("_", "-") for name in line.figures["missing"]} == written - {"test", "dev", "docs", "benchmark", "peers", "io"}
     marked = ['pyarrow>=14; extra == "parquet"', "no-such-thing>=1 ; extra == 'odd'", "tensorflow>=2.16"]
     monkeypatch.setattr(software, "requires", lambda _: marked)
-    monkeypatch.setattr(software, "_installed", lambda name: name == "pyarrow")
+    monkeypatch.setattr(software, "installed_version", lambda name: name == "pyarrow")
     (line,) = software.check_extras(Examination(answered=ANSWERS))
     assert line.fact == "parquet installed; not odd (no-such-thing)"
     assert "pip install 'pipegen[odd]'" in line.remedy
 
 
 def test_each_library_of_an_extra_is_imported_by_its_name() -> None:
-    declared = {name for names in software._declared().values() for name in names if software._installed(name)}
+    declared = {name for names in software._declared().values() for name in names if software.installed_version(name)}
     assert declared >= {"pyarrow", "pillow", "lmdb"}
     assert {name for name in declared if find_spec(software.module_of(name)) is None} == set()
 

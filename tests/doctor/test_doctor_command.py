@@ -178,7 +178,7 @@ def test_a_broken_tensorflow_is_an_answer(tmp_path: Path) -> None:
 
 
 def test_a_library_that_does_not_load_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(software, "version", lambda _: "0.37.1")
+    monkeypatch.setattr(software, "installed_version", lambda _: "0.37.1")
     for code, err, loads in ((0, "", True), (1, "x.so: undefined symbol: _ZN\nNotImplementedError: y", False), (None, "", False)):
         monkeypatch.setattr(software, "run_python", lambda *_, code=code, err=err: (code, "", err))
         (line,) = software.check_tensorflow_io(Examination(answered=ANSWERS))

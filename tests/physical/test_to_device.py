@@ -64,15 +64,15 @@ def test_a_line_says_what_crosses_in_each_form(name: str) -> None:
 def test_text_json_and_page_say_it() -> None:
     from pipegen.passes import Compiled
     from pipegen.plan.cost import Circumstances
-    from pipegen.views.explanation import explain_json, explain_text
+    from pipegen.views.explanation import Known, explain_json, explain_text
     from pipegen.views.plan_page import plan_page
 
     spec = load_spec(transforms=STEPS, batch={"size": 64}, source=FILES)
     done: Compiled = compiled(built(classes=3, transforms=STEPS, batch={"size": 64}, source=FILES), spec, num_examples=5000)
-    given = {"train": Circumstances()}
+    known = {"train": Known(given=Circumstances())}
     line = sent(done.plan).text()
-    assert line in explain_text(spec, {"train": done}, given=given)
-    assert explain_json(spec, {"train": done}, given)["splits"]["train"]["to_device"] == {
+    assert line in explain_text(spec, {"train": done}, known)
+    assert explain_json(spec, {"train": done}, known)["splits"]["train"]["to_device"] == {
         "batch_bytes": 38_535_680,
         "device_stage_bytes": 9_634_304,
         "kernels": 1,
@@ -80,7 +80,7 @@ def test_text_json_and_page_say_it() -> None:
         "obstacle": None,
     }
     assert "To a device: 38,535,680 bytes a batch of 64 as it is, or 9,634,304 bytes" in str(
-        plan_page(spec, "0" * 64, {"train": done}, given)
+        plan_page(spec, "0" * 64, {"train": done}, known)
     )
 
 

@@ -25,7 +25,7 @@ from pipegen.plan.cost import (
 from pipegen.plan.nodes import Cache, Element, Kernel, Prefetch, Read
 from pipegen.spec.units import parse_bytes
 from pipegen.types import ElementType, FeatureType
-from pipegen.views.explanation import explain_json, explain_text
+from pipegen.views.explanation import Known, explain_json, explain_text
 
 if TYPE_CHECKING:
     from golden import Block, Case
@@ -144,9 +144,10 @@ def test_explain_shows_the_cost_when_it_is_told_the_circumstances() -> None:
     spec = load_spec(transforms=[RESIZE])
     done = {"train": compiled(built({"transforms": [RESIZE]}, classes=3), spec)}
     given = {"train": Circumstances(threads=2)}
-    text = explain_text(spec, done, given=given)
+    known = {"train": Known(given=given["train"])}
+    text = explain_text(spec, done, known)
     assert render_cost(done["train"].plan, plan_cost(done["train"].plan, given["train"])).rstrip() in text
     assert "expected cost" not in explain_text(spec, done)
-    document = explain_json(spec, done, given)["splits"]["train"]
+    document = explain_json(spec, done, known)["splits"]["train"]
     assert [n["node"] for n in document["cost"]["nodes"]] == [n["node"] for n in document["plan"]["nodes"]]
     assert "cost" not in explain_json(spec, done)["splits"]["train"]

@@ -126,12 +126,12 @@ def test_auto_does_what_tune_has_found_where_it_fits() -> None:
 
 def test_explain_says_that_costs_are_fitted() -> None:
     from pipegen.phases.machine_settings import circumstances
-    from pipegen.views.explanation import explain_text
+    from pipegen.views.explanation import Known, explain_text
 
     spec = load(SPEC)
-    plain = explain_text(spec.model, spec.compiled, given={"train": circumstances(spec.model, 2)})
+    plain = explain_text(spec.model, spec.compiled, {"train": Known(given=circumstances(spec.model, 2))})
     keep_machine(Machine({"decode.decode": 2.0}, "2026-11-23"))
-    fitted = explain_text(spec.model, spec.compiled, given={"train": circumstances(spec.model, 2)})
+    fitted = explain_text(spec.model, spec.compiled, {"train": Known(given=circumstances(spec.model, 2))})
     assert "fitted to this machine" in fitted
     assert "fitted" not in plain
     assert plain != fitted

@@ -14,9 +14,8 @@ import pytest
 from my_pkg import slow
 
 import pipegen
-from pipegen.observe.measured import WARM, Recording, record
+from pipegen.observe.measured import WARM, Recording, Trace, Usage, record, traced
 from pipegen.observe.profile import UNATTRIBUTED, Profile, analyse
-from pipegen.observe.trace import Trace, Usage, traced
 from pipegen.observe.tune import fitted_factors
 from pipegen.physical.facts import called, scopes
 from pipegen.plan.cost import Circumstances
@@ -208,9 +207,9 @@ def test_other_programs_take_nothing_from_what_a_cache_promises(slept: tuple[Any
 
 
 def test_a_trace_adds_up_what_each_thread_did() -> None:
-    from pipegen.observe import trace
+    from pipegen.observe import measured
 
-    space = trace._format().XSpace()
+    space = measured._format().XSpace()
     plane = space.planes.add(name="/host:CPU")
     names = ["ExecutorState::Process", "examples/element/decode.0/DecodeJpeg:DecodeJpeg", "x/kernel.0/Add:Add", "unknown", "slice.1"]
     names += ["Iterator::Root::BatchV2", "Iterator::Root::BatchV2::ParallelMapV2", "ExecutorState::ProcessAsync::Start"]
@@ -228,7 +227,7 @@ def test_a_trace_adds_up_what_each_thread_did() -> None:
     events((5, 0, 10), (6, 1, 7))
     (late,) = events((7, 0, 3))
     late.stats.add(metadata_id=0, str_value="x/kernel.0/PartitionedCall")
-    found, runs = trace.busy_seconds(space.SerializeToString(), {"decode.0", "kernel.0"})
+    found, runs = measured.busy_seconds(space.SerializeToString(), {"decode.0", "kernel.0"})
     assert found == pytest.approx({"decode.0": 5.0, "kernel.0": 5.0 + 3.0, "batch": 3.0})
     assert runs == {"decode.0": 1, "kernel.0": 1}
 
@@ -248,9 +247,9 @@ def test_threads_that_wait_for_each_other_are_no_other_program() -> None:
 
 def test_a_function_counts_for_the_operation_that_calls_it() -> None:
     """The body of a branch knows nothing of the stage's scope, runs on another thread, and calls another function."""
-    from pipegen.observe import trace
+    from pipegen.observe import measured
 
-    space = trace._format().XSpace()
+    space = measured._format().XSpace()
     plane = space.planes.add(name="/host:CPU")
     names = ["ExecutorState::Process", "ExecutorState::ProcessAsync::Start", "FunctionRun", "cond/DecodeJpeg:DecodeJpeg", "DoneCallback"]
     for number, name in enumerate(names):
@@ -272,7 +271,7 @@ def test_a_function_counts_for_the_operation_that_calls_it() -> None:
     thread((0, 4, 2, {3: 2, 4: 8}), *calls("cond/then/_0/PartitionedCall", 5, 9))
     thread((0, 6, 10, {3: 2, 4: 9}), (3, 7, 8, {}), (4, 16, 1, {3: 2, 4: 9}))
     thread((0, 30, 1, {3: 2, 4: 99}))
-    busy, runs = trace.busy_seconds(space.SerializeToString(), {"decode.0"})
+    busy, runs = measured.busy_seconds(space.SerializeToString(), {"decode.0"})
     assert busy == pytest.approx({"decode.0": 3 + 2 + 11})
     assert runs == {}, "how often a branch runs says nothing of how often its stage does"
 

@@ -58,8 +58,8 @@ def quietly() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def without_noise() -> Iterator[None]:
-    """Captures standard error, also of C++ code, and then passes on all but TensorFlow's log lines."""
+def without_noise(noise: re.Pattern[bytes] = _NOISE) -> Iterator[None]:
+    """Captures standard error, also of C++ code, and then passes on all lines but noise, by default TensorFlow's log lines."""
     try:
         own = os.dup(2)
     except OSError:  # a process without standard error
@@ -76,7 +76,7 @@ def without_noise() -> Iterator[None]:
             os.close(own)
             held.seek(0)
             for line in held:
-                if not _NOISE.fullmatch(line.rstrip(b"\r\n")):
+                if not noise.fullmatch(line.rstrip(b"\r\n")):
                     os.write(2, line)
 
 

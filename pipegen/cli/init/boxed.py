@@ -13,23 +13,7 @@ from typing import Any
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
-from pipegen.cli.init.spec import (
-    BOXES,
-    DROPS,
-    FLIP,
-    PARTS,
-    RESCALE,
-    Written,
-    about_sample,
-    batch_for,
-    beside,
-    by_split,
-    classes_line,
-    pixels_of,
-    plain,
-    relative,
-    spec_of,
-)
+from pipegen.cli.init.spec import Written, about_sample, beside, by_split, classes_line, output_of, parts_of, pixels_of, relative, spec_of
 from pipegen.data.collect import without_missing
 from pipegen.errors import OpError
 from pipegen.ops.lowering.array_formats import WITHOUT_AREA
@@ -74,7 +58,7 @@ def first_boxed(path: str, spec_folder: str, progress: Callable[[int], None] | N
         listings = {split: source.list(Path.cwd(), progress) for split, source in own.items()}
     lacking = any(listing.missing for listing in listings.values())
     left = {split: without_missing(Errors(missing="drop"), listing)[0] for split, listing in listings.items()}
-    return _spec(parts, {split: listing for split, listing in left.items() if listing is not None}, spec_folder, DROPS if lacking else "")
+    return _spec(parts, {split: listing for split, listing in left.items() if listing is not None}, spec_folder, drops=lacking)
 
 
 _Source = tuple[str, dict[str, Any]]  # the name of a source, and its arguments with absolute paths
@@ -207,7 +191,7 @@ def _points_of(folder: str) -> dict[str, Any]:
     return {"keypoints": "image", **({"names": sorted(alone[0])} if named else {})} if alone else {}
 
 
-def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_folder: str, errors: str) -> Written:
+def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_folder: str, *, drops: bool) -> Written:
     first = next(iter(listings.values()))
     sample = sample_of(first.keys, first.path)
     boxes: dict[str, Any] = {split: listing.columns["labels"] for split, listing in listings.items()}  # ragged columns
@@ -225,7 +209,7 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
     if len(offered) == len(parts) and counts:
         comments.append(f"Outlines: `masks: instances` in `{offered[0]}` turns them into a `mask` with the number of each box")
     comments += about_sample(sample)
-    comments += [plain(note.message) for listing in listings.values() for note in listing.notes]
+    comments += [note.message for listing in listings.values() for note in listing.notes]
     train = len(listings["train"].keys) if "train" in listings else round(0.8 * len(first.keys))
     what = [f"{count(sum(counts.values()), 'box', 'boxes')} of {count(len(counts), 'class', 'classes')}"] if counts else []
     what += ["keypoints"] if "keypoints" in first.columns else []
@@ -239,24 +223,15 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
         f"{images} with {' and '.join(what)}",
         comments,
         by_split({split: {op: placed(arguments)} for split, (op, arguments) in parts.items()}),
-        batch_for(2 * train, _BATCH),
-        splits="" if len(parts) > 1 or "split" in parts[""][1] else PARTS,
+        2 * train,
+        most=_BATCH,
+        splits="" if len(parts) > 1 or "split" in parts[""][1] else parts_of(),
         decode=pixels_of(sample),
         sample=sample,
-        steps=[FLIP.replace("left and right;", f"left and right, {'boxes' if counts else 'points'} as well;"), RESCALE],
-        output=_output(first, boxes=bool(counts)),
-        errors=errors,
+        steps=["flip boxes" if counts else "flip points", "rescale"],
+        output=output_of({*first.columns, "boxes", "labels"} if counts else {*first.columns} - {"boxes", "labels"}),
+        drops=drops,
     )
-
-
-def _output(listing: Listing, *, boxes: bool) -> str:
-    """Writes an output of the boxes, if there are any, and of the keypoints."""
-    names = [name for name in ("keypoints", "point_labels") if name in listing.columns]
-    names += ["keypoints_valid"] if "point_labels" in names else []
-    points = ", ".join(f"{name}: {name}" for name in names)
-    if boxes:
-        return BOXES.replace("labels: labels", f"labels: labels, {points}") if points else BOXES
-    return f"output: {{x: image, y: {{{points}}}}}  # x, y and visibility of each point: 0 is absent, 1 hidden, 2 visible"
 
 
 def _has_outlines(op: str, arguments: Mapping[str, Any]) -> bool:

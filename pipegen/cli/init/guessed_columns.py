@@ -45,9 +45,9 @@ class Column:
     def feature(self) -> str:
         """Writes a line of `features` that reads it, or that explains why it is not read."""
         if self.empty:
-            return f"{plain(self.name)}: not read, as {self.empty:,} {'cell is' if self.empty == 1 else 'cells are'} empty"
+            return f"{self.name}: not read, as {self.empty:,} {'cell is' if self.empty == 1 else 'cells are'} empty"
         if self.numbers is None and not self.labels:
-            return f"{plain(self.name)}: not read, as it is text of {self.values:,} {'value' if self.values == 1 else 'different values'}"
+            return f"{self.name}: not read, as it is text of {self.values:,} {'value' if self.values == 1 else 'different values'}"
         kind, remark = "label", f"{self.values:,} classes"
         if self.numbers is not None:
             kind, remark = "tensor", f"from {self.numbers[0]:g} to {self.numbers[1]:g}"
@@ -194,7 +194,7 @@ def label_among(seen: Mapping[str, Values], usual: Collection[str], argument: st
 
 
 def _quoted(key: str) -> str:
-    return f"`{plain(key)}`"
+    return f"`{key}`"
 
 
 def _listed(keys: Sequence[str]) -> str:

@@ -9,7 +9,6 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pipegen.cli.init.spec import plain
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.records.messages import LAYOUTS, MessageSource, laid_out
@@ -102,7 +101,7 @@ def boxed(
             problem = error
     if not fitting:
         said = problem.message if isinstance(problem, OpError) else problem
-        return {}, [plain(f"The boxes are not read: {said}")] if found else []
+        return {}, [f"The boxes are not read: {said}"] if found else []
     others = ", ".join(f"`{guess['boxes']['format']}`" for guess in fitting[1:])
     remarks = [f"The boxes fit `{fitting[0]['boxes']['format']}`, but also {others}: look at `pipegen preview`"] if others else []
     return fitting[0], remarks

@@ -10,20 +10,7 @@ from dataclasses import field
 from typing import Any
 
 from pipegen.cli.init.folder_survey import Sample, enter, level, sample_of, split_folders, spread
-from pipegen.cli.init.spec import (
-    DROPS,
-    PARTS,
-    RESCALE,
-    Written,
-    about_sample,
-    batch_for,
-    by_split,
-    output_of,
-    pixels_of,
-    plain,
-    relative,
-    spec_of,
-)
+from pipegen.cli.init.spec import Step, Written, about_sample, by_split, output_of, parts_of, pixels_of, relative, spec_of
 from pipegen.frozen import dataclass
 from pipegen.ops.lowering.decoding import PNG
 from pipegen.ops.sources.folders.scan import Scan
@@ -95,7 +82,7 @@ class _Two:
 
 
 def _find_pairs(folder: str, progress: Callable[[int], None] | None) -> Pairs | None:
-    """Finds images and masks of the same names in two folders, directly or below the folders of splits.
+    """Finds images and masks of the same names in two folders, directly or below the folders of splits; ignores splits without pairs.
 
     Class folders may number their files alike; if the pixels do not decide, the names of the folders must. `progress` is called now and
     then with the number of files seen so far.
@@ -103,44 +90,32 @@ def _find_pairs(folder: str, progress: Callable[[int], None] | None) -> Pairs | 
     folder = enter(folder)
     full, _ = level(folder)
     splits = split_folders(full)
-    if "train" in splits and len(splits) > 1:
-        return _by_split(folder, splits, progress)
-    two = _two(folder, full, progress)
-    if two is None:
+    splits = splits if "train" in splits and len(splits) > 1 else {"": ""}
+    inside = {split: (os.path.join(folder, name), level(os.path.join(folder, name))[0] if name else full) for split, name in splits.items()}
+    found = {split: two for split, place in inside.items() if (two := _two(*place, progress)) is not None}
+    if not found.keys() & {"", "train"}:
         return None
-    left = [f"{name}/ is ignored" for name in full if name not in (two.images, two.masks)]
-    inner = [split_folders(level(os.path.join(folder, name))[0]) for name in (two.images, two.masks)]
-    if inner[0] == inner[1] and "train" in inner[0] and len(inner[0]) > 1:
-        counts = Counter(image.partition("/")[0] for image, _ in two.pairs)
-        parts = {split: (f"{two.images}/{name}", f"{two.masks}/{name}") for split, name in inner[0].items()}
-        return _found(folder, parts, {split: counts[name] for split, name in inner[0].items()}, [(two, "")], left)
-    return _found(folder, {"": (two.images, two.masks)}, {"": len(two.pairs)}, [(two, "")], left)
-
-
-def _by_split(folder: str, splits: Mapping[str, str], progress: Callable[[int], None] | None) -> Pairs | None:
-    """Finds pairs below the folder of each split; ignores splits without pairs."""
-    inside = {split: os.path.join(folder, name) for split, name in splits.items()}
-    found = {split: two for split, place in inside.items() if (two := _two(place, level(place)[0], progress)) is not None}
-    if "train" not in found:
-        return None
-    left = [f"{name}/ has no pairs of images and masks, and is ignored" for split, name in splits.items() if split not in found]
-    parts = {split: (f"{splits[split]}/{two.images}", f"{splits[split]}/{two.masks}") for split, two in found.items()}
-    if len(parts) == 1:
-        parts = {"": parts["train"]}
-    counts = dict(zip(parts, (len(two.pairs) for two in found.values()), strict=True))
-    return _found(folder, parts, counts, [(two, splits[split]) for split, two in found.items()], left)
-
-
-def _found(
-    folder: str, parts: Mapping[str, tuple[str, str]], counts: Mapping[str, int], all_: Sequence[tuple[_Two, str]], remarks: list[str]
-) -> Pairs:
-    levels = Levels(set().union(*(two.levels.values for two, _ in all_)), [p for two, _ in all_ for p in two.levels.palettes])
-    if any(not _says(two.masks, _MASKS) for two, _ in all_):
-        names = " and ".join(f"{name}/" for name in (all_[0][0].images, all_[0][0].masks))
+    parts = {split: (os.path.join(splits[split], two.images), os.path.join(splits[split], two.masks)) for split, two in found.items()}
+    counts = {split: len(two.pairs) for split, two in found.items()}
+    first, *others = found.values()
+    if "" in found:
+        remarks = [f"{name}/ is ignored" for name in full if name not in parts[""]]
+        inner, same = (split_folders(level(os.path.join(folder, name))[0]) for name in parts[""])
+        if inner == same and "train" in inner and len(inner) > 1:
+            numbers = Counter(image.partition("/")[0] for image, _ in first.pairs)
+            parts = {split: (f"{first.images}/{name}", f"{first.masks}/{name}") for split, name in inner.items()}
+            counts = {split: numbers[name] for split, name in inner.items()}
+    else:
+        remarks = [f"{name}/ has no pairs of images and masks, and is ignored" for split, name in splits.items() if split not in found]
+        if not others:
+            parts, counts = {"": parts["train"]}, {"": counts["train"]}
+    if any(not is_called_mask(two.masks) for two in (first, *others)):
+        names = f"{first.images}/ and {first.masks}/"
         remarks.append(f"if {names} are two classes, not images and masks, the source is `image_folder: {{path: ...}}`")
-    files = [os.path.join(below, two.images, image) for two, below in all_ for image, _ in two.pairs]
+    files = [os.path.join(splits[split], two.images, image) for split, two in found.items() for image, _ in two.pairs]
     sample = sample_of(files, lambda i: os.path.join(folder, files[i]))
-    return Pairs(folder, parts, counts, sum(two.alone for two, _ in all_), levels, sample, remarks)
+    levels = Levels(set().union(*(two.levels.values for two in found.values())), [p for two in found.values() for p in two.levels.palettes])
+    return Pairs(folder, parts, counts, sum(two.alone for two in found.values()), levels, sample, remarks)
 
 
 def _two(folder: str, names: Sequence[str], progress: Callable[[int], None] | None) -> _Two | None:
@@ -227,18 +202,18 @@ def first_pairs(folder: str, spec_folder: str, progress: Callable[[int], None] |
         features = {"image": {"kind": "image", "path": image, **pixels_of(found.sample)}}
         return {"files": {"features": features | {"mask": {"kind": "mask", "path": mask, **found.levels.arguments()}}}}
 
-    steps = ["  - random_flip  # left and right, the mask as the image; remove it if direction matters"]
-    steps += ["  - random_brightness: {factor: 0.2}  # changes the image, not the mask"] if len(found.parts) <= _MOST_SPLITS else []
+    steps: list[Step] = ["flip mask", "brighten image", "rescale"] if len(found.parts) <= _MOST_SPLITS else ["flip mask", "rescale"]
     return spec_of(
         f"{total:,} images, each with a mask of the same name{splits}",
         _comments(found),
         by_split({split: files(folders) for split, folders in found.parts.items()}),
-        batch_for(2 * (found.counts["train"] if "train" in found.counts else round(0.8 * total)), _BATCH),
-        splits="" if is_split else PARTS,
+        2 * (found.counts["train"] if "train" in found.counts else round(0.8 * total)),
+        most=_BATCH,
+        splits="" if is_split else parts_of(),
         sample=found.sample,
-        steps=[*steps, RESCALE],
+        steps=steps,
         output=output_of(["mask"]),
-        errors=DROPS if found.alone else "",
+        drops=bool(found.alone),
     )
 
 
@@ -256,4 +231,4 @@ def _comments(found: Pairs) -> list[str]:
     if found.alone:
         verb = "file has no partner of the same name, and is" if found.alone == 1 else "files have no partner of the same name, and are"
         lines.append(f"{found.alone:,} {verb} left out")
-    return lines + [plain(remark) for remark in found.remarks]
+    return lines + found.remarks

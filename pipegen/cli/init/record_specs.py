@@ -17,21 +17,7 @@ from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import sample_of_bytes, sample_of_records, spread
 from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, label_among, last_of
 from pipegen.cli.init.guessed_items import boxed, boxes_among, by_layout, features_of, fields_of, keys_read, listed, with_classes
-from pipegen.cli.init.spec import (
-    MAY_FLIP,
-    RESCALE,
-    STRATIFIED,
-    Written,
-    about_sample,
-    batch_for,
-    beside,
-    block,
-    output_of,
-    parts_of,
-    plain,
-    relative,
-    spec_of,
-)
+from pipegen.cli.init.spec import Written, about_sample, beside, block, output_of, parts_of, relative, spec_of
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
@@ -185,10 +171,11 @@ def first_archive(path: str, spec_folder: str) -> Written | None:
         f"{len(found):,} images in {len(classes):,} classes, in an archive",
         [],
         [f"source: {flow({'image_folder': {'path': place}})}"],
-        batch_for(len(found), 32),
-        splits=STRATIFIED,
+        len(found),
+        most=32,
+        splits=parts_of(stratified=True),
         sample=sample,
-        steps=[MAY_FLIP, RESCALE],
+        steps=["maybe flip", "rescale"],
     )
 
 
@@ -226,7 +213,7 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
     except (OpError, OSError, ValueError) as error:
         raise CannotRun(f"{path}: {error.message if isinstance(error, OpError) else error}") from None
     count, output = shards_of(listing).total, output_of(features)
-    remarks += [plain(note.message) for note in listing.notes if note.severity == "error"]
+    remarks += [note.message for note in listing.notes if note.severity == "error"]
     if "label" in features:
         features["label"] |= _classes(listing)
     sample = sample_of_records(listing, "image")
@@ -242,7 +229,8 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
         f"{count:,} records in {len(shards):,} {'file' if len(shards) == 1 else 'files'}",
         about_sample(sample) + remarks + ([f"The records also have {', '.join(others[:_SHOWN])}"] if others else []),
         source,
-        batch_for(count, 32),
+        count,
+        most=32,
         splits="" if splits else parts_of(op, count),
         sample=sample,
         output=output,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.ops.registry import sources
 from pipegen.spec.compose import flow
@@ -18,22 +18,33 @@ if TYPE_CHECKING:
 _SIZES = (32, 48, 64, 96, 128, 160, 192, 224)
 _SMALL = 256  # images of one size keep it up to this length of the sides
 _CLASSES_SHOWN = 12
-RESCALE = "  - rescale: {to: [0, 1]}  # or what a pretrained model needs, such as normalize: {preset: resnet50}"
-FLIP = "  - random_flip  # left and right; remove it if direction matters, as in text"
-MAY_FLIP = "  # - random_flip  # where a mirrored image means the same"
-ROTATION = "  - random_rotation: {degrees: 10}"
-BOXES = "output: {x: image, y: {boxes: boxes, labels: labels, there: boxes_valid}}  # left, top, right, bottom; false `there` is padding"
+Step = Literal[
+    "flip", "flip boxes", "flip points", "flip mask", "maybe flip", "maybe flip mask", "rotate", "brighten", "brighten image", "rescale"
+]
+_STEPS: dict[Step, str] = {
+    "flip": "- random_flip  # left and right; remove it if direction matters, as in text",
+    "flip boxes": "- random_flip  # left and right, boxes as well; remove it if direction matters, as in text",
+    "flip points": "- random_flip  # left and right, points as well; remove it if direction matters, as in text",
+    "flip mask": "- random_flip  # left and right, the mask as the image; remove it if direction matters",
+    "maybe flip": "# - random_flip  # where a mirrored image means the same",
+    "maybe flip mask": "# - random_flip  # left and right, the mask as the image",
+    "rotate": "- random_rotation: {degrees: 10}",
+    "brighten": "- random_brightness: {factor: 0.2}",
+    "brighten image": "- random_brightness: {factor: 0.2}  # changes the image, not the mask",
+    "rescale": "- rescale: {to: [0, 1]}  # or what a pretrained model needs, such as normalize: {preset: resnet50}",
+}
+"""The lines of steps after the resizing."""
+_BOXES = "output: {x: image, y: {boxes: boxes, labels: labels, there: boxes_valid}}  # left, top, right, bottom; false `there` is padding"
 _OUTPUTS = {
-    ("boxes", "labels"): BOXES,
-    ("boxes",): BOXES.replace(" labels: labels,", ""),
+    ("boxes", "labels"): _BOXES,
+    ("boxes",): _BOXES.replace(" labels: labels,", ""),
     ("points",): "output: {x: image, y: points}  # x, y and visibility of each point; a visibility of 0 is an absent point",
     ("mask",): "output: {x: image, y: mask}  # the mask holds the class index of each pixel",
 }
 """What a model receives, by features of a source; a label needs no `output`."""
-PARTS = "parts: {train: 0.8, validation: 0.2}"
-STRATIFIED = f"{PARTS}, stratify: label"
+_PARTS = "parts: {train: 0.8, validation: 0.2}"
 _FEW = 5_000  # number of records below which shares by hash can be far from the requested ones
-DROPS = "errors: {missing: drop}  # remove it once every file is there, so that a missing file is an error"
+_DROPS = "errors: {missing: drop}  # remove it once every file is there, so that a missing file is an error"
 
 Written = tuple[str, str]  # the text of a spec, whose paths are relative to the spec's folder, and a summary of the data
 
@@ -42,34 +53,45 @@ def spec_of(
     summary: str,
     comments: Iterable[str],
     source: Iterable[str],
-    batch: int,
+    rows: int | None,
     *,
+    most: int = 64,
     splits: str = "",
     decode: Mapping[str, int] | None = None,
     sample: Sample | None = None,
-    steps: Iterable[str] = (RESCALE,),
+    steps: Iterable[Step] = ("rescale",),
     output: str = "",
-    errors: str = "",
+    drops: bool = False,
 ) -> Written:
-    """Writes a spec from the lines of its source and the contents of its sections; images are resized by a `sample` of them."""
-    resize = f"  - resize: {{size: {size_for(sample)}}}" if sample is not None else ""
-    done = [*filter(None, (f"  - decode: {flow(decode)}" if decode else "", resize, *steps))]
+    """Writes a spec from the lines of its source and the contents of its sections.
+
+    The batch size is `most`, or less for few `rows`. Images are resized by a `sample` of them. With `drops`, missing files are left out.
+    """
+    resize = f"- resize: {{size: {size_for(sample)}}}" if sample is not None else ""
+    done = [f"  {line}" for line in (f"- decode: {flow(decode)}" if decode else "", resize, *(_STEPS[step] for step in steps)) if line]
     said = ["yaml-language-server: $schema=pipegen.schema.json", f"`pipegen init` found {summary}.", *comments]
     sections = [f"splits: {{{splits}}}" if splits else "", "transforms:" if done else "", *done]
-    sections += [output, f"batch: {{size: {batch}}}", errors]
-    return "\n".join([*(f"# {line}" for line in said), "pipegen: 1", *source, *filter(None, sections), ""]), summary
+    sections += [output, f"batch: {{size: {_batch_for(rows, most)}}}", _DROPS if drops else ""]
+    return "\n".join([*(f"# {plain(line)}" for line in said), "pipegen: 1", *source, *filter(None, sections), ""]), summary
 
 
 def output_of(features: Collection[str]) -> str:
     """Chooses what the model receives beside the image: boxes, keypoints or a mask; "" for the default, the label."""
-    return next((output for needed, output in _OUTPUTS.items() if set(needed) <= set(features)), "")
+    found = next((output for needed, output in _OUTPUTS.items() if set(needed) <= set(features)), "")
+    names = [name for name in ("keypoints", "point_labels") if name in features]
+    names += ["keypoints_valid"] if "point_labels" in names else []
+    points = ", ".join(f"{name}: {name}" for name in names)
+    if not points or found:
+        return found.replace("labels: labels", f"labels: labels, {points}") if points else found
+    return f"output: {{x: image, y: {{{points}}}}}  # x, y and visibility of each point: 0 is absent, 1 hidden, 2 visible"
 
 
 def block(op: str, arguments: Mapping[str, Any], features: Mapping[str, Any], remarks: Iterable[str] = (), indent: str = "  ") -> list[str]:
     """Writes a source in lines: its arguments, then its features and remarks on them."""
     lines = [f"{name}: {flow(value)}" for name, value in arguments.items()]
     if features:
-        lines += ["features:", *(f"  {name}: {flow(value)}" for name, value in features.items()), *(f"  # {remark}" for remark in remarks)]
+        lines += ["features:", *(f"  {name}: {flow(value)}" for name, value in features.items())]
+        lines += [f"  # {plain(remark)}" for remark in remarks]
     return [f"{indent}{op}:", *(f"{indent}  {line}" for line in lines)]
 
 
@@ -80,35 +102,36 @@ def by_split(given: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return ["source:", "  by_split:", *(f"    {split}: {flow(source)}" for split, source in given.items())]
 
 
-def parts_of(op: str, records: int) -> str:
-    """Writes the parts of the splits of a source; exact ones if it would split few records by their hashes."""
-    by_hash = sources()[op].model_construct().split_method() == "hash"
-    return f"method: random, {PARTS}" if by_hash and records < _FEW else PARTS
+def parts_of(op: str = "", records: int = 0, *, stratified: bool = False) -> str:
+    """Writes the parts of the splits; exact ones for a source that would split few records by their hashes."""
+    by_hash = bool(op) and sources()[op].model_construct().split_method() == "hash"
+    return ("method: random, " if by_hash and records < _FEW else "") + _PARTS + (", stratify: label" if stratified else "")
 
 
 def first_spec(found: Survey, spec_folder: str) -> Written:
     """Writes the spec of a folder of images."""
     labels = ("" if found.labelled else ", labels: none") + (", follow_links: true" if found.follow_links else "")
-    splits = {"splits": f"method: folder, parts: {flow(found.parts)}", "classes": STRATIFIED}.get(found.layout, "")
+    splits = {"splits": f"method: folder, parts: {flow(found.parts)}", "classes": parts_of(stratified=True)}.get(found.layout, "")
     is_flat = found.layout == "flat"
     named = found.listing.parts or ()
     train = named.count("train") if found.layout == "splits" else round(0.8 * len(found.listing.keys))
     by_folder = [f"Splits: {', '.join(f'{split} {named.count(split):,}' for split in found.parts)}"] if found.layout == "splits" else []
     return spec_of(
         found.summary(),
-        [*classes_line(found.class_counts), *by_folder, *about_sample(found.sample), *map(plain, found.remarks)],
+        [*classes_line(found.class_counts), *by_folder, *about_sample(found.sample), *found.remarks],
         [f"source: {{image_folder: {{path: {flow(relative(found.folder, spec_folder))}{labels}}}}}"],
-        32 if is_flat else batch_for(2 * train, 32),
+        None if is_flat else 2 * train,
+        most=32,
         splits=splits,
         decode=pixels_of(found.sample),
         sample=found.sample,
-        steps=[*([] if is_flat else [FLIP, ROTATION, "  - random_brightness: {factor: 0.2}"]), RESCALE],
+        steps=["rescale"] if is_flat else ["flip", "rotate", "brighten", "rescale"],
     )
 
 
 def classes_line(counts: Mapping[str, int]) -> list[str]:
     """Lists the first classes with their counts, in a line for a comment; none without classes."""
-    shown = [f"{plain(name)} {n:,}" for name, n in list(counts.items())[:_CLASSES_SHOWN]]
+    shown = [f"{name} {n:,}" for name, n in list(counts.items())[:_CLASSES_SHOWN]]
     more = len(counts) - len(shown)
     return [f"Classes: {', '.join(shown)}{f' and {more:,} more' if more else ''}"] if counts else []
 
@@ -126,7 +149,7 @@ def about_sample(sample: Sample) -> list[str]:
         if sample.gray == len(sample.sizes) != sample.deep:
             lines.append("All are gray: `- decode: {channels: 1}` as the first step keeps one channel")
     if sample.unreadable:
-        which = f"{len(sample.unreadable):,} cannot be read, such as {plain(sample.unreadable[0])}"
+        which = f"{len(sample.unreadable):,} cannot be read, such as {sample.unreadable[0]}"
         lines.append(f"{which}; `pipegen validate SPEC --data=all` lists all")
     return lines
 
@@ -154,10 +177,10 @@ def size_for(sample: Sample) -> str:
     return str(max((size for size in _SIZES if size <= shorter), default=_SIZES[0]))
 
 
-def batch_for(rows: int, most: int = 64) -> int:
+def _batch_for(rows: int | None, most: int) -> int:
     """Chooses a batch size, a power of 2 up to `most`, for at least 4 steps in an epoch."""
     size = most
-    while size > 1 and rows < 4 * size:
+    while rows is not None and size > 1 and rows < 4 * size:
         size //= 2
     return size
 

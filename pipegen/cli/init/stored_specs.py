@@ -11,19 +11,7 @@ from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import Sample, readable, sample_of_bytes, sample_of_records, spread
 from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, is_image_path, label_among, last_of
 from pipegen.cli.init.guessed_items import FORMATS, boxed, features_of, fields_of, listed, with_classes
-from pipegen.cli.init.spec import (
-    MAY_FLIP,
-    RESCALE,
-    Written,
-    about_sample,
-    batch_for,
-    beside,
-    block,
-    output_of,
-    parts_of,
-    pixels_of,
-    spec_of,
-)
+from pipegen.cli.init.spec import Written, about_sample, beside, block, output_of, parts_of, pixels_of, spec_of
 from pipegen.lazy import np
 from pipegen.ops.sources.features.label_values import text_of
 
@@ -67,10 +55,10 @@ def first_parquet(file: str, spec_folder: str) -> Written:
         f"{table.num_rows:,} rows" + (f", in {seen[label].distinct} classes" if label is not None else ""),
         [*about_sample(sample), *remarks, *more, *doubts],
         ["source:", *block("parquet", {"path": beside(file, spec_folder)}, features)],
-        batch_for(table.num_rows),
-        splits=parts_of("parquet", table.num_rows) + (", stratify: label" if label is not None else ""),
+        table.num_rows,
+        splits=parts_of("parquet", table.num_rows, stratified=label is not None),
         sample=sample,
-        steps=[RESCALE] if label is None else [MAY_FLIP, RESCALE],
+        steps=["rescale"] if label is None else ["maybe flip", "rescale"],
         output=_without(label, boxes),
     )
 
@@ -104,10 +92,10 @@ def first_zarr(folder: str, spec_folder: str) -> Written:
         f"{rows:,} records",
         [*remarks, *more],
         ["source:", *block("zarr", {"path": beside(folder, spec_folder)}, features_of(image, label, more=pixels_of(sample)))],
-        batch_for(rows),
+        rows,
         splits=parts_of("zarr", rows),
         sample=sample,
-        steps=[RESCALE] if label is None else [MAY_FLIP, RESCALE],
+        steps=["rescale"] if label is None else ["maybe flip", "rescale"],
         output=_without(label, {}),
     )
 
@@ -136,7 +124,7 @@ def first_prepared(folder: str, spec_folder: str) -> Written:
         f"{rows:,} records of `{first}`{counted}",
         [*remarks, *more, *doubts],
         ["source:", *block("tfds", given, _unusual(image, label, boxes))],
-        batch_for(rows),
+        rows,
         sample=Sample(sizes=[(sides[1], sides[0])] if len(sides) == 3 and min(sides) > 0 else []),
         output=_without(label, boxes),
     )
@@ -179,7 +167,7 @@ def first_saved(folder: str, spec_folder: str) -> Written:
         f"{count:,} records of `{first}`{_counted(len(rows.class_names), boxes)}",
         [*about_sample(sample), *remarks, *more, *doubts],
         ["source:", *block("huggingface", given, _unusual(image, label, boxes))],
-        batch_for(count),
+        count,
         splits=parts_of("huggingface", count) if second is None else "",
         sample=sample,
         output=_without(label, boxes),

@@ -17,23 +17,7 @@ from pipegen.cli.init.guessed_columns import LABELS, SPLITS, columns_of, is_imag
 from pipegen.cli.init.guessed_items import boxed, fields_of, keys_read, listed, points_among, with_classes
 from pipegen.cli.init.pairs import Levels, is_called_mask, masks_of
 from pipegen.cli.init.record_specs import database_tables
-from pipegen.cli.init.spec import (
-    FLIP,
-    MAY_FLIP,
-    PARTS,
-    RESCALE,
-    ROTATION,
-    STRATIFIED,
-    Written,
-    batch_for,
-    beside,
-    block,
-    by_split,
-    output_of,
-    pixels_of,
-    plain,
-    spec_of,
-)
+from pipegen.cli.init.spec import Step, Written, beside, block, by_split, output_of, parts_of, pixels_of, spec_of
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.array_rows.npz import read_array, read_arrays
@@ -88,8 +72,8 @@ def _number_spec(table: TextTable, op: str, arguments: Mapping[str, Any]) -> Wri
         f"{table.num_rows:,} rows of {len(inputs)} numbers{classes}",
         [],
         ["source:", *source],
-        batch_for(table.num_rows),
-        splits=STRATIFIED if label is not None else PARTS,
+        table.num_rows,
+        splits=parts_of(stratified=label is not None),
         steps=[],
         output=f"output: {{x: inputs, y: {name}}}",
     )
@@ -168,24 +152,25 @@ def _image_spec(table: TextTable, columns: list[int], op: str, arguments: Mappin
         return {"kind": kind, "column": called, **({"root": beside(root, spec_folder)} if root is not None else {})}
 
     features: Features = {"image": {**feature("image", image), **pixels_of(sample)}}
-    summary, splits, steps = f"{rows:,} rows", "", [RESCALE]
+    summary, splits = f"{rows:,} rows", ""
+    steps: list[Step] = ["rescale"]
     items, doubts = ({}, []) if levels is not None else _items(partial(listed, op, arguments, spec_folder), features, table, [image])
     read = keys_read(items, "column")
     if items:
-        label, splits = None, PARTS
+        label, splits = None, parts_of()
     if mask is not None and levels is not None:
-        summary, splits = f"{summary}, each with a mask", PARTS
+        summary, splits = f"{summary}, each with a mask", parts_of()
         features["mask"] = {**feature("mask", mask), **levels.arguments()}
-        steps.insert(0, "  # - random_flip  # left and right, the mask as the image")
+        steps.insert(0, "maybe flip mask")
     elif label is not None:
-        summary, splits = f"{summary}, in {len({row[label] for row in table.rows})} classes", STRATIFIED
+        summary, splits = f"{summary}, in {len({row[label] for row in table.rows})} classes", parts_of(stratified=True)
         features["label"] = feature("label", label)
-        steps.insert(0, MAY_FLIP)
+        steps.insert(0, "maybe flip")
     known = {i for i, name in enumerate(table.names or ()) if any(key == name or key.startswith(f"{name}.") for key in read)}
     remarks = unused(columns_of(table), known | {c for c in (image, mask, label) if c is not None})
     source = ["source:", *block(op, arguments, features | items, remarks)]
     output = output_of(features | items)
-    return spec_of(summary, doubts, source, batch_for(rows), splits=splits, sample=sample, steps=steps, output=output)
+    return spec_of(summary, doubts, source, rows, splits=splits, sample=sample, steps=steps, output=output)
 
 
 def _pixel_spec(
@@ -195,9 +180,9 @@ def _pixel_spec(
     features: Features = {"image": image}
     label, rows = _label_column(table, columns), len(table.rows)
     items, doubts = _items(partial(listed, op, arguments, spec_folder), features, table, columns)
-    summary, splits, output = f"{rows:,} rows", PARTS, output_of(features | items)
+    summary, splits, output = f"{rows:,} rows", parts_of(), output_of(features | items)
     if not items and label is not None:
-        summary, splits = f"{summary}, in {len({row[label] for row in table.rows})} classes", STRATIFIED
+        summary, splits = f"{summary}, in {len({row[label] for row in table.rows})} classes", parts_of(stratified=True)
         items = {"label": {"kind": "label", "column": table.names[label] if table.names is not None else label}}
     read = keys_read(items, "column")
     used = [label] if label is not None and "label" in items else []
@@ -205,7 +190,7 @@ def _pixel_spec(
     source = ["source:", *block(op, arguments, features | items, unused(columns_of(table), known))]
     side, channels = image["size"], image.get("channels", 1)
     doubts = [f"The pixels of images of {side}×{side}, {'gray' if channels == 1 else 'RGB'}, are numbers in the table", *doubts]
-    return spec_of(summary, doubts, source, batch_for(rows), splits=splits, output=output)
+    return spec_of(summary, doubts, source, rows, splits=splits, output=output)
 
 
 def _items(lists: Callable[[Features], Listing], features: Features, table: TextTable, images: list[int]) -> tuple[Features, list[str]]:
@@ -222,7 +207,7 @@ def _items(lists: Callable[[Features], Listing], features: Features, table: Text
         found = {name: own for name, own in with_classes(lists, features | found, keys, "column")[0].items() if name != "image"}
         files = Counter(row[images[0]] for row in table.rows)
         file, most = files.most_common(1)[0]
-        doubts += [f"{plain(file)} is in {most:,} rows: each row is an example of its own"] if most > 1 else []
+        doubts += [f"{file} is in {most:,} rows: each row is an example of its own"] if most > 1 else []
     return found, doubts
 
 
@@ -328,14 +313,16 @@ def first_arrays(file: str, spec_folder: str) -> Written:
         raise CannotRun(f"{file} has no images: {shown}", "images are uint8, uint16 or floats, of shape (n, height, width, channels)")
     first = pairs[0]
     kind = f"{first.type.height}×{first.type.width}×{first.type.channels}, {first.type.dtype}"
-    rescaled = first.type.interval is not None and first.type.interval.high > 1
+    steps: list[Step] = ["flip", "rotate"] if first.label else []
+    steps += ["rescale"] if first.type.interval is not None and first.type.interval.high > 1 else []
     return spec_of(
         f"{sum(p.count for p in pairs):,} images of {kind}" + (f", in {first.classes} classes" if first.label else ""),
         [f"{p.image}: {p.count:,} rows" + (f", labels in {p.label}" if p.label else ", no labels") for p in pairs],
         by_split({pair.split: _arrays(pair, beside(file, spec_folder), places) for pair in pairs}),
-        batch_for(first.count, most=128),
-        splits=STRATIFIED if len(pairs) == 1 and first.label else "",
-        steps=[*([FLIP, ROTATION] if first.label else []), *([RESCALE] if rescaled else [])],
+        first.count,
+        most=128,
+        splits=parts_of(stratified=True) if len(pairs) == 1 and first.label else "",
+        steps=steps,
     )
 
 
