@@ -7,9 +7,10 @@ from itertools import permutations
 from typing import TypeAlias
 
 from pipegen.lazy import np, tf
-from pipegen.ops.lowering.filters import Whole, rounded_shift
+from pipegen.ops.lowering.filters import rounded_shift
 from pipegen.ops.lowering.linear import LUMA, diagonal, stack, vector, zeros
 from pipegen.ops.lowering.random import UNIT, deviation, smooth_field
+from pipegen.ops.lowering.windows import Whole
 
 ColourMatrix: TypeAlias = "tuple[tf.Tensor, tf.Tensor, tf.Tensor]"
 

@@ -8,9 +8,10 @@ from functools import cache
 from typing import TypeAlias
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.filters import Whole, gaussian_radius
+from pipegen.ops.lowering.filters import gaussian_radius
 from pipegen.ops.lowering.graphs import call
 from pipegen.ops.lowering.linear import product
+from pipegen.ops.lowering.windows import Whole
 
 Word: TypeAlias = "tf.Tensor"  # a uint32 tensor
 

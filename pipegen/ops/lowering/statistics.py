@@ -10,8 +10,9 @@ from weakref import WeakKeyDictionary
 from pipegen.errors import DataError
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.learned import Moments, Whitening
-from pipegen.ops.lowering.filters import Whole, rounded_shift, sides
+from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import as_float32, product, working
+from pipegen.ops.lowering.windows import Whole
 
 
 def sample_moments(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -27,9 +27,10 @@ from pipegen.ops.arguments.magnitudes import (
 )
 from pipegen.ops.families.neighbourhood import ByteTransform
 from pipegen.ops.lowering.colours import BITS, ONE, clouds, gains, over, plasma, shares, shift, squares
-from pipegen.ops.lowering.filters import Whole, rounded_shift, sides
+from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import normal, radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
+from pipegen.ops.lowering.windows import Whole
 from pipegen.ops.step_bases import ColourTransform, UniformTransform
 from pipegen.ops.traits import same_type, to_float32
 from pipegen.types import FeatureType
