@@ -17,8 +17,9 @@ from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import is_are, quoted
 from pipegen.ops.sources.records.described import missing_key
-from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
+from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, ShardRecords
 from pipegen.ops.sources.records.parts import PartReader, PartSource
+from pipegen.ops.sources.records.source import Form
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, column_and_path, optional_at
 
 if TYPE_CHECKING:
@@ -100,20 +101,22 @@ class Mds(PartSource):
             except ValueError as error:  # damage since the index was made
                 raise OpError("PG430", f"{shard.path!r} cannot be read: {error}", field="path") from None
 
-    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        columns = self._columns(shard)
-        column, path = columns.place(self.key_of(name))
+    def stored(self, form: Form, name: str, key: str, records: InShard) -> Sequence[Any]:
+        if form != "cell":
+            return super().stored(form, name, key, records)
+        columns = self._columns(records.file)
+        column, path = columns.place(key)
         if column not in columns.names:
-            return [None] * len(offsets)
+            return [None] * len(records.offsets)
         held, encoding = columns.type(column), columns.encodings[columns.names.index(column)]
         if encoding == _JSON and not path:
-            return list(self._each(partial(optional_at, path=()), name, shard, offsets, lengths))
+            return list(self._each(partial(optional_at, path=()), name, records))
         if encoding != _JSON and (held.shape or not (held.numeric or held.dtype == TEXT)):
             raise OpError("PG421", f"the column {column!r} holds `{encoding}`, not a short text or a number")
-        return super().stored_cells(name, shard, offsets, lengths)
+        return super().stored(form, name, key, records)
 
-    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
-        return self._columns(shards[index.first_filled]).names
+    def known_keys(self, found: Indexed) -> Sequence[str]:
+        return self._columns(found.first.file).names
 
     def field_type(self, name: str, key: str, shard: Found) -> FieldType:
         columns = self._columns(shard)
@@ -125,9 +128,10 @@ class Mds(PartSource):
             raise missing_key(f"{shard.path!r} has no column {key!r}", self.features[name], name, key, columns.names, listed)
         return FieldType(path=path) if path else columns.type(column)
 
-    def noted(self, shards: Sequence[Found], index: RecordIndex) -> Iterator[Note]:
+    def noted(self, found: Indexed) -> Iterator[Note]:
         """Compare the shards of each folder, and all shards with the top folder's, with an `index.json` there."""
-        rows, folders = index.rows.tolist(), [os.path.dirname(shard.path) for shard in shards]
+        shards, rows = found.shards, found.index.rows.tolist()
+        folders = [os.path.dirname(shard.path) for shard in shards]
         top = os.path.commonpath(folders)
         for folder in dict.fromkeys([top, *folders]):
             own = [place for place, other in enumerate(folders) if folder in (other, top)]

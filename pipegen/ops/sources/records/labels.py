@@ -1,31 +1,28 @@
-"""The labels of records: read with the records, or all at once if something needs them earlier."""
+"""The labels of records: read with the records, or all at once if something needs them earlier; `map` and `ignore` of their classes."""
 
 from __future__ import annotations
 
-import json
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.kept import keep_or_warn, open_kept
 from pipegen.lazy import np
-from pipegen.memory import available_cores
 from pipegen.ops.sources.features.classes import as_values, read_labels
 from pipegen.ops.sources.features.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain
+from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
+from pipegen.ops.sources.listing.base import Listing, Note, shards_of
+from pipegen.ops.sources.records.columns import kept_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
-    from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.features import RecordFeature
-    from pipegen.ops.sources.records.index import Indexed
+    from pipegen.ops.sources.records.described import RecordFeature
+    from pipegen.ops.sources.records.index import Indexed, InShard
 
-_MAGIC = b"pipegen labels 1\n"  # first bytes of kept labels, with the version of the format
-_THREADS = 16
+_WIDEST = 1_000_000  # largest table from stored to meant class indices
 
 
 def named_classes(classes: int | tuple[str, ...], offset: int) -> tuple[str, ...]:
@@ -57,9 +54,8 @@ class LabelColumn:
         name: The feature.
         feature: Its arguments.
         found: The shards.
-        read: Returns the stored labels of a shard, given its number: numbers, texts or bytes.
+        read: Returns the stored labels of a shard's records: numbers, texts or bytes.
         first: Returns the stored label of the first record.
-        folder: Folder to keep them in, if any.
         one_type: Whether labels must be all numbers or all text.
     """
 
@@ -68,25 +64,12 @@ class LabelColumn:
         name: str,
         feature: RecordFeature,
         found: Indexed,
-        read: Callable[[int], Sequence[Any]],
+        read: Callable[[InShard], Sequence[Any]],
         first: Callable[[], Any],
-        folder: Path | None,
         *,
         one_type: bool,
     ) -> None:
-        self._name, self._feature, self._read, self._first, self._folder = name, feature, read, first, folder
-        self._indexed, self._one_type = found, one_type
-
-    @property
-    def total(self) -> int:
-        """The number of records."""
-        return int(self._indexed.index.first[-1])
-
-    @property
-    def used(self) -> Ints | None:
-        """The numbers of the records that `where` keeps; `None` for all."""
-        kept = self._indexed.kept
-        return None if kept is None else kept.nonzero()[0]
+        self._name, self._feature, self._read, self._first, self.records, self._one_type = name, feature, read, first, found, one_type
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,7 +103,7 @@ class LabelColumn:
 
     def of(self, files: Ints) -> Ints:
         """Returns the class of every record of some shards, shard after shard, int32."""
-        return self._indexed.of(self._found[0], files)
+        return self.records.of(self._found[0], files)
 
     @cached_property
     def _found(self) -> tuple[Ints, tuple[str, ...], tuple[Note, ...], Mapping[str, int]]:
@@ -135,28 +118,28 @@ class LabelColumn:
             raise OpError(error.code, error.message, field=field, help=error.help) from None
         first = np.unique(values.codes, return_index=True)[1]
         by_text = dict(zip(values.texts, indices[first].tolist(), strict=True))
-        every: Ints = np.full(self.total, -1, np.int32)
-        every[slice(None) if self.used is None else self.used] = indices
+        every: Ints = np.full(self.records.total, -1, np.int32)
+        every[_all_or(self.records.used)] = indices
         return every, names, tuple(notes), by_text
 
     def place(self, row: int) -> str:
         """Names the label of one of the records that `where` keeps, in messages."""
-        return f"the label of {self._indexed.place(row if self.used is None else int(self.used[row]))}"
+        used = self.records.used
+        return f"the label of {self.records.place(row if used is None else int(used[row]))}"
 
     def stored(self) -> Values:
         """Reads the labels of all records that `where` keeps, as they are stored. Raises `OpError`: `PG420` for values that cannot be
         labels, `PG431` if numbers and text are mixed but the reader needs one type."""
-        file = self._indexed.kept_as("labels", self._feature.key or self._name)
-        values = kept_values(self._folder, file, self.total)
-        if values is None:
-            with ThreadPoolExecutor(min(_THREADS, max(1, 4 * available_cores()))) as pool:
-                each = list(pool.map(self._read, range(len(self._indexed.shards))))
-            every = [label for labels in each for label in labels]
+
+        def read() -> Values:
+            every = self.records.read(self._read, "the labels")
             if self._one_type:
                 self._check_types(every)
-            values = as_values(self._name, every)
-            keep_values(self._folder, file, values, "the labels of the records")
-        return values if self.used is None else values.take(self.used)
+            return as_values(self._name, every)
+
+        file, used = self.records.kept_as("labels", self._feature.key or self._name), self.records.used
+        values = kept_values(self.records, file, "the labels of the records", read)
+        return values if used is None else values.take(used)
 
     def _check_types(self, every: Sequence[Any]) -> None:
         odd = next((row for row, value in enumerate(every) if type(value) is not type(every[0])), None)
@@ -169,28 +152,70 @@ class LabelColumn:
             raise OpError("PG431", message, field=f"features.{self._name}", help=help_)
 
 
-def kept_values(folder: Path | None, file: str, total: int) -> Values | None:
-    """Returns the values of `total` records in a folder for indexes, unless they are missing or damaged."""
-    if folder is None:
-        return None
-    try:
-        with open_kept(folder, file) as stream:
-            content = stream.read()
-        head = content.index(b"\n", len(_MAGIC))
-        texts = json.loads(content[len(_MAGIC) : head])
-        found = np.frombuffer(content, "<i8", offset=head + 1)
-    except (OSError, ValueError):
-        return None
-    if not content.startswith(_MAGIC) or len(found) != total:
-        return None
-    if texts is None:
-        return Values(found, (), np.zeros(0, np.int64))
-    return Values(None, tuple(texts), found) if len(texts) and found.min() >= 0 and found.max() < len(texts) else None
+def _all_or(rows: Ints | None) -> Ints | slice:
+    return slice(None) if rows is None else rows
 
 
-def keep_values(folder: Path | None, file: str, values: Values, what: str) -> None:
-    """Keeps values in a folder for indexes, if any; `what` describes them in a warning."""
-    if folder is not None:
-        texts, numbers = (values.texts, values.codes) if values.numbers is None else (None, values.numbers)
-        content = [_MAGIC, json.dumps(texts).encode(), b"\n", numbers.astype("<i8").tobytes()]
-        keep_or_warn(folder, file, content, what)
+@dataclass(frozen=True)
+class StoredLabels:
+    """Stored labels of every record, and their meaning."""
+
+    feature: RecordFeature  # the arguments for reading the label as it is stored
+    classes: tuple[str, ...]  # the classes that are meant
+    table: Ints  # the meant index of each stored class index, or -1: int64
+    stays: Ints  # whether each record is kept: bool `(records,)`
+    notes: tuple[Note, ...]  # findings about the labels
+
+    @classmethod
+    def of(cls, name: str, feature: RecordFeature, column: LabelColumn) -> StoredLabels:
+        """Reads every label; `PG402` if none is left, `PG420` for an invalid label."""
+        field = f"features.{name}"
+        stored = column.stored()
+        odd: list[Note] = []
+        try:
+            indices, classes, stays = feature.chosen_labels(name, stored, column.place, odd)
+        except OpError as error:
+            raise OpError(error.code, error.message, field=f"{field}.{error.field}" if error.field else field, help=error.help) from None
+        as_stored: dict[str, Any] = {"map": None, "ignore": 0}
+        if stored.numbers is None:
+            meaning = meaning_of(stored.texts, None, 0)
+            numbers = meaning.indices if not meaning.fractions and not meaning.missing else None
+            values = None if numbers is None else np.array([numbers[text] for text in stored.texts], np.int64)[stored.codes]
+        else:
+            values = stored.numbers
+        if values is None:
+            as_stored["classes"], as_stored["offset"], places = stored.texts, 0, stored.codes
+        else:
+            low, high = int(values.min()), int(values.max())
+            if high - low >= _WIDEST:
+                message = f"the labels of `{name}` range from {low:,} to {high:,}, which is too wide for class indices"
+                raise OpError("PG420", message, field=field, help="store class indices or names")
+            as_stored["classes"], as_stored["offset"], places = high - low + 1, low, values - low
+        table: Ints = np.full(len(as_stored["classes"]) if values is None else as_stored["classes"], -1, np.int64)
+        table[places] = indices
+        kept: Ints = np.zeros(column.records.total, bool)
+        kept[_all_or(column.records.used)] = stays
+        message = f"`{name}` selects classes, so all {column.records.total:,} labels were read once"
+        help_ = "they are read again if records change" if stays.all() else "records of other classes are left out of every split"
+        notes = (*feature.chosen.notes(stored.as_texts().texts, None, field), *odd, Note("PG432", message, help_, field))
+        return cls(feature.model_copy(update=as_stored), classes, table, kept, notes)
+
+
+def chosen(listing: Listing, stored: Mapping[str, StoredLabels], main: str | None) -> Listing:
+    """Applies chosen classes to a listing whose labels were taken as stored; `PG402` if no record stays."""
+    kept = np.logical_and.reduce([held.stays for held in stored.values()])
+    if not kept.any():
+        raise OpError("PG402", "`ignore` leaves out every record", field="features")
+    type_ = listing.type
+    if type_ is not None:
+        type_ = type_.replace(**{name: type_[name].with_(classes=len(held.classes)) for name, held in stored.items()})
+    others = {name: held.classes for name, held in stored.items() if name != main}
+    made = replace(
+        listing,
+        class_names=stored[main].classes if main is not None and main in stored else listing.class_names,
+        column_classes={**listing.column_classes, **others},
+        type=type_,
+        notes=(*listing.notes, *(note for held in stored.values() for note in held.notes)),
+        shards=replace(shards_of(listing), kept=None if kept.all() else kept),
+    )
+    return read_with(made, Changes(tables={name: held.table for name, held in stored.items()}, label=main))
