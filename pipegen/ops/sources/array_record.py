@@ -11,10 +11,18 @@ from pipegen.ops.sources.records.messages import MessageReader, MessageSource
 from pipegen.ops.sources.stores.field_types import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pipegen.ops.sources.records.index import Indexed, InShard
-    from pipegen.ops.sources.records.labels import LabelColumn
+
+
+class _Messages(MessageReader, StoreReader):
+    """Messages read by the library."""
+
+    source: ArrayRecord
+
+    def messages(self, shards: Any, rows: Any) -> Any:
+        return self.values(("",), shards, rows)[0]
 
 
 class ArrayRecord(MessageSource, StoreSource):
@@ -31,6 +39,7 @@ class ArrayRecord(MessageSource, StoreSource):
     suffixes: ClassVar[tuple[str, ...]] = (".array_record", ".arrayrecord")
     called: ClassVar[str] = "ArrayRecord"
     store: ClassVar[str] = "array_records.ArrayRecords"
+    reads: ClassVar[type[StoreReader]] = _Messages
 
     def first_message(self, found: Indexed) -> bytes:
         try:
@@ -42,19 +51,3 @@ class ArrayRecord(MessageSource, StoreSource):
 
     def messages(self, name: str, records: InShard) -> Iterator[bytes]:
         return self.column(name, "", records.file)
-
-    def reader(self, found: Indexed, labels: Mapping[str, LabelColumn]) -> StoreReader:
-        return _Messages(self, found, labels)
-
-
-class _Messages(MessageReader, StoreReader):
-    """Messages read by the library."""
-
-    source: ArrayRecord
-
-    def __init__(self, source: ArrayRecord, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
-        StoreReader.__init__(self, source, found, labels)
-        self.types = source.types(found)
-
-    def messages(self, shards: Any, rows: Any) -> Any:
-        return self.values(("",), shards, rows)[0]

@@ -9,7 +9,6 @@ from pipegen.ops.sources.records.grouped import GroupedSource
 from pipegen.ops.sources.records.index import Indexed
 from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.records.parts import PartReader
-from pipegen.ops.sources.shards.members import unpacked_member
 from pipegen.ops.sources.shards.zip_directory import zip_members
 
 
@@ -32,9 +31,6 @@ class Zip(GroupedSource):
     """Whether reading checks the checksums of stored members, too."""
 
     def reader(self, found: Indexed, labels: Mapping[str, LabelColumn]) -> PartReader:
-        made = super().reader(found, labels)
+        made = self.reads(self, found, labels)
         made.verifies = self.verify
         return made
-
-    def unpacked_member(self, content: bytes, check: int) -> bytes:
-        return unpacked_member(content, check)

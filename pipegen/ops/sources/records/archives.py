@@ -220,7 +220,7 @@ class MemberReader(MappedReader):
         checks = none if members.checks is None else members.checks[own]
         lengths: Ints = np.stack([members.lengths[own], none], 1).astype(np.int32)
         index = RecordIndex(np.array([0, len(own)], np.int64), np.stack([members.offsets[own], checks], 1), lengths, ("",), ("",))
-        super().__init__(Indexed(archive.root, [archive.file], index), {}, ("", "check"))
+        super().__init__(None, Indexed(archive.root, [archive.file], index), {}, ("", "check"))
         self.fetches = False  # its `Read` has no `ahead`
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:

@@ -40,207 +40,15 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.stores.field_types import FieldType
 
 
-class StoreSource(RecordSource):
-    """Files whose records a library reads. A subclass for each format returns the store that reads a file."""
-
-    called: ClassVar[str]
-    """The name of the format."""
-    store: ClassVar[str]
-    """The class that reads a file of it, as `FILE.CLASS` in `pipegen.ops.sources.stores`, which is imported when data is read."""
-    unit: ClassVar[str] = "groups of records"
-    """The word for records that are unpacked together."""
-    arrays: ClassVar[bool] = False
-    """Whether images may be arrays."""
-
-    def read_by_python(self) -> str:
-        return f"records of {self.called} files"
-
-    def store_arguments(self) -> tuple[Hashable, ...]:
-        """Returns the store's arguments after the path."""
-        return ()
-
-    def parts(self) -> tuple[str, ...]:
-        """Returns nothing: the library finds records by number."""
-        return ()
-
-    def index_options(self) -> str:
-        return "\0".join(map(repr, self.store_arguments()))
-
-    def index_shard(self, path: str, size: int) -> ShardRecords:
-        """Count the records of a file, and check that it is complete; `PG440` without the library, `PG441` if it must be read whole."""
-        store: Store | None = None
-        try:
-            store = self._store_class()(path, *self.store_arguments())
-            return counted(store.rows, findings=store.check())
-        except Unsuitable as error:
-            raise OpError("PG441", f"{path!r} cannot be read record by record: {error}", field=error.field, help=error.help) from None
-        except MissingLibrary as error:
-            raise error.diagnosed(self.called) from None
-        except StoreError as error:
-            return counted(0, f"({error})")
-        finally:
-            if store is not None:
-                store.close()
-
-    def _store_class(self) -> type[Store]:
-        file, name = self.store.split(".")
-        found: type[Store] = getattr(import_module(f"pipegen.ops.sources.stores.{file}"), name)
-        return found
-
-    @contextmanager
-    def _translated(self, what: str, field: str | None, code: str = "PG431") -> Iterator[None]:
-        """Raises errors of stores as `OpError`; `what` cannot be read."""
-        try:
-            yield
-        except MissingLibrary as error:
-            raise error.diagnosed(self.called) from None
-        except StoreError as error:
-            raise OpError(code, f"{what} cannot be read: {error}", field=field) from None
-
-    def opened(self, shard: Found) -> Store:
-        """Opens a file."""
-        from pipegen.ops.sources.stores.base import opened
-
-        return opened(self._store_class(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
-
-    def first(self, found: Indexed) -> Store:
-        """Returns the store of the first file with a record; `PG440` if the index was kept but the library is gone."""
-        shard = found.first.file
-        with self._translated(repr(shard.path), "path", "PG430"):
-            store = self.opened(shard)
-            store.check_beside()
-            return store
-
-    def types(self, found: Indexed) -> dict[str, FieldType]:
-        store = self.first(found)
-        columns = store.columns()
-        for name, feature in self.read_features.items():
-            key = self.key_of(name)
-            if key not in columns:
-                listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
-                raise missing_key(f"the first file has no key {key!r}", feature, name, key, list(columns), listed)
-            check_field(name, feature, key, columns[key], arrays=self.arrays)
-            if kind_of(feature).pictured and columns[key].encoded:
-                check_pickled(name, *_first_value(store, key))
-        return {name: columns[self.key_of(name)] for name in self.read_features}
-
-    def stored(self, form: Form, name: str, key: str, records: InShard) -> Sequence[Any]:
-        shard = records.file
-        if form == "label":
-            return [value[0] if isinstance(value, list) else value for value in self.column(name, key, shard)]
-        what, code = (f"`{name}`", "PG431") if form == "list" else (repr(key), "PG430")
-        with self._translated(f"{what} of {shard.path!r}", None, code):
-            store = self.opened(shard)
-            if form == "list":
-                return list(store.lists(key) or _lists(store, key, texts=self.features[name].separator is not None))
-            columns = store.columns()
-            column, path = (key, ()) if key in columns else column_and_path(key, [c for c, held in columns.items() if held.encoded])
-            if column not in columns:
-                return [None] * store.rows
-            return [optional_at(value, path) if path and value else value for value in store.cells(column)]
-
-    def known_keys(self, found: Indexed) -> Sequence[str]:
-        return list(self.first(found).columns())
-
-    def first_label(self, name: str, found: Indexed) -> Any:
-        """Read the label of the first record, `None` if it cannot be read."""
-        return next(iter(_first_value(self.first(found), self.key_of(name))), None)
-
-    def column(self, name: str, key: str, shard: Found) -> Iterator[Any]:
-        """Yields the values of a key for every record of a file; `PG431` if the file has no such key."""
-        with self._translated(f"the labels of {shard.path!r}", f"features.{name}"):
-            store = self.opened(shard)
-            if key not in store.columns():
-                raise StoreError(f"the file lacks the key {key!r} of the first one")
-            try:
-                for values in store.whole(key):
-                    yield from values.tolist()
-            except MissingValue as error:
-                message = f"the label of {shard.path}#{_first_missing(store, key)} is missing: {error}"
-                raise OpError("PG420", message, field=f"features.{name}", help="remove records without a label") from None
-
-    def reader(self, found: Indexed, labels: Mapping[str, LabelColumn]) -> StoreReader:
-        return StoreReader(self, found, labels)
-
-    def record_bytes(self, found: Indexed) -> Ints:
-        """Returns the size of the files, or of the arrays unpacked from them if larger."""
-        sizes = super().record_bytes(found)
-        store = self.first(found)
-        if store.at_once == 1:
-            return sizes
-        columns = store.columns()
-        held = (columns[key] for key in {self.key_of(name) for name in self.features} if key in columns and not columns[key].encoded)
-        each = sum(np.dtype(stored.dtype).itemsize * math.prod(stored.shape) for stored in held)
-        return np.maximum(sizes, found.index.rows * each)
-
-
-def _first_value(store: Store, key: str) -> list[Any]:
-    """Reads the value of the first record, as a list of one number or byte string; empty if it cannot be read, which reading it reports."""
-    try:
-        return store.read((key,), np.zeros(1, np.int64))[0].ravel()[:1].tolist()
-    except StoreError:
-        return []
-
-
-def _lists(store: Store, key: str, *, texts: bool) -> Iterator[Any]:
-    """Yields the list of each record under a key, or in a field of its JSON: texts of JSON, `.npy` files, or rows of an array."""
-    columns = store.columns()
-    column, path = column_and_path(key, [name for name, stored in columns.items() if stored.encoded])
-    if column not in columns:
-        raise StoreError(f"it has no key {key!r}; {suggested(key, columns)}")
-    for row, value in enumerate(chain.from_iterable(store.whole(column))):
-        try:
-            yield list_in(value, path, texts=texts) if columns[column].encoded else value
-        except ValueError as error:
-            raise StoreError(f"record {row:,}: {error}") from None
-
-
-class ArrayStoreSource(StoreSource):
-    """Files of arrays. The key of a feature is an array; images are the bytes of image files, or arrays."""
-
-    arrays: ClassVar[bool] = True
-
-    def store_arguments(self) -> tuple[Hashable, ...]:
-        return tuple(dict.fromkeys(self.key_of(name) for name in self.features))
-
-    def possible(self) -> tuple[ElementType, ...]:
-        """Lists types with images as the bytes of files, and as arrays."""
-        encoded = self.infer()
-        images = [name for name, t in encoded.items() if kind_of(t).levels]
-        found = [encoded]
-        for dtype, interval in PIXELS.items():
-            for channels in (3, 1, 4):
-                array = FeatureType("image", dtype, (None, None, channels), interval, uniform=True)
-                found.append(encoded.replace(**{name: array.with_(of=encoded[name].of) for name in images}))
-        return tuple(found) if images else (encoded,)
-
-    def types(self, found: Indexed) -> dict[str, FieldType]:
-        from pipegen.ops.sources.array_rows.rows import check_channels
-
-        types = super().types(found)
-        for name, held in types.items():
-            if kind_of(self.features[name]).levels and len(held.shape) == 3:
-                check_channels(name, (found.total, *held.shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
-        return types
-
-    def record_type(self, found: Indexed) -> ElementType:
-        type_ = self.infer()
-        for name, held in self.types(found).items():
-            t = type_[name]
-            if kind_of(t).levels and not held.encoded:
-                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
-                image = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], t.of, uniform=True)
-                type_ = type_.replace(**{name: image})
-        return type_
-
-
 class StoreReader(RecordReader):
     """Records read by a library: one call into Python reads all features of all requested records, `at_once` of which are unpacked
     together. Each process opens files by path."""
 
+    source: StoreSource
+
     def __init__(self, source: StoreSource, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
-        super().__init__(found, labels)
-        self.source, self.type, self.at_once = source, source.record_type(found), source.first(found).at_once
+        super().__init__(source, found, labels)
+        self.type, self.at_once = source.record_type(found), source.first(found).at_once
         self.called = source.unit
         self._window = Window()
 
@@ -362,6 +170,198 @@ class StoreReader(RecordReader):
                 f"`{name}` is {int(values[wrong][0])}; the classes are {lookup.offset} to {len(lookup.names) - 1 + lookup.offset}"
             )
         return values.astype(np.int64) - lookup.offset
+
+
+class StoreSource(RecordSource):
+    """Files whose records a library reads. A subclass for each format returns the store that reads a file."""
+
+    called: ClassVar[str]
+    """The name of the format."""
+    store: ClassVar[str]
+    """The class that reads a file of it, as `FILE.CLASS` in `pipegen.ops.sources.stores`, which is imported when data is read."""
+    unit: ClassVar[str] = "groups of records"
+    """The word for records that are unpacked together."""
+    reads: ClassVar[type[StoreReader]] = StoreReader
+    arrays: ClassVar[bool] = False
+    """Whether images may be arrays."""
+
+    def read_by_python(self) -> str:
+        return f"records of {self.called} files"
+
+    def store_arguments(self) -> tuple[Hashable, ...]:
+        """Returns the store's arguments after the path."""
+        return ()
+
+    def parts(self) -> tuple[str, ...]:
+        """Returns nothing: the library finds records by number."""
+        return ()
+
+    def index_options(self) -> str:
+        return "\0".join(map(repr, self.store_arguments()))
+
+    def index_shard(self, path: str, size: int) -> ShardRecords:
+        """Count the records of a file, and check that it is complete; `PG440` without the library, `PG441` if it must be read whole."""
+        store: Store | None = None
+        try:
+            store = self._store_class()(path, *self.store_arguments())
+            return counted(store.rows, findings=store.check())
+        except Unsuitable as error:
+            raise OpError("PG441", f"{path!r} cannot be read record by record: {error}", field=error.field, help=error.help) from None
+        except MissingLibrary as error:
+            raise error.diagnosed(self.called) from None
+        except StoreError as error:
+            return counted(0, f"({error})")
+        finally:
+            if store is not None:
+                store.close()
+
+    def _store_class(self) -> type[Store]:
+        file, name = self.store.split(".")
+        found: type[Store] = getattr(import_module(f"pipegen.ops.sources.stores.{file}"), name)
+        return found
+
+    @contextmanager
+    def _translated(self, what: str, field: str | None, code: str = "PG431") -> Iterator[None]:
+        """Raises errors of stores as `OpError`; `what` cannot be read."""
+        try:
+            yield
+        except MissingLibrary as error:
+            raise error.diagnosed(self.called) from None
+        except StoreError as error:
+            raise OpError(code, f"{what} cannot be read: {error}", field=field) from None
+
+    def opened(self, shard: Found) -> Store:
+        """Opens a file."""
+        from pipegen.ops.sources.stores.base import opened
+
+        return opened(self._store_class(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
+
+    def first(self, found: Indexed) -> Store:
+        """Returns the store of the first file with a record; `PG440` if the index was kept but the library is gone."""
+        shard = found.first.file
+        with self._translated(repr(shard.path), "path", "PG430"):
+            store = self.opened(shard)
+            store.check_beside()
+            return store
+
+    def types(self, found: Indexed) -> dict[str, FieldType]:
+        store = self.first(found)
+        columns = store.columns()
+        for name, feature in self.read_features.items():
+            key = self.key_of(name)
+            if key not in columns:
+                listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
+                raise missing_key(f"the first file has no key {key!r}", feature, name, key, list(columns), listed)
+            check_field(name, feature, key, columns[key], arrays=self.arrays)
+            if kind_of(feature).pictured and columns[key].encoded:
+                check_pickled(name, *_first_value(store, key))
+        return {name: columns[self.key_of(name)] for name in self.read_features}
+
+    def stored(self, form: Form, name: str, key: str, records: InShard) -> Sequence[Any]:
+        shard = records.file
+        if form == "label":
+            return [value[0] if isinstance(value, list) else value for value in self.column(name, key, shard)]
+        what, code = (f"`{name}`", "PG431") if form == "list" else (repr(key), "PG430")
+        with self._translated(f"{what} of {shard.path!r}", None, code):
+            store = self.opened(shard)
+            if form == "list":
+                return list(store.lists(key) or _lists(store, key, texts=self.features[name].separator is not None))
+            columns = store.columns()
+            column, path = (key, ()) if key in columns else column_and_path(key, [c for c, held in columns.items() if held.encoded])
+            if column not in columns:
+                return [None] * store.rows
+            return [optional_at(value, path) if path and value else value for value in store.cells(column)]
+
+    def known_keys(self, found: Indexed) -> Sequence[str]:
+        return list(self.first(found).columns())
+
+    def first_label(self, name: str, found: Indexed) -> Any:
+        """Read the label of the first record, `None` if it cannot be read."""
+        return next(iter(_first_value(self.first(found), self.key_of(name))), None)
+
+    def column(self, name: str, key: str, shard: Found) -> Iterator[Any]:
+        """Yields the values of a key for every record of a file; `PG431` if the file has no such key."""
+        with self._translated(f"the labels of {shard.path!r}", f"features.{name}"):
+            store = self.opened(shard)
+            if key not in store.columns():
+                raise StoreError(f"the file lacks the key {key!r} of the first one")
+            try:
+                for values in store.whole(key):
+                    yield from values.tolist()
+            except MissingValue as error:
+                message = f"the label of {shard.path}#{_first_missing(store, key)} is missing: {error}"
+                raise OpError("PG420", message, field=f"features.{name}", help="remove records without a label") from None
+
+    def record_bytes(self, found: Indexed) -> Ints:
+        """Returns the size of the files, or of the arrays unpacked from them if larger."""
+        sizes = super().record_bytes(found)
+        store = self.first(found)
+        if store.at_once == 1:
+            return sizes
+        columns = store.columns()
+        held = (columns[key] for key in {self.key_of(name) for name in self.features} if key in columns and not columns[key].encoded)
+        each = sum(np.dtype(stored.dtype).itemsize * math.prod(stored.shape) for stored in held)
+        return np.maximum(sizes, found.index.rows * each)
+
+
+def _first_value(store: Store, key: str) -> list[Any]:
+    """Reads the value of the first record, as a list of one number or byte string; empty if it cannot be read, which reading it reports."""
+    try:
+        return store.read((key,), np.zeros(1, np.int64))[0].ravel()[:1].tolist()
+    except StoreError:
+        return []
+
+
+def _lists(store: Store, key: str, *, texts: bool) -> Iterator[Any]:
+    """Yields the list of each record under a key, or in a field of its JSON: texts of JSON, `.npy` files, or rows of an array."""
+    columns = store.columns()
+    column, path = column_and_path(key, [name for name, stored in columns.items() if stored.encoded])
+    if column not in columns:
+        raise StoreError(f"it has no key {key!r}; {suggested(key, columns)}")
+    for row, value in enumerate(chain.from_iterable(store.whole(column))):
+        try:
+            yield list_in(value, path, texts=texts) if columns[column].encoded else value
+        except ValueError as error:
+            raise StoreError(f"record {row:,}: {error}") from None
+
+
+class ArrayStoreSource(StoreSource):
+    """Files of arrays. The key of a feature is an array; images are the bytes of image files, or arrays."""
+
+    arrays: ClassVar[bool] = True
+
+    def store_arguments(self) -> tuple[Hashable, ...]:
+        return tuple(dict.fromkeys(self.key_of(name) for name in self.features))
+
+    def possible(self) -> tuple[ElementType, ...]:
+        """Lists types with images as the bytes of files, and as arrays."""
+        encoded = self.infer()
+        images = [name for name, t in encoded.items() if kind_of(t).levels]
+        found = [encoded]
+        for dtype, interval in PIXELS.items():
+            for channels in (3, 1, 4):
+                array = FeatureType("image", dtype, (None, None, channels), interval, uniform=True)
+                found.append(encoded.replace(**{name: array.with_(of=encoded[name].of) for name in images}))
+        return tuple(found) if images else (encoded,)
+
+    def types(self, found: Indexed) -> dict[str, FieldType]:
+        from pipegen.ops.sources.array_rows.rows import check_channels
+
+        types = super().types(found)
+        for name, held in types.items():
+            if kind_of(self.features[name]).levels and len(held.shape) == 3:
+                check_channels(name, (found.total, *held.shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
+        return types
+
+    def record_type(self, found: Indexed) -> ElementType:
+        type_ = self.infer()
+        for name, held in self.types(found).items():
+            t = type_[name]
+            if kind_of(t).levels and not held.encoded:
+                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
+                image = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], t.of, uniform=True)
+                type_ = type_.replace(**{name: image})
+        return type_
 
 
 def _first_missing(store: Store, key: str) -> int:

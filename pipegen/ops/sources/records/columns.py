@@ -121,41 +121,70 @@ class KeyReader(NamedTuple):
 
 
 class RecordCells:
-    """The columns of all records of a source, in its order.
+    """The columns of all records of a source, in its order, and those of a table that is joined to them.
 
     Args:
         found: The shards.
         reader_of: Returns the reader of a key.
+        known: Returns the keys of the records, as far as they are known.
         options: The settings that the values depend on, as text.
         progress: Called with the number of records read so far, now and then.
     """
 
     unit: ClassVar[str] = "records"
+    partners: Partners | None = None  # the joined table, once its rows are found by a column of the records
 
-    def __init__(self, found: Indexed, reader_of: Callable[[str], KeyReader], options: str, progress: Callable[[int], None] | None) -> None:
-        self._found, self._reader_of, self._options, self._progress = found, reader_of, options, progress
+    def __init__(
+        self,
+        found: Indexed,
+        reader_of: Callable[[str], KeyReader],
+        known: Callable[[], Sequence[str]],
+        options: str,
+        progress: Callable[[int], None] | None,
+    ) -> None:
+        self._found, self._reader_of, self._known, self._options, self._progress = found, reader_of, known, options, progress
         self._read: dict[str, tuple[str, ...]] = {}
         self.num_rows, self.called = found.total, repr(found.root)
 
     def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
-        """Returns the text of a key for every record, "" for records without it.
+        """Returns the text of a column of the table, else of a key for every record, "" for records without it.
 
         Args:
-            wanted: The key.
+            wanted: The column or key.
             field: The argument that names it, for errors.
 
         Raises:
-            OpError: `PG421` for a key that no record has or that holds no text, `PG430` for a file that cannot be read.
+            OpError: `PG421` for a key that no record has, that holds no text, or that is also a column; `PG430` for a file that cannot be
+                read.
         """
-        key = str(wanted)
+        joined, key = self._joined(wanted, field), str(wanted)
+        if joined is not None:
+            partners, number = joined
+            return tuple(map(text_of, partners.cells(number)))
         if key not in self._read:
             self._read[key] = self._texts(key, field)
         return self._read[key]
 
     def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
-        """Returns the texts of a key in `where` for some records, and a function that names a record."""
+        """Returns the texts of a column or key in `where` for some records, and a function that names the place of one."""
+        joined = self._joined(column, "where")
+        if joined is not None:
+            joined[0].require(rows)
         whole = self.column(column, "where")
-        return [whole[row] for row in rows], self._found.place
+        return [whole[row] for row in rows], self._found.place if joined is None else joined[0].place_in(joined[1])
+
+    def _joined(self, wanted: str | int, field: str) -> tuple[Partners, int] | None:
+        """Returns the table and the number of a column of it, `None` for a key of the records; `PG421` if both have one of that name."""
+        if self.partners is None:
+            return None
+        right = self.partners.right
+        column = right.json_place(wanted)[0]
+        if not right.has(column) or right.number(column, field) not in self.partners.shown:
+            return None
+        if wanted in self._known():
+            message = f"both the records and {right.called} have {wanted!r}"
+            raise OpError("PG421", message, field=field or None, help="give the column another name")
+        return self.partners, right.number(wanted, field)
 
     def _texts(self, key: str, field: str) -> tuple[str, ...]:
         file = self._found.kept_as("cells", key, self._options)
@@ -183,57 +212,26 @@ class RecordCells:
         return Values.of_texts(reader.found.read(read, repr(key), self._progress))
 
     def labels(self, wanted: str | int, field: str) -> Sequence[str]:
-        return self.column(wanted, field)
+        """Returns the labels of a column of the table, or of a key, as text."""
+        if self.partners is None:
+            return self.column(wanted, field)
+        return label_texts(self.partners.cells(self.partners.right.number(wanted, field)))
 
     def notes(self) -> Iterable[Note]:
-        return ()
+        return self.partners.notes() if self.partners is not None else ()
 
-
-class JoinedCells:
-    """The columns of records, and those of a table that is joined to them.
-
-    Args:
-        records: The columns of the records.
-        partners: The joined table.
-        known: Returns the keys of the records, as far as they are known.
-    """
-
-    unit: ClassVar[str] = "records"
-
-    def __init__(self, records: RecordCells, partners: Partners, known: Callable[[], Sequence[str]]) -> None:
-        self._records, self._partners, self._known = records, partners, known
-        self.num_rows, self.called = records.num_rows, records.called
-
-    def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
-        """Returns the text of a column of the table, else of a key of the records; for errors see `RecordCells.column`."""
-        number = self._number(wanted, field)
-        return self._records.column(wanted, field) if number is None else tuple(map(text_of, self._partners.cells(number)))
-
-    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
-        """Returns the texts of a column in `where` for some records, and a function that names the place of one."""
-        number = self._number(column, "where")
-        if number is None:
-            return self._records.cells(column, rows)
-        self._partners.require(rows)
-        whole = self.column(column, "where")
-        return [whole[row] for row in rows], self._partners.place_in(number)
-
-    def labels(self, wanted: str | int, field: str) -> Sequence[str]:
-        """Returns the labels of a column of the table as text."""
-        return label_texts(self._partners.cells(self._partners.right.number(wanted, field)))
-
-    def notes(self) -> Iterable[Note]:
-        return self._partners.notes()
-
-    def _number(self, wanted: str | int, field: str) -> int | None:
-        """Returns the number of a column of the table, `None` for a key of the records; `PG421` if both have one of that name."""
-        right = self._partners.right
-        column = right.json_place(wanted)[0]
-        there = right.has(column) and right.number(column, field) in self._partners.shown
-        if there and wanted in self._known():
-            message = f"both the records and {right.called} have {wanted!r}"
-            raise OpError("PG421", message, field=field or None, help="give the column another name")
-        return right.number(wanted, field) if there else None
+    def kept(self, where: str | None, labels: Mapping[str, InTable]) -> tuple[Indexed, tuple[Note, ...]]:
+        """Leaves out records as `kept_rows` says, with its errors. Returns the shards with those that are kept, and findings."""
+        found, total = replace(self._found, cells=self), self.num_rows
+        if where is None and self.partners is None:
+            return found, ()
+        rows, notes = kept_rows(self, where, labels, self.partners)
+        kept: Ints = np.zeros(total, bool)
+        kept[np.fromiter(rows, np.int64, len(rows))] = True
+        if where is not None:
+            message = f"`where` keeps {len(rows):,} of {total:,} records; the values that it compares were read once for all"
+            notes = (*notes, Note("PG432", message, field="where"))
+        return replace(found, kept=None if kept.all() else kept), notes
 
 
 class _NotText(Exception):
@@ -244,16 +242,3 @@ def _text(value: Any) -> str:
     if isinstance(value, bytes) and b"\0" in value:
         raise _NotText(f"{len(value):,} bytes such as {value[:8]!r}")
     return text_of(value)
-
-
-def records_kept(
-    cells: RecordCells | JoinedCells, where: str | None, labels: Mapping[str, InTable], partners: Partners | None, found: Indexed
-) -> tuple[Indexed, tuple[Note, ...]]:
-    """Leaves out records as `kept_rows` says, with its errors. Returns the shards with those that are kept, and findings."""
-    rows, notes = kept_rows(cells, where, labels, partners)
-    kept: Ints = np.zeros(cells.num_rows, bool)
-    kept[np.fromiter(rows, np.int64, len(rows))] = True
-    if where is not None:
-        message = f"`where` keeps {len(rows):,} of {cells.num_rows:,} records; the values that it compares were read once for all"
-        notes = (*notes, Note("PG432", message, field="where"))
-    return replace(found, kept=None if kept.all() else kept), notes

@@ -26,7 +26,7 @@ class PartReader(MappedReader):
     """A reader of such features in mapped files. The part `check_of(NAME)` has the check of a compressed feature, else 0."""
 
     def __init__(self, source: PartSource, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
-        super().__init__(found, labels, source.parts())
+        super().__init__(source, found, labels, source.parts())
         self.features, self.types = source.features, source.types(found)
 
     def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
@@ -36,11 +36,11 @@ class PartReader(MappedReader):
         return super().python(features, ram_budget) or JSON_FIELDS * any(self.types[name].path for name in features)
 
     def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
-        if check_of(feature) in self.parts:
-            from pipegen.ops.sources.shards.members import unpacked_member
+        from pipegen.ops.sources.shards.members import unpacked_member
 
-            content = unpacked_member(content, int(self.index.offsets[number, self.parts.index(check_of(feature))]))
-        return self.types[feature].member(content)
+        at = self.parts.index(feature) + len(self.features)
+        check = int(self.index.offsets[number, at]) if at < len(self.parts) else 0
+        return self.types[feature].member(unpacked_member(content, check))
 
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         from pipegen.ops.lowering.record_values import from_member
@@ -61,7 +61,6 @@ class PartSource(RecordSource):
     checked: ClassVar[bool] = False
     """Whether the size and checksum of each part are known; see `Members.checks`."""
     reads: ClassVar[type[PartReader]] = PartReader
-    """The class of its reader."""
 
     def fetched_as_read(self) -> frozenset[str]:
         return frozenset({"path"})
@@ -81,10 +80,6 @@ class PartSource(RecordSource):
     def absent(self, name: str, path: str) -> tuple[str, str | None]:
         """Describes a missing part of a feature in a file, and returns the help."""
         return f"column {self.key_of(name)!r}", None
-
-    def unpacked_member(self, content: bytes, check: int) -> bytes:
-        """Decompresses a part; `ValueError` if it is damaged."""
-        return content
 
     def types(self, found: Indexed) -> dict[str, FieldType]:
         first, types = found.first, {}
@@ -116,6 +111,8 @@ class PartSource(RecordSource):
 
     def _each(self, read: Callable[[bytes], Any], name: str, records: InShard, *, optional: bool = False) -> Iterator[Any]:
         """Yields what a function of the part of a feature returns, for records of a shard; if `optional`, `None` without a part."""
+        from pipegen.ops.sources.shards.members import unpacked_member
+
         shard, offsets, lengths = records
         at = list(self.features).index(name)
         checks = offsets[:, len(self.features) + at].tolist() if self.checked else [0] * len(offsets)
@@ -127,7 +124,7 @@ class PartSource(RecordSource):
                 yield None
                 continue
             try:
-                content = self.unpacked_member(stored, checks[row])
+                content = unpacked_member(stored, checks[row])
             except ValueError as error:
                 message = f"`{name}` of record {row} of {shard.path!r} cannot be read: {error}"
                 raise OpError("PG430", message, field=f"features.{name}") from None
@@ -136,9 +133,6 @@ class PartSource(RecordSource):
             except ValueError as error:
                 message = f"{shard.path}#{row}, {self.key_of(name)!r}: {error}"
                 raise OpError("PG431", message, field=f"features.{name}") from None
-
-    def reader(self, found: Indexed, labels: Mapping[str, LabelColumn]) -> PartReader:
-        return self.reads(self, found, labels)
 
 
 def check_of(name: str) -> str:

@@ -22,14 +22,19 @@ if TYPE_CHECKING:
 
 
 class RecordReader(Reader):
-    """A reader of records that hold all of their features, in files that must not change after they were indexed; `labels` are the columns
-    of labels by name."""
+    """A reader of records that hold all of their features, in files that must not change after they were indexed.
+
+    Args:
+        source: Their source, if the reader asks it.
+        found: The files.
+        labels: The columns of labels by name.
+    """
 
     in_place = True
     numbers: Callable[[str, Ints], Ints | None] | None = None  # reads a single number of every record of some files; set by the source
 
-    def __init__(self, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
-        self.shards, self.index, self.label_columns = found.shards, found.index, labels
+    def __init__(self, source: Any, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
+        self.source, self.shards, self.index, self.label_columns = source, found.shards, found.index, labels
         away = [mounted(shard.path) for shard in self.shards]
         self.away = (away[0][0], [key for _, key in filter(None, away)]) if away and away[0] is not None else None
         """The remote mount of the shards and their keys in it, if they are remote."""
@@ -80,8 +85,8 @@ class MappedReader(RecordReader):
     """A reader in the graph: shards are mapped into memory, and no Python is called. Records have indexed `parts`, whose bytes subclasses
     decode in `parse`."""
 
-    def __init__(self, found: Indexed, labels: Mapping[str, LabelColumn], parts: tuple[str, ...]) -> None:
-        super().__init__(found, labels)
+    def __init__(self, source: Any, found: Indexed, labels: Mapping[str, LabelColumn], parts: tuple[str, ...]) -> None:
+        super().__init__(source, found, labels)
         self.parts, self.verifies = parts, False
         self.fetches = self.away is not None
 

@@ -22,7 +22,7 @@ from pipegen.ops.sources.features.columns import read_numbers
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.ops.sources.listing.base import Listing, Note, main_label
 from pipegen.ops.sources.listing.shards import Shards
-from pipegen.ops.sources.records.columns import JoinedCells, KeyReader, RecordCells, items_of_records, records_kept
+from pipegen.ops.sources.records.columns import KeyReader, RecordCells, items_of_records
 from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
 from pipegen.ops.sources.records.labels import LabelColumn, StoredLabels, chosen
@@ -63,6 +63,8 @@ class RecordSource(DescribedRecords):
     """Description of the format's checksums; see `Reader.checksums`."""
     labels_of_one_type: ClassVar[bool] = False
     """Whether all labels must have the type of the first one: number or text."""
+    reads: ClassVar[type[RecordReader]]
+    """The class of its reader."""
     indexed_from: ClassVar[int] = 1
     """Version of `index_shard`: raise it when its result changes, so that kept indexes are rebuilt."""
 
@@ -95,19 +97,14 @@ class RecordSource(DescribedRecords):
         joined = {name: feature for name, feature in self.features.items() if feature.joined}
         plain = self.model_copy(update={"features": {n: f for n, f in self.features.items() if n not in joined}}) if joined else self
         found = plain._indexed(base, progress)
-        records, notes = RecordCells(found, partial(plain.key_reader, found), plain.index_options(), progress), tuple[Note, ...]()
-        cells: RecordCells | JoinedCells = records
-        partners = None
+        known = partial(plain.known_keys, found)
+        cells = RecordCells(found, partial(plain.key_reader, found), known, plain.index_options(), progress)
         if self.join is not None:
-            partners = self.join.partners(records, found.place, base)
-            cells = JoinedCells(records, partners, lambda: plain.known_keys(found))
-        found = replace(found, cells=cells)
-        if self.where is not None or partners is not None:
-            labels = {name: feature for name, feature in joined.items() if kind_of(feature).labels}
-            found, notes = records_kept(cells, self.where, labels, partners, found)
+            cells.partners = self.join.partners(cells, found.place, base)
+        found, notes = cells.kept(self.where, {name: feature for name, feature in joined.items() if kind_of(feature).labels})
         made = plain._chosen(found)
-        if partners is not None and joined:
-            made = self._with_columns(made, joined, partners, found)
+        if cells.partners is not None and joined:
+            made = self._with_columns(made, joined, cells.partners, found)
         return replace(made, cells=cells.column if self.has_columns() else None, notes=(*made.notes, *notes))
 
     def _with_columns(self, listing: Listing, joined: Mapping[str, RecordFeature], partners: Partners, found: Indexed) -> Listing:
@@ -333,7 +330,7 @@ class RecordSource(DescribedRecords):
 
     def reader(self, found: Indexed, labels: Mapping[str, LabelColumn]) -> RecordReader:
         """Returns the reader of the records; `labels` has the column of each label."""
-        raise NotImplementedError
+        return self.reads(self, found, labels)
 
 
 def _raise_error(notes: Iterable[Note]) -> None:
