@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
@@ -16,7 +18,7 @@ from pipegen.ops.sources.listing.base import Listing, Note, shards_of
 from pipegen.ops.sources.records.columns import kept_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.described import RecordFeature
@@ -47,40 +49,41 @@ class Lookup:
         return number if 0 <= number < len(self.names) and not (meaning.boolean or meaning.fractions) else None
 
 
+@contextmanager
+def _of_feature(name: str) -> Iterator[None]:
+    """Raises errors about the arguments of a feature as errors about the spec."""
+    try:
+        yield
+    except OpError as error:
+        field = f"features.{name}" + (f".{error.field}" if error.field else "")
+        raise OpError(error.code, error.message, field=field, help=error.help) from None
+
+
+@dataclass(frozen=True, eq=False)
 class LabelColumn:
-    """The label of every record of a source, in source order, read on first use.
+    """The label of every record of a source, in source order, read on first use."""
 
-    Args:
-        name: The feature.
-        feature: Its arguments.
-        found: The shards.
-        read: Returns the stored labels of a shard's records: numbers, texts or bytes.
-        first: Returns the stored label of the first record.
-        one_type: Whether labels must be all numbers or all text.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        feature: RecordFeature,
-        found: Indexed,
-        read: Callable[[InShard], Sequence[Any]],
-        first: Callable[[], Any],
-        *,
-        one_type: bool,
-    ) -> None:
-        self._name, self._feature, self._read, self._first, self.records, self._one_type = name, feature, read, first, found, one_type
+    name: str  # the feature
+    feature: RecordFeature  # its arguments
+    records: Indexed  # the records
+    read: Callable[[InShard], Sequence[Any]]  # returns the stored labels of a shard's records: numbers, texts or bytes
+    first: Callable[[], Any]  # returns the stored label of the first record
+    one_type: bool  # whether labels must be all numbers or all text
 
     @property
     def names(self) -> tuple[str, ...]:
         """The classes; if the spec does not give them, reads every label (`PG420` if one is invalid)."""
-        given = self._feature.classes
-        return named_classes(given, self._feature.offset) if given is not None else self._found[1]
+        given = self.feature.classes
+        return named_classes(given, self.feature.offset) if given is not None else self._found[1]
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """Findings about classes found in the labels."""
-        return () if self._feature.classes is not None else self._found[2]
+        if self.feature.classes is not None:
+            return ()
+        message = f"`{self.name}` has no `classes`, so all {self.records.total:,} labels were read once to find them"
+        help_ = write(f"classes: {len(self.names)}", "arguments", "{} gives their number, a list their names")
+        return (*self._found[2], Note("PG432", message, help_, f"features.{self.name}"))
 
     @cached_property
     def lookup(self) -> Lookup:
@@ -88,9 +91,9 @@ class LabelColumn:
 
         If the spec gives the classes, the first record shows whether numbers are indices; a label of another form is an error when read.
         """
-        feature, names = self._feature, self.names
+        feature, names = self.feature, self.names
         scanned = feature.classes is None
-        texts = tuple(text for text in (self._found[3] if scanned else label_texts([self._first()])) if text)
+        texts = tuple(text for text in (self._found[3] if scanned else label_texts([self.first()])) if text)
         meaning = meaning_of(texts, feature.classes, feature.offset) if texts else None
         if meaning is not None and meaning.boolean:
             indices = {text: BOOLEANS.index(text) - feature.offset for text in BOOLEANS}
@@ -108,14 +111,11 @@ class LabelColumn:
     @cached_property
     def _found(self) -> tuple[Ints, tuple[str, ...], tuple[Note, ...], Mapping[str, int]]:
         """The class of each record (-1 without it in `where`), the classes, findings about them, and the class of each stored text."""
-        feature = self._feature
+        feature = self.feature
         notes: list[Note] = []
         values = self.stored()
-        try:
-            indices, names = read_labels(self._name, feature.classes, feature.offset, values, self.place, notes)
-        except OpError as error:
-            field = f"features.{self._name}" + (f".{error.field}" if error.field else "")
-            raise OpError(error.code, error.message, field=field, help=error.help) from None
+        with _of_feature(self.name):
+            indices, names = read_labels(self.name, feature.classes, feature.offset, values, self.place, notes)
         first = np.unique(values.codes, return_index=True)[1]
         by_text = dict(zip(values.texts, indices[first].tolist(), strict=True))
         every: Ints = np.full(self.records.total, -1, np.int32)
@@ -132,12 +132,12 @@ class LabelColumn:
         labels, `PG431` if numbers and text are mixed but the reader needs one type."""
 
         def read() -> Values:
-            every = self.records.read(self._read, "the labels")
-            if self._one_type:
+            every = self.records.read(self.read, "the labels")
+            if self.one_type:
                 self._check_types(every)
-            return as_values(self._name, every)
+            return as_values(self.name, every)
 
-        file, used = self.records.kept_as("labels", self._feature.key or self._name), self.records.used
+        file, used = self.records.kept_as("labels", self.feature.key or self.name), self.records.used
         values = kept_values(self.records, file, "the labels of the records", read)
         return values if used is None else values.take(used)
 
@@ -149,7 +149,7 @@ class LabelColumn:
             if {type(every[odd]), type(every[0])} == {int, float}:
                 message = f"{self.place(odd)} is {every[odd]!r}, but the first one is {every[0]!r}: floats and integers are mixed"
                 help_ = "write all labels as integers"
-            raise OpError("PG431", message, field=f"features.{self._name}", help=help_)
+            raise OpError("PG431", message, field=f"features.{self.name}", help=help_)
 
 
 def _all_or(rows: Ints | None) -> Ints | slice:
@@ -167,15 +167,13 @@ class StoredLabels:
     notes: tuple[Note, ...]  # findings about the labels
 
     @classmethod
-    def of(cls, name: str, feature: RecordFeature, column: LabelColumn) -> StoredLabels:
+    def of(cls, column: LabelColumn) -> StoredLabels:
         """Reads every label; `PG402` if none is left, `PG420` for an invalid label."""
-        field = f"features.{name}"
+        name, feature, field = column.name, column.feature, f"features.{column.name}"
         stored = column.stored()
         odd: list[Note] = []
-        try:
+        with _of_feature(name):
             indices, classes, stays = feature.chosen_labels(name, stored, column.place, odd)
-        except OpError as error:
-            raise OpError(error.code, error.message, field=f"{field}.{error.field}" if error.field else field, help=error.help) from None
         as_stored: dict[str, Any] = {"map": None, "ignore": 0}
         if stored.numbers is None:
             meaning = meaning_of(stored.texts, None, 0)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
 from pipegen.mounts import content_of
@@ -143,10 +142,10 @@ class RecordSource(DescribedRecords):
 
     def _chosen(self, found: Indexed) -> Listing:
         """Returns the listing of indexed shards; `map` and `ignore` change labels and leave out records."""
-        choosing = {name: self._labels(name, found) for name, feature in self.features.items() if feature.chosen and not feature.several}
+        choosing = [name for name, feature in self.features.items() if feature.chosen and not feature.several]
         if not choosing:
             return self.listed(found)
-        stored = {name: StoredLabels.of(name, self.features[name], column) for name, column in choosing.items()}
+        stored = {name: StoredLabels.of(self._labels(name, found)) for name in choosing}
         plain = self.model_copy(update={"features": {**self.features, **{name: held.feature for name, held in stored.items()}}})
         return chosen(plain.listed(found), stored, self.class_feature())
 
@@ -201,7 +200,7 @@ class RecordSource(DescribedRecords):
         columns = {n: self._labels(n, found) for n, f in self.features.items() if kind_of(f).labels and not f.several}
         for name, column in columns.items():
             type_ = type_.replace(**{name: type_[name].with_(classes=len(column.names))})
-            notes += self._scanned(name, column)
+            notes += column.notes
         items, more = items_of_records(self.features, found, partial(self.stored, "list"))
         notes += more
         stays = [column.stays for column in items.values() if column.stays is not None]
@@ -248,14 +247,6 @@ class RecordSource(DescribedRecords):
         every: Ints = np.zeros(len(cells), values.dtype)
         every[used] = values
         return found.of(every, files)
-
-    def _scanned(self, name: str, column: LabelColumn) -> builtins.list[Note]:
-        """Reports that labels had to be read for their classes."""
-        if self.features[name].classes is not None:
-            return []
-        message = f"`{name}` has no `classes`, so all {column.records.total:,} labels were read once to find them"
-        help_ = write(f"classes: {len(column.names)}", "arguments", "{} gives their number, a list their names")
-        return [*column.notes, Note("PG432", message, help_, f"features.{name}")]
 
     def _index(self, path: str, size: int) -> ShardRecords:
         """Calls `index_shard`, and distinguishes compressed shards from damaged ones. Raises `OpError`: `PG430` for a shard that needs
