@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.sources.features.classes import as_values, read_labels
 from pipegen.ops.sources.features.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain
-from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
-from pipegen.ops.sources.listing.base import Listing, Note, shards_of
+from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.records.columns import kept_values
 
 if TYPE_CHECKING:
@@ -197,23 +195,3 @@ class StoredLabels:
         help_ = "they are read again if records change" if stays.all() else "records of other classes are left out of every split"
         notes = (*feature.chosen.notes(stored.as_texts().texts, None, field), *odd, Note("PG432", message, help_, field))
         return cls(feature.model_copy(update=as_stored), classes, table, kept, notes)
-
-
-def chosen(listing: Listing, stored: Mapping[str, StoredLabels], main: str | None) -> Listing:
-    """Applies chosen classes to a listing whose labels were taken as stored; `PG402` if no record stays."""
-    kept = np.logical_and.reduce([held.stays for held in stored.values()])
-    if not kept.any():
-        raise OpError("PG402", "`ignore` leaves out every record", field="features")
-    type_ = listing.type
-    if type_ is not None:
-        type_ = type_.replace(**{name: type_[name].with_(classes=len(held.classes)) for name, held in stored.items()})
-    others = {name: held.classes for name, held in stored.items() if name != main}
-    made = replace(
-        listing,
-        class_names=stored[main].classes if main is not None and main in stored else listing.class_names,
-        column_classes={**listing.column_classes, **others},
-        type=type_,
-        notes=(*listing.notes, *(note for held in stored.values() for note in held.notes)),
-        shards=replace(shards_of(listing), kept=None if kept.all() else kept),
-    )
-    return read_with(made, Changes(tables={name: held.table for name, held in stored.items()}, label=main))

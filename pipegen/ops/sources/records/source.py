@@ -19,12 +19,12 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.columns import read_numbers
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
-from pipegen.ops.sources.listing.base import Listing, Note, main_label
+from pipegen.ops.sources.listing.base import Listing, Note, main_label, shards_of
 from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.records.columns import KeyReader, RecordCells, items_of_records
 from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
-from pipegen.ops.sources.records.labels import LabelColumn, StoredLabels, chosen
+from pipegen.ops.sources.records.labels import LabelColumn, StoredLabels
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
 from pipegen.ops.sources.tables.held import read_held
@@ -147,7 +147,7 @@ class RecordSource(DescribedRecords):
             return self.listed(found)
         stored = {name: StoredLabels.of(self._labels(name, found)) for name in choosing}
         plain = self.model_copy(update={"features": {**self.features, **{name: held.feature for name, held in stored.items()}}})
-        return chosen(plain.listed(found), stored, self.class_feature())
+        return _chosen(plain.listed(found), stored, self.class_feature())
 
     def _indexed(self, base: Path, progress: Callable[[int], None] | None) -> Indexed:
         beside: builtins.list[Note] = []
@@ -322,6 +322,26 @@ class RecordSource(DescribedRecords):
     def reader(self, found: Indexed, labels: Mapping[str, LabelColumn]) -> RecordReader:
         """Returns the reader of the records; `labels` has the column of each label."""
         return self.reads(self, found, labels)
+
+
+def _chosen(listing: Listing, stored: Mapping[str, StoredLabels], main: str | None) -> Listing:
+    """Applies chosen classes to a listing whose labels were taken as stored; `PG402` if no record stays."""
+    kept = np.logical_and.reduce([held.stays for held in stored.values()])
+    if not kept.any():
+        raise OpError("PG402", "`ignore` leaves out every record", field="features")
+    type_ = listing.type
+    if type_ is not None:
+        type_ = type_.replace(**{name: type_[name].with_(classes=len(held.classes)) for name, held in stored.items()})
+    others = {name: held.classes for name, held in stored.items() if name != main}
+    made = replace(
+        listing,
+        class_names=stored[main].classes if main is not None and main in stored else listing.class_names,
+        column_classes={**listing.column_classes, **others},
+        type=type_,
+        notes=(*listing.notes, *(note for held in stored.values() for note in held.notes)),
+        shards=replace(shards_of(listing), kept=None if kept.all() else kept),
+    )
+    return read_with(made, Changes(tables={name: held.table for name, held in stored.items()}, label=main))
 
 
 def _raise_error(notes: Iterable[Note]) -> None:
