@@ -84,9 +84,10 @@ class TFRecord(MessageSource):
 class _Records(MappedReader):
     """Records mapped into memory, parsed in the graph."""
 
+    source: TFRecord
+
     def __init__(self, source: TFRecord, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
-        super().__init__(source, found, labels, source.parts())
-        self.types = source.types(found)
+        super().__init__(source, found, labels)
         # TensorFlow's only reader that can start anywhere checks checksums.
         self.verifies = source.verify or (self.away is not None and self.away[0].direct)
         self.fetches = self.fetches and not self.verifies

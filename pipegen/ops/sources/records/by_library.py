@@ -48,7 +48,7 @@ class StoreReader(RecordReader):
 
     def __init__(self, source: StoreSource, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
         super().__init__(source, found, labels)
-        self.type, self.at_once = source.record_type(found), source.first(found).at_once
+        self.type, self.at_once = source.record_type(self.types), source.first(found).at_once
         self.called = source.unit
         self._window = Window()
 
@@ -353,9 +353,9 @@ class ArrayStoreSource(StoreSource):
                 check_channels(name, (found.total, *held.shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
         return types
 
-    def record_type(self, found: Indexed) -> ElementType:
+    def record_type(self, types: Mapping[str, FieldType]) -> ElementType:
         type_ = self.infer()
-        for name, held in self.types(found).items():
+        for name, held in types.items():
             t = type_[name]
             if kind_of(t).levels and not held.encoded:
                 shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)

@@ -174,14 +174,9 @@ class MessageSource(RecordSource):
 
 
 class MessageReader(RecordReader):
-    """A reader of messages: one call into Python reads them, and the graph parses them. `types` has the type of each feature, from the
-    first record."""
+    """A reader of messages: one call into Python reads them, and the graph parses them."""
 
     source: MessageSource
-
-    def __init__(self, source: MessageSource, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
-        super().__init__(source, found, labels)
-        self.types = source.types(found)
 
     def messages(self, shards: Any, rows: Any) -> Any:
         """Reads the messages of records, int64 `(n,)` each: objects `(n,)`; `OSError` or `ValueError` if a file is damaged."""

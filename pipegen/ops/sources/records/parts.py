@@ -10,13 +10,12 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.records.described import check_field
 from pipegen.ops.sources.records.reader import MappedReader, stretches
 from pipegen.ops.sources.records.source import Form, RecordSource
-from pipegen.ops.sources.stores.field_types import JSON_FIELDS, FieldType
+from pipegen.ops.sources.stores.field_types import FieldType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pipegen.ops.sources.records.index import Indexed, InShard
-    from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.shards.paths import Found
 
 ABSENT = -1  # the length of a missing part
@@ -25,33 +24,28 @@ ABSENT = -1  # the length of a missing part
 class PartReader(MappedReader):
     """A reader of such features in mapped files. The part `check_of(NAME)` has the check of a compressed feature, else 0."""
 
-    def __init__(self, source: PartSource, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
-        super().__init__(source, found, labels, source.parts())
-        self.features, self.types = source.features, source.types(found)
+    source: PartSource
 
     def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
         return tuple(features)
 
-    def python(self, features: Iterable[str], ram_budget: int) -> str:
-        return super().python(features, ram_budget) or JSON_FIELDS * any(self.types[name].path for name in features)
-
     def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
         from pipegen.ops.sources.shards.members import unpacked_member
 
-        at = self.parts.index(feature) + len(self.features)
+        at = self.parts.index(feature) + len(self.source.features)
         check = int(self.index.offsets[number, at]) if at < len(self.parts) else 0
         return self.types[feature].member(unpacked_member(content, check))
 
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         from pipegen.ops.lowering.record_values import from_member
 
-        checks = self.index.offsets[:, len(self.features) :]
+        checks = self.index.offsets[:, len(self.source.features) :]
         packed = bool(((checks != 0) if self.verifies else (checks > 0)).any())
         found = {}
         for name in features:
             check = places[check_of(name)][0] if packed else None
             lookup = self.label_columns[name].lookup if name in self.label_columns else None
-            found[name] = from_member(name, self.features[name], self.types[name], parts[name], check, lookup, whole=self.verifies)
+            found[name] = from_member(name, self.source.features[name], self.types[name], parts[name], check, lookup, whole=self.verifies)
         return found
 
 

@@ -196,8 +196,11 @@ class RecordSource(DescribedRecords):
     def listed(self, found: Indexed) -> Listing:
         """Returns the listing of indexed shards, labels taken as stored; `PG420` for invalid ones."""
         rows, notes = found.index.rows, [*found.notes]
-        type_, main = self.record_type(found), self.class_feature()
+        main = self.class_feature()
         columns = {n: self._labels(n, found) for n, f in self.features.items() if kind_of(f).labels and not f.several}
+        reader = self.reader(found, columns)
+        reader.checksums, reader.numbers = self.checksums, partial(self._numbers, found)
+        type_ = self.record_type(reader.types)
         for name, column in columns.items():
             type_ = type_.replace(**{name: type_[name].with_(classes=len(column.names))})
             notes += column.notes
@@ -209,8 +212,6 @@ class RecordSource(DescribedRecords):
             raise OpError("PG402", "`ignore` leaves out every record", field="features")
         several = next((column.classes for column in items.values() if kind_of(column.type).labels), ())
         type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in items.items()})
-        reader = self.reader(found, columns)
-        reader.checksums, reader.numbers = self.checksums, partial(self._numbers, found)
         return Listing(
             found.root,
             [shard.key for shard in found.shards],  # type: ignore[arg-type]
@@ -267,8 +268,8 @@ class RecordSource(DescribedRecords):
         """Returns the bytes that the records of each shard take when read, int64; by default the file size."""
         return np.array([shard.size for shard in found.shards], np.int64)
 
-    def record_type(self, found: Indexed) -> ElementType:
-        """Returns the type of a record, to which the first one may add."""
+    def record_type(self, types: Mapping[str, FieldType]) -> ElementType:
+        """Returns the type of a record, to which those of the first one may add."""
         return self.infer()
 
     def parts(self) -> tuple[str, ...]:
