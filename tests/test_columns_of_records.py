@@ -20,7 +20,7 @@ from pipegen.cli.commands import app
 from pipegen.data.collect import Collected, collect, left_out
 from pipegen.data.sampling import epochs_of
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.records.cells import RecordCells
+from pipegen.ops.sources.records.columns import RecordCells
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.spec.load import load
 from pipegen.spec.spec_hash import canonical

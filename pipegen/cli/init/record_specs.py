@@ -275,12 +275,12 @@ def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
     if op == "mds":
         with Opened(shard.path) as stream:
             columns, _ = read_columns(stream, shard.size)
-            index = index_mds(shard.path, shard.size, columns.names)
+            index = index_mds(shard.path, shard.size, list(columns))
             places = zip(index.lengths[:_FIRST].tolist(), index.offsets[:_FIRST].tolist(), strict=True)
             samples = [list(map(stream.pread, *place)) for place in places]
-        held = dict(zip(columns.names, columns.encodings, strict=True))
+        held = {name: column.encoding for name, column in columns.items()}
         whole = {name for name, how in held.items() if how == "int" or how.startswith(("int", "uint")) or how == "str"}
-        for name, contents in zip(columns.names, zip(*samples, strict=True), strict=False):
+        for name, contents in zip(columns, zip(*samples, strict=True), strict=False):
             if held[name] in ("jpeg", "png") or (held[name] == "bytes" and sniff(contents[0]) is not None):
                 held[name] = IMAGE
             for content in contents if held[name] == "json" else ():

@@ -8,16 +8,21 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
 from pipegen.ops.sources.records.messages import MessageReader, MessageSource
-from pipegen.ops.sources.stores.field_types import FieldType, StoreError
+from pipegen.ops.sources.stores.field_types import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
-    from pipegen.ops.sources.listing.reader import Reader
-    from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.index import RecordIndex
-    from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.shards.paths import Found
+    from pipegen.ops.sources.records.index import Indexed, InShard
+
+
+class _Messages(MessageReader, StoreReader):
+    """Messages read by the library."""
+
+    source: ArrayRecord
+
+    def messages(self, shards: Any, rows: Any) -> Any:
+        return self.values(("",), shards, rows)[0]
 
 
 class ArrayRecord(MessageSource, StoreSource):
@@ -34,30 +39,15 @@ class ArrayRecord(MessageSource, StoreSource):
     suffixes: ClassVar[tuple[str, ...]] = (".array_record", ".arrayrecord")
     called: ClassVar[str] = "ArrayRecord"
     store: ClassVar[str] = "array_records.ArrayRecords"
+    reads: ClassVar[type[StoreReader]] = _Messages
 
-    def first_message(self, shards: Sequence[Found], index: RecordIndex) -> bytes:
+    def first_message(self, found: Indexed) -> bytes:
         try:
-            (record,) = self.first(shards, index).read(("",), np.zeros(1, np.int64))[0]
+            (record,) = self.first(found).read(("",), np.zeros(1, np.int64))[0]
         except StoreError as error:
-            message = f"record 0 of {shards[index.first_filled].path!r} cannot be read: {error}"
+            message = f"record 0 of {found.first.file.path!r} cannot be read: {error}"
             raise OpError("PG430", message, field="path") from None
         return record
 
-    def messages(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Iterator[bytes]:
-        return self.column(name, "", shard)
-
-    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        return _Messages(self, self.types(shards, index), self.first(shards, index).at_once, shards, labels)
-
-
-class _Messages(MessageReader, StoreReader):
-    """Messages read by the library."""
-
-    source: ArrayRecord
-
-    def __init__(self, source: ArrayRecord, types: Mapping[str, FieldType], *about: Any) -> None:
-        StoreReader.__init__(self, source, source.infer(), *about)
-        self.types = types
-
-    def messages(self, shards: Any, rows: Any) -> Any:
-        return self.values(("",), shards, rows)[0]
+    def messages(self, name: str, records: InShard) -> Iterator[bytes]:
+        return self.column(name, "", records.file)

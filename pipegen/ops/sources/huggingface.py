@@ -17,7 +17,7 @@ from pipegen.ops.sources.dataset_folders.hub import Saved, class_names, describe
 from pipegen.ops.sources.listing.base import Listing, Note, Parts, shards_of
 from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.parquet import Parquet
-from pipegen.ops.sources.records.features import RecordFeature
+from pipegen.ops.sources.records.described import RecordFeature
 from pipegen.ops.sources.shards.paths import check_sets
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.parquet_files import read_parquet

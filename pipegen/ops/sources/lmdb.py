@@ -11,7 +11,7 @@ from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.described import check_pickled
-from pipegen.ops.sources.records.index import RecordIndex, ShardRecords
+from pipegen.ops.sources.records.index import Indexed, ShardRecords
 from pipegen.ops.sources.records.parts import PartSource
 from pipegen.ops.sources.records.reader import stretches
 from pipegen.ops.sources.shards.findings import tallied
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import builtins
     from collections.abc import Sequence
 
-    from pipegen.ops.sources.records.features import RecordFeature
-    from pipegen.ops.sources.shards.paths import Found
+    from pipegen.ops.sources.records.described import RecordFeature
 
 ANY = "*"
 
@@ -107,9 +106,9 @@ class Lmdb(PartSource):
             if len(key) >= shortest and key.startswith(before) and key.endswith(after)
         }
 
-    def types(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, FieldType]:
-        shard = shards[index.first_filled].path
-        for name, *place in zip(self.features, *(part[0].tolist() for part in index.of(index.first_filled)), strict=True):
+    def types(self, found: Indexed) -> dict[str, FieldType]:
+        shard, offsets, lengths = found.first
+        for name, *place in zip(self.features, offsets.T.tolist(), lengths.T.tolist(), strict=True):
             if kind_of(self.features[name]).pictured:
-                check_pickled(name, *stretches(shard, *([one] for one in place)))
-        return super().types(shards, index)
+                check_pickled(name, *stretches(shard.path, *place))
+        return super().types(found)

@@ -6,9 +6,10 @@ import hashlib
 import json
 import os
 import re
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -17,8 +18,9 @@ from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import is_are, quoted
 from pipegen.ops.sources.records.described import missing_key
-from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
+from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, ShardRecords
 from pipegen.ops.sources.records.parts import PartReader, PartSource
+from pipegen.ops.sources.records.source import Form
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, column_and_path, optional_at
 
 if TYPE_CHECKING:
@@ -40,27 +42,26 @@ _INDEX, _LONGEST = "index.json", 1 << 28
 _HASHED = 1 << 22  # bytes hashed at once
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """The columns of a shard: names, Streaming's encodings, and the bytes of a value if fixed."""
+class Column(NamedTuple):
+    """A column of a shard: Streaming's encoding, and the bytes of a value if fixed."""
 
-    names: tuple[str, ...]
-    encodings: tuple[str, ...]
-    sizes: tuple[int | None, ...]
+    encoding: str
+    size: int | None
 
-    def type(self, name: str) -> FieldType:
-        """Returns the type of a column, which holds little-endian numbers if it is numeric."""
-        encoding = self.encodings[self.names.index(name)]
-        if encoding in _PICTURES or encoding in _TEXTS:
-            return FieldType(BYTES if encoding in _PICTURES else TEXT, called=f"`{encoding}`")
-        array = _ARRAY.match(encoding)
-        dtype, sides = (array[1], array[2].split(",")) if array is not None else (encoding, [])
-        return FieldType(_NUMBERS.get(dtype, ""), tuple(map(int, sides)), called="" if dtype in _NUMBERS else f"`{encoding}`")
+    @property
+    def type(self) -> FieldType:
+        """The type of its values, which are little-endian numbers if it is numeric."""
+        called = f"`{self.encoding}`"
+        if self.encoding in _PICTURES or self.encoding in _TEXTS:
+            return FieldType(BYTES if self.encoding in _PICTURES else TEXT, called=called)
+        array = _ARRAY.match(self.encoding)
+        dtype, sides = (array[1], array[2].split(",")) if array is not None else (self.encoding, [])
+        return FieldType(_NUMBERS.get(dtype, ""), tuple(map(int, sides)), called="" if dtype in _NUMBERS else called)
 
-    def place(self, key: str) -> tuple[str, tuple[str, ...]]:
-        """Returns the column of a key, and the path in it for a field of JSON (else empty)."""
-        texts = [name for name, encoding in zip(self.names, self.encodings, strict=True) if encoding == _JSON]
-        return (key, ()) if key in self.names else column_and_path(key, texts)
+
+def _place(columns: Mapping[str, Column], key: str) -> tuple[str, tuple[str, ...]]:
+    """Returns the column of a key, and the path in it for a field of JSON (else empty)."""
+    return (key, ()) if key in columns else column_and_path(key, [name for name, one in columns.items() if one.encoding == _JSON])
 
 
 class _Samples(PartReader):
@@ -69,10 +70,13 @@ class _Samples(PartReader):
     def damaged_files(self) -> Iterator[tuple[str, str]]:
         """Compare the shards with the hashes in Streaming's `index.json`."""
         for folder in dict.fromkeys(os.path.dirname(shard.path) for shard in self.shards):
-            listed = _listed_hashes(os.path.join(folder, _INDEX))
+            listed = dict[str, _Listed]()
+            with suppress(ValueError):
+                listed = _read_index(os.path.join(folder, _INDEX)) or {}
             for shard in self.shards:
-                if os.path.dirname(shard.path) == folder:
-                    yield from _wrong_hashes(shard.path, listed.get(os.path.basename(shard.path), {}))
+                name = os.path.basename(shard.path)
+                if os.path.dirname(shard.path) == folder and name in listed:
+                    yield from _wrong_hashes(shard.path, listed[name].hashes)
 
 
 class Mds(PartSource):
@@ -93,48 +97,51 @@ class Mds(PartSource):
     def index_shard(self, path: str, size: int) -> ShardRecords:
         return index_mds(path, size, [self.key_of(name) for name in self.features])
 
-    def _columns(self, shard: Found) -> Columns:
+    def _columns(self, shard: Found) -> dict[str, Column]:
         with Opened(shard.path) as stream:
             try:
                 return read_columns(stream, shard.size)[0]
             except ValueError as error:  # damage since the index was made
                 raise OpError("PG430", f"{shard.path!r} cannot be read: {error}", field="path") from None
 
-    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        columns = self._columns(shard)
-        column, path = columns.place(self.key_of(name))
-        if column not in columns.names:
-            return [None] * len(offsets)
-        held, encoding = columns.type(column), columns.encodings[columns.names.index(column)]
+    def stored(self, form: Form, name: str, key: str, records: InShard) -> Sequence[Any]:
+        if form != "cell":
+            return super().stored(form, name, key, records)
+        columns = self._columns(records.file)
+        column, path = _place(columns, key)
+        if column not in columns:
+            return [None] * len(records.offsets)
+        held, encoding = columns[column].type, columns[column].encoding
         if encoding == _JSON and not path:
-            return list(self._each(partial(optional_at, path=()), name, shard, offsets, lengths))
+            return list(self._each(partial(optional_at, path=()), name, records))
         if encoding != _JSON and (held.shape or not (held.numeric or held.dtype == TEXT)):
             raise OpError("PG421", f"the column {column!r} holds `{encoding}`, not a short text or a number")
-        return super().stored_cells(name, shard, offsets, lengths)
+        return super().stored(form, name, key, records)
 
-    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
-        return self._columns(shards[index.first_filled]).names
+    def known_keys(self, found: Indexed) -> Sequence[str]:
+        return list(self._columns(found.first.file))
 
     def field_type(self, name: str, key: str, shard: Found) -> FieldType:
         columns = self._columns(shard)
-        column, path = columns.place(key)
-        if column != columns.place(self.key_of(name))[0]:
+        column, path = _place(columns, key)
+        if column != _place(columns, self.key_of(name))[0]:
             raise OpError("PG431", f"the `keys` of `{name}` must be fields of one column of JSON", field=f"features.{name}.keys")
-        if column not in columns.names:
-            listed = f"the columns are {quoted(columns.names)}"
-            raise missing_key(f"{shard.path!r} has no column {key!r}", self.features[name], name, key, columns.names, listed)
-        return FieldType(path=path) if path else columns.type(column)
+        if column not in columns:
+            listed = f"the columns are {quoted(list(columns))}"
+            raise missing_key(f"{shard.path!r} has no column {key!r}", self.features[name], name, key, list(columns), listed)
+        return FieldType(path=path) if path else columns[column].type
 
-    def noted(self, shards: Sequence[Found], index: RecordIndex) -> Iterator[Note]:
+    def noted(self, found: Indexed) -> Iterator[Note]:
         """Compare the shards of each folder, and all shards with the top folder's, with an `index.json` there."""
-        rows, folders = index.rows.tolist(), [os.path.dirname(shard.path) for shard in shards]
+        shards, rows = found.shards, found.index.rows.tolist()
+        folders = [os.path.dirname(shard.path) for shard in shards]
         top = os.path.commonpath(folders)
         for folder in dict.fromkeys([top, *folders]):
             own = [place for place, other in enumerate(folders) if folder in (other, top)]
             yield from _check_index(folder, [shards[place] for place in own], [rows[place] for place in own])
 
 
-def read_columns(stream: Opened, size: int) -> tuple[Columns, Ints]:
+def read_columns(stream: Opened, size: int) -> tuple[dict[str, Column], Ints]:
     """Reads a shard's description of its columns, and the offsets of its samples with the end.
 
     Layout as in `streaming.base.format.mds.writer`: number of samples and their offsets, uint32 each, the columns as JSON, the samples.
@@ -149,9 +156,9 @@ def read_columns(stream: Opened, size: int) -> tuple[Columns, Ints]:
         raise ValueError("it is not an MDS shard")
     try:
         about = json.loads(stream.pread(int(starts[0]) - begin, begin))
-        columns = Columns(tuple(about["column_names"]), tuple(about["column_encodings"]), tuple(about["column_sizes"]))
-        whole = len(columns.names) == len(columns.encodings) == len(columns.sizes)
-        if not whole or not all(isinstance(size, (int, type(None))) for size in columns.sizes):
+        names, encodings, sizes = (tuple(about[f"column_{what}"]) for what in ("names", "encodings", "sizes"))
+        columns = {name: Column(*how) for name, *how in zip(names, encodings, sizes, strict=True)}
+        if len(columns) < len(names) or not all(isinstance(size, (int, type(None))) for size in sizes):
             raise ValueError
     except (ValueError, KeyError, TypeError):
         raise ValueError("its description of the columns is damaged") from None
@@ -166,9 +173,9 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
         except ValueError as error:
             nothing: Ints = np.zeros((0, len(keys)), np.int64)
             return ShardRecords(nothing, nothing.astype(np.int32), f"at byte 0, record 0: {error}")
-        varying = [i for i, width in enumerate(columns.sizes) if width is None]
-        fixed = sum(width or 0 for width in columns.sizes)
-        least = 4 * len(varying) + fixed
+        varying = [i for i, one in enumerate(columns.values()) if one.size is None]
+        fixed = [one.size or 0 for one in columns.values()]
+        least = 4 * len(varying) + sum(fixed)
         ends, damage = starts[1:], ""
         wrong = (ends - starts[:-1] < least) | (ends > size)
         count = int(wrong.argmax()) if wrong.any() else len(ends)
@@ -178,7 +185,7 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
         elif len(ends) and int(ends[-1]) != size:
             damage = f"at byte {int(ends[-1]):,}, record {count:,}: bytes follow the last record"
         begins, lengths = starts[:count], ends[:count] - starts[:count]
-        widths: Ints = np.tile(np.array([width or 0 for width in columns.sizes], np.int64), (count, 1))
+        widths: Ints = np.tile(np.array(fixed, np.int64), (count, 1))
         if len(varying) == 1:
             widths[:, varying[0]] = lengths - least
         elif varying:
@@ -189,17 +196,17 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
         count = int(apart.argmax())
         damage = f"at byte {int(begins[count]):,}, record {count:,}: the lengths of its columns do not fit into it"
     offsets = begins[:, None] + 4 * len(varying) + np.cumsum(widths, axis=1) - widths
-    chosen = [columns.names.index(name) if name in columns.names else -1 for name, _ in map(columns.place, keys)]
+    names = list(columns)
+    chosen = [names.index(name) if name in columns else -1 for name, _ in (_place(columns, key) for key in keys)]
     picked = [(offsets[:count, at], widths[:count, at]) if at >= 0 else (begins[:count], np.full(count, -1)) for at in chosen]
     return ShardRecords(np.stack([o for o, _ in picked], 1), np.stack([w for _, w in picked], 1).astype(np.int32), damage)
 
 
 @dataclass(frozen=True)
 class _Listed:
-    """A shard as listed in an `index.json`: its path, relative to that; its bytes and records, if listed; its hashes by algorithm, in
-    hexadecimal; whether it was written compressed."""
+    """A shard as listed in an `index.json`: its bytes and records, if listed; its hashes by algorithm, in hexadecimal; whether it was
+    written compressed."""
 
-    name: str
     size: int | None
     samples: int | None
     hashes: Mapping[str, str]
@@ -211,11 +218,11 @@ class _Listed:
         raw = shard["raw_data"]
         size, samples = (None if said is None else int(said) for said in (raw.get("bytes"), shard.get("samples")))
         hashes = {str(name): str(value) for name, value in (raw.get("hashes") or {}).items()}
-        return cls(str(raw["basename"]), size, samples, hashes, packed=shard.get("zip_data") is not None)
+        return cls(size, samples, hashes, packed=shard.get("zip_data") is not None)
 
 
-def _read_index(path: str) -> list[_Listed] | None:
-    """Reads the shards that an `index.json` lists; `None` without one, `ValueError` if it is damaged."""
+def _read_index(path: str) -> dict[str, _Listed] | None:
+    """Reads the shards that an `index.json` lists, by their paths relative to it; `None` without one, `ValueError` if it is damaged."""
     try:
         content = content_of(path, _LONGEST)
     except OSError:
@@ -223,17 +230,9 @@ def _read_index(path: str) -> list[_Listed] | None:
             return None
         raise ValueError("it cannot be read") from None
     try:
-        return [_Listed.of(shard) for shard in json.loads(content)["shards"]]
+        return {str(shard["raw_data"]["basename"]): _Listed.of(shard) for shard in json.loads(content)["shards"]}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError("it is incomplete, or not an index of shards") from None
-
-
-def _listed_hashes(path: str) -> dict[str, Mapping[str, str]]:
-    """Reads the listed hashes of shards by name, if any."""
-    try:
-        return {shard.name: shard.hashes for shard in _read_index(path) or ()}
-    except ValueError:
-        return {}
 
 
 def _check_index(folder: str, shards: Sequence[Found], rows: Sequence[int]) -> Iterator[Note]:
@@ -249,17 +248,16 @@ def _check_index(folder: str, shards: Sequence[Found], rows: Sequence[int]) -> I
     if listed is None:
         return
     own = {os.path.relpath(shard.path, folder): (shard, count) for shard, count in zip(shards, rows, strict=True)}
-    known = {one.name: one for one in listed}
-    missing = [name for name in known if name not in own and not os.path.exists(os.path.join(folder, name))]
+    missing = [name for name in listed if name not in own and not os.path.exists(os.path.join(folder, name))]
     if missing and not all(shard.named for shard in shards):
-        packed = any(known[name].packed for name in missing)
+        packed = any(listed[name].packed for name in missing)
         message = f"{len(missing):,} of {len(listed):,} shards listed in {path!r} {is_are(len(missing))} missing: {quoted(missing)}"
         unpack = "they were written with `compression`; unpack them, or write them uncompressed"
         others = "or list the others in `path`"
         raise OpError("PG401", message, field="path", help=(unpack if packed else "copy or download the missing ones", others))
     for name, (shard, count) in own.items():
-        if name in known:
-            size, samples = known[name].size, known[name].samples
+        if name in listed:
+            size, samples = listed[name].size, listed[name].samples
             wrong = ""
             if size is not None and size != shard.size:
                 wrong = f"it has {shard.size:,} bytes, but {path!r} lists {size:,}"
@@ -267,7 +265,7 @@ def _check_index(folder: str, shards: Sequence[Found], rows: Sequence[int]) -> I
                 wrong = f"it has {count:,} records, but {path!r} lists {samples:,}"
             if wrong:
                 yield Note("PG430", f"{shard.path!r} is damaged: {wrong}", "copy or write the file again", "path", "error")
-    beside = sorted(name for name in own if name not in known)
+    beside = sorted(name for name in own if name not in listed)
     if beside:
         message = f"{len(beside):,} of {len(own):,} shards {is_are(len(beside))} read but not listed in {path!r}: {quoted(beside)}"
         yield Note("PG411", message, "remove shards of an earlier run, or write the index again", "path", "warning")

@@ -19,8 +19,7 @@ from pipegen.ops.sources.dataset_folders.tfds import Prepared, class_names, desc
 from pipegen.ops.sources.listing.base import Listing, Parts, shards_of
 from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.listing.wording import close_names, quoted
-from pipegen.ops.sources.records.described import DescribedRecords
-from pipegen.ops.sources.records.features import RecordFeature
+from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
 from pipegen.ops.sources.tfrecord import TFRecord
 from pipegen.ops.transform import SplitName
 

@@ -9,16 +9,16 @@ from pipegen.lazy import np
 from pipegen.ops.sources.records.messages import Buffer, MessageSource
 from pipegen.ops.sources.records.reader import MappedReader, stretches
 from pipegen.ops.sources.records.tfrecords import InflatedReader, index_inflated, index_tfrecord, inflate, inflated_size
-from pipegen.ops.sources.stores.field_types import JSON_FIELDS, FieldType
+from pipegen.ops.sources.stores.field_types import JSON_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.reader import Hold, Reader, Together
+    from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.index import RecordIndex, ShardRecords
+    from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords
     from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.shards.paths import Found
+    from pipegen.ops.sources.records.reader import RecordReader
 
 
 class TFRecord(MessageSource):
@@ -57,39 +57,37 @@ class TFRecord(MessageSource):
     def index_options(self) -> str:
         return "" if self.compression == "none" else self.compression
 
-    def record_bytes(self, shards: Sequence[Found], index: RecordIndex) -> Ints:
+    def record_bytes(self, found: Indexed) -> Ints:
         """Returns the uncompressed size of each file."""
         if self.compression == "none":
-            return super().record_bytes(shards, index)
-        return np.array([inflated_size(index, shard) for shard in range(len(shards))], np.int64)
+            return super().record_bytes(found)
+        return np.array([inflated_size(found.index, shard) for shard in range(len(found.shards))], np.int64)
 
-    def first_message(self, shards: Sequence[Found], index: RecordIndex) -> bytes:
-        shard = index.first_filled
+    def first_message(self, found: Indexed) -> bytes:
         try:
-            return bytes(next(self.messages("", shards[shard], *(part[:1] for part in index.of(shard)))))
+            return bytes(next(self.messages("", found.first)))
         except OSError as error:
             raise OpError("PG430", str(error), field="path") from None
 
-    def messages(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Iterator[Buffer]:
+    def messages(self, name: str, records: InShard) -> Iterator[Buffer]:
+        shard, offsets, lengths = records
         places = offsets[:, 0].tolist(), lengths[:, 0].tolist()
         if self.compression == "none":
             return stretches(shard.path, *places)
         content = memoryview(inflate(shard.path, places[0][-1] + places[1][-1]) if len(offsets) else b"")
         return (content[at : at + length] for at, length in zip(*places, strict=True))
 
-    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        types = self.types(shards, index)
-        if self.compression == "gzip":
-            return InflatedReader(self, types, index, shards, labels)
-        return _Records(self, types, shards, index, self.parts(), labels)
+    def reader(self, found: Indexed, labels: Mapping[str, LabelColumn]) -> RecordReader:
+        return (InflatedReader if self.compression == "gzip" else _Records)(self, found, labels)
 
 
 class _Records(MappedReader):
     """Records mapped into memory, parsed in the graph."""
 
-    def __init__(self, source: TFRecord, types: Mapping[str, FieldType], *about: Any) -> None:
-        super().__init__(*about)
-        self.source, self.types = source, types
+    source: TFRecord
+
+    def __init__(self, source: TFRecord, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
+        super().__init__(source, found, labels)
         # TensorFlow's only reader that can start anywhere checks checksums.
         self.verifies = source.verify or (self.away is not None and self.away[0].direct)
         self.fetches = self.fetches and not self.verifies

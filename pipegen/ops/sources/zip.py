@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
-from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.records.grouped import GroupedSource
-from pipegen.ops.sources.records.index import RecordIndex
+from pipegen.ops.sources.records.index import Indexed
 from pipegen.ops.sources.records.labels import LabelColumn
-from pipegen.ops.sources.shards.members import unpacked_member
-from pipegen.ops.sources.shards.paths import Found
+from pipegen.ops.sources.records.parts import PartReader
 from pipegen.ops.sources.shards.zip_directory import zip_members
 
 
@@ -32,9 +30,7 @@ class Zip(GroupedSource):
     verify: bool = False
     """Whether reading checks the checksums of stored members, too."""
 
-    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        made = super().reader(shards, index, labels)
-        return made.verifying() if self.verify else made
-
-    def unpacked_member(self, content: bytes, check: int) -> bytes:
-        return unpacked_member(content, check)
+    def reader(self, found: Indexed, labels: Mapping[str, LabelColumn]) -> PartReader:
+        made = self.reads(self, found, labels)
+        made.verifies = self.verify
+        return made

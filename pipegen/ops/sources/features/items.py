@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
@@ -26,18 +27,11 @@ if TYPE_CHECKING:
     """The stored value of each record: a list of numbers or texts, perhaps nested, or an array."""
 
 
-class Kept(Protocol):
-    """The place where the items of a feature are kept."""
-
-    def read(self) -> Ragged | None: ...
-    def write(self, items: Ragged) -> None: ...
-
-
 def read_items(
     features: Mapping[str, AnyKind],
     values: Callable[[str], Values],
     place_in: Callable[[str], Place],
-    kept: Callable[[str], Kept] | None = None,
+    kept: Callable[[str, Callable[[], Ragged]], Ragged] | None = None,
     used: Ints | None = None,
 ) -> tuple[dict[str, Column], list[Note]]:
     """Reads the features of items of all records. Returns them, those that others are `with` first, and findings.
@@ -46,7 +40,7 @@ def read_items(
         features: All features of the source, but for labels that are not read here.
         values: Reads the values of a feature.
         place_in: Returns the function that describes the place of a record's value of a feature.
-        kept: Returns where the items of a feature are kept, if anywhere.
+        kept: Returns the kept items of a feature, else those that the given function reads, and keeps them.
         used: The numbers of the records that are used, by default of all; others have no items.
 
     Raises:
@@ -59,14 +53,10 @@ def read_items(
     notes: list[Note] = []
     for name in sorted(wanted, key=lambda name: wanted[name].home is not None):
         feature, home = wanted[name], stored[wanted[name].home or ""].lengths if wanted[name].home else None
-        file, place = kept(name) if kept is not None else None, place_in(name)
-        items = file.read() if file is not None else None
+        place = place_in(name)
+        read = partial(_items, name, feature, values, home, place)
         try:
-            if items is None:
-                items = _items(name, feature, values(name), home.tolist() if home is not None else None, place)
-                if file is not None:
-                    file.write(items)
-            stored[name] = items
+            items = stored[name] = kept(name, read) if kept is not None else read()
             columns[name] = _of_used(name, feature, items, place, used)
         except OpError as error:
             own = (error.field or "").startswith("features.")  # set by what reads labels, too
@@ -100,16 +90,17 @@ def side_by_side(parts: tuple[Any, ...]) -> Any:
     return np.stack(rows, -1) if len({len(row) for row in rows}) == 1 else list(parts)
 
 
-def _items(name: str, feature: AnyKind, values: Values, home: list[int] | None, place: Callable[[int], str]) -> Ragged:
-    """Converts stored values to items; numbers one after another get the shape of an item."""
+def _items(name: str, feature: AnyKind, values: Callable[[str], Values], home: Ints | None, place: Place) -> Ragged:
+    """Reads stored values, and converts them to items; numbers one after another get the shape of an item."""
     rows, lengths, texts = [], [], False
-    for record, value in enumerate(values):
+    counts = home.tolist() if home is not None else None
+    for record, value in enumerate(values(name)):
         try:
             row = _array(value if feature.separator is None else split_text(value, feature.separator))
             if row.dtype.kind in "US" and row.size and not kind_of(feature).counts:
                 raise ValueError(f"it holds {str(row.flat[0])!r:.40}, not numbers")
             if row.ndim == 1:
-                row = row.reshape(-1, *kind_of(feature).item_shape(feature, row.size, home[record] if home is not None else None))
+                row = row.reshape(-1, *kind_of(feature).item_shape(feature, row.size, counts[record] if counts is not None else None))
         except ValueError as error:
             raise OpError("PG431", f"{place(record)} cannot be `{name}`: {error}") from None
         texts = texts or row.dtype.kind in "USO"

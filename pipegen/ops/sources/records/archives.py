@@ -15,7 +15,7 @@ from pipegen.mounts import Opened
 from pipegen.ops.sources.folders.scan import Found as Image
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
-from pipegen.ops.sources.records.index import RecordIndex
+from pipegen.ops.sources.records.index import Indexed, RecordIndex
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.shards.findings import KINDS, finding_notes, tallied, unpacked_name
 from pipegen.ops.sources.shards.members import Members, unpacked_member
@@ -220,7 +220,7 @@ class MemberReader(MappedReader):
         checks = none if members.checks is None else members.checks[own]
         lengths: Ints = np.stack([members.lengths[own], none], 1).astype(np.int32)
         index = RecordIndex(np.array([0, len(own)], np.int64), np.stack([members.offsets[own], checks], 1), lengths, ("",), ("",))
-        super().__init__([archive.file], index, ("", "check"), {})
+        super().__init__(None, Indexed(archive.root, [archive.file], index), {}, ("", "check"))
         self.fetches = False  # its `Read` has no `ahead`
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:

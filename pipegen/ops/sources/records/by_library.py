@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,13 +12,12 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.listing.base import Listing, shards_of
 from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, Window
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.described import PIXELS, check_field, check_pickled, missing_key
-from pipegen.ops.sources.records.index import Indexed, RecordIndex, ShardRecords, counted
+from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
-from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.records.source import Form, RecordSource
 from pipegen.ops.sources.stores.field_types import (
     MissingLibrary,
     MissingValue,
@@ -34,236 +32,23 @@ from pipegen.types import ElementType, FeatureType
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.reader import Hold, Reader, Together
+    from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.shards.paths import Found
     from pipegen.ops.sources.stores.base import Store
-
-
-class StoreSource(RecordSource):
-    """Files whose records a library reads. A subclass for each format returns the store that reads a file."""
-
-    called: ClassVar[str]
-    """The name of the format."""
-    store: ClassVar[str]
-    """The class that reads a file of it, as `FILE.CLASS` in `pipegen.ops.sources.stores`, which is imported when data is read."""
-    unit: ClassVar[str] = "groups of records"
-    """The word for records that are unpacked together."""
-    arrays: ClassVar[bool] = False
-    """Whether images may be arrays."""
-
-    def read_by_python(self) -> str:
-        return f"records of {self.called} files"
-
-    def store_arguments(self) -> tuple[Hashable, ...]:
-        """Returns the store's arguments after the path."""
-        return ()
-
-    def parts(self) -> tuple[str, ...]:
-        """Returns nothing: the library finds records by number."""
-        return ()
-
-    def index_options(self) -> str:
-        return "\0".join(map(repr, self.store_arguments()))
-
-    def index_shard(self, path: str, size: int) -> ShardRecords:
-        """Count the records of a file, and check that it is complete; `PG440` without the library, `PG441` if it must be read whole."""
-        store: Store | None = None
-        try:
-            store = self._store_class()(path, *self.store_arguments())
-            return counted(store.rows, findings=store.check())
-        except Unsuitable as error:
-            raise OpError("PG441", f"{path!r} cannot be read record by record: {error}", field=error.field, help=error.help) from None
-        except MissingLibrary as error:
-            raise error.diagnosed(self.called) from None
-        except StoreError as error:
-            return counted(0, f"({error})")
-        finally:
-            if store is not None:
-                store.close()
-
-    def _store_class(self) -> type[Store]:
-        file, name = self.store.split(".")
-        found: type[Store] = getattr(import_module(f"pipegen.ops.sources.stores.{file}"), name)
-        return found
-
-    @contextmanager
-    def _translated(self, what: str, field: str | None, code: str = "PG431") -> Iterator[None]:
-        """Raises errors of stores as `OpError`; `what` cannot be read."""
-        try:
-            yield
-        except MissingLibrary as error:
-            raise error.diagnosed(self.called) from None
-        except StoreError as error:
-            raise OpError(code, f"{what} cannot be read: {error}", field=field) from None
-
-    def opened(self, shard: Found) -> Store:
-        """Opens a file."""
-        from pipegen.ops.sources.stores.base import opened
-
-        return opened(self._store_class(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
-
-    def first(self, shards: Sequence[Found], index: RecordIndex) -> Store:
-        """Returns the store of the first file with a record; `PG440` if the index was kept but the library is gone."""
-        shard = shards[index.first_filled]
-        with self._translated(repr(shard.path), "path", "PG430"):
-            store = self.opened(shard)
-            store.check_beside()
-            return store
-
-    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        store = self.first(shards, index)
-        columns = store.columns()
-        for name, feature in self.read_features.items():
-            key = self.key_of(name)
-            if key not in columns:
-                listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
-                raise missing_key(f"the first file has no key {key!r}", feature, name, key, list(columns), listed)
-            check_field(name, feature, key, columns[key], arrays=self.arrays)
-            if kind_of(feature).pictured and columns[key].encoded:
-                check_pickled(name, *_first_value(store, key))
-
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        found = self.column(name, self.key_of(name), shard)
-        return [value[0] if isinstance(value, list) else value for value in found]
-
-    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        with self._translated(f"`{name}` of {shard.path!r}", None):
-            store = self.opened(shard)
-            return list(store.lists(key) or _lists(store, key, texts=self.features[name].separator is not None))
-
-    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        key = self.key_of(name)
-        with self._translated(f"{key!r} of {shard.path!r}", None, "PG430"):
-            store = self.opened(shard)
-            columns = store.columns()
-            column, path = (key, ()) if key in columns else column_and_path(key, [c for c, held in columns.items() if held.encoded])
-            if column not in columns:
-                return [None] * store.rows
-            return [optional_at(value, path) if path and value else value for value in store.cells(column)]
-
-    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
-        return list(self.first(shards, index).columns())
-
-    def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
-        """Read the label of the first record, `None` if it cannot be read."""
-        return next(iter(_first_value(self.first(shards, index), self.key_of(name))), None)
-
-    def column(self, name: str, key: str, shard: Found) -> Iterator[Any]:
-        """Yields the values of a key for every record of a file; `PG431` if the file has no such key."""
-        with self._translated(f"the labels of {shard.path!r}", f"features.{name}"):
-            store = self.opened(shard)
-            if key not in store.columns():
-                raise StoreError(f"the file lacks the key {key!r} of the first one")
-            try:
-                for values in store.whole(key):
-                    yield from values.tolist()
-            except MissingValue as error:
-                message = f"the label of {shard.path}#{_first_missing(store, key)} is missing: {error}"
-                raise OpError("PG420", message, field=f"features.{name}", help="remove records without a label") from None
-
-    def listed(self, found: Indexed) -> Listing:
-        """List the records, with the type from the first file and the blocks; see `RecordSource.listed`."""
-        listing = super().listed(found)
-        reader: Any = listing.reader()
-        held, type_ = shards_of(listing), reader.type
-        for name, t in type_.items():
-            if listing.type is not None and kind_of(t).ragged:
-                type_ = type_.replace(**{name: listing.type[name]})
-            elif listing.type is not None and kind_of(t).labels:
-                type_ = type_.replace(**{name: t.with_(classes=listing.type[name].classes)})
-        unpacked: Ints = np.full(len(held.rows), reader.at_once, np.int64)
-        return replace(listing, type=type_, shards=replace(held, block_rows=unpacked if reader.at_once > 1 else None))
-
-    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        first = self.first(shards, index)
-        return StoreReader(self, self.record_type(first), first.at_once, shards, labels)
-
-    def record_bytes(self, shards: Sequence[Found], index: RecordIndex) -> Ints:
-        """Returns the size of the files, or of the arrays unpacked from them if larger."""
-        sizes = super().record_bytes(shards, index)
-        store = self.first(shards, index)
-        if store.at_once == 1:
-            return sizes
-        columns = store.columns()
-        held = (columns[key] for key in {self.key_of(name) for name in self.features} if key in columns and not columns[key].encoded)
-        each = sum(np.dtype(stored.dtype).itemsize * math.prod(stored.shape) for stored in held)
-        return np.maximum(sizes, index.rows * each)
-
-    def record_type(self, store: Store) -> ElementType:
-        """Returns the type of a record, to which the first file may add."""
-        return self.infer()
-
-
-def _first_value(store: Store, key: str) -> list[Any]:
-    """Reads the value of the first record, as a list of one number or byte string; empty if it cannot be read, which reading it reports."""
-    try:
-        return store.read((key,), np.zeros(1, np.int64))[0].ravel()[:1].tolist()
-    except StoreError:
-        return []
-
-
-def _lists(store: Store, key: str, *, texts: bool) -> Iterator[Any]:
-    """Yields the list of each record under a key, or in a field of its JSON: texts of JSON, `.npy` files, or rows of an array."""
-    columns = store.columns()
-    column, path = column_and_path(key, [name for name, stored in columns.items() if stored.encoded])
-    if column not in columns:
-        raise StoreError(f"it has no key {key!r}; {suggested(key, columns)}")
-    for row, value in enumerate(chain.from_iterable(store.whole(column))):
-        try:
-            yield list_in(value, path, texts=texts) if columns[column].encoded else value
-        except ValueError as error:
-            raise StoreError(f"record {row:,}: {error}") from None
-
-
-class ArrayStoreSource(StoreSource):
-    """Files of arrays. The key of a feature is an array; images are the bytes of image files, or arrays."""
-
-    arrays: ClassVar[bool] = True
-
-    def store_arguments(self) -> tuple[Hashable, ...]:
-        return tuple(dict.fromkeys(self.key_of(name) for name in self.features))
-
-    def possible(self) -> tuple[ElementType, ...]:
-        """Lists types with images as the bytes of files, and as arrays."""
-        encoded = self.infer()
-        images = [name for name, t in encoded.items() if kind_of(t).levels]
-        found = [encoded]
-        for dtype, interval in PIXELS.items():
-            for channels in (3, 1, 4):
-                array = FeatureType("image", dtype, (None, None, channels), interval, uniform=True)
-                found.append(encoded.replace(**{name: array.with_(of=encoded[name].of) for name in images}))
-        return tuple(found) if images else (encoded,)
-
-    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        from pipegen.ops.sources.array_rows.rows import check_channels
-
-        super().examine(shards, index)
-        columns = self.first(shards, index).columns()
-        for name, feature in self.features.items():
-            held = columns[self.key_of(name)]
-            if kind_of(feature).levels and len(held.shape) == 3:
-                check_channels(name, (int(index.first[-1]), *held.shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
-
-    def record_type(self, store: Store) -> ElementType:
-        found, columns = self.infer(), store.columns()
-        for name in self.read_features:
-            held, t = columns[self.key_of(name)], found[name]
-            if kind_of(t).levels and not held.encoded:
-                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
-                image = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], t.of, uniform=True)
-                found = found.replace(**{name: image})
-        return found
+    from pipegen.ops.sources.stores.field_types import FieldType
 
 
 class StoreReader(RecordReader):
     """Records read by a library: one call into Python reads all features of all requested records, `at_once` of which are unpacked
-    together. Each process opens files by path. `about` is as for `RecordReader`."""
+    together. Each process opens files by path."""
 
-    def __init__(self, source: StoreSource, type_: ElementType, at_once: int, *about: Any) -> None:
-        super().__init__(*about)
-        self.source, self.type, self.at_once = source, type_, at_once
+    source: StoreSource
+
+    def __init__(self, source: StoreSource, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
+        super().__init__(source, found, labels)
+        self.type, self.at_once = source.record_type(self.types), source.first(found).at_once
         self.called = source.unit
         self._window = Window()
 
@@ -385,6 +170,198 @@ class StoreReader(RecordReader):
                 f"`{name}` is {int(values[wrong][0])}; the classes are {lookup.offset} to {len(lookup.names) - 1 + lookup.offset}"
             )
         return values.astype(np.int64) - lookup.offset
+
+
+class StoreSource(RecordSource):
+    """Files whose records a library reads. A subclass for each format returns the store that reads a file."""
+
+    called: ClassVar[str]
+    """The name of the format."""
+    store: ClassVar[str]
+    """The class that reads a file of it, as `FILE.CLASS` in `pipegen.ops.sources.stores`, which is imported when data is read."""
+    unit: ClassVar[str] = "groups of records"
+    """The word for records that are unpacked together."""
+    reads: ClassVar[type[StoreReader]] = StoreReader
+    arrays: ClassVar[bool] = False
+    """Whether images may be arrays."""
+
+    def read_by_python(self) -> str:
+        return f"records of {self.called} files"
+
+    def store_arguments(self) -> tuple[Hashable, ...]:
+        """Returns the store's arguments after the path."""
+        return ()
+
+    def parts(self) -> tuple[str, ...]:
+        """Returns nothing: the library finds records by number."""
+        return ()
+
+    def index_options(self) -> str:
+        return "\0".join(map(repr, self.store_arguments()))
+
+    def index_shard(self, path: str, size: int) -> ShardRecords:
+        """Count the records of a file, and check that it is complete; `PG440` without the library, `PG441` if it must be read whole."""
+        store: Store | None = None
+        try:
+            store = self._store_class()(path, *self.store_arguments())
+            return counted(store.rows, findings=store.check())
+        except Unsuitable as error:
+            raise OpError("PG441", f"{path!r} cannot be read record by record: {error}", field=error.field, help=error.help) from None
+        except MissingLibrary as error:
+            raise error.diagnosed(self.called) from None
+        except StoreError as error:
+            return counted(0, f"({error})")
+        finally:
+            if store is not None:
+                store.close()
+
+    def _store_class(self) -> type[Store]:
+        file, name = self.store.split(".")
+        found: type[Store] = getattr(import_module(f"pipegen.ops.sources.stores.{file}"), name)
+        return found
+
+    @contextmanager
+    def _translated(self, what: str, field: str | None, code: str = "PG431") -> Iterator[None]:
+        """Raises errors of stores as `OpError`; `what` cannot be read."""
+        try:
+            yield
+        except MissingLibrary as error:
+            raise error.diagnosed(self.called) from None
+        except StoreError as error:
+            raise OpError(code, f"{what} cannot be read: {error}", field=field) from None
+
+    def opened(self, shard: Found) -> Store:
+        """Opens a file."""
+        from pipegen.ops.sources.stores.base import opened
+
+        return opened(self._store_class(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
+
+    def first(self, found: Indexed) -> Store:
+        """Returns the store of the first file with a record; `PG440` if the index was kept but the library is gone."""
+        shard = found.first.file
+        with self._translated(repr(shard.path), "path", "PG430"):
+            store = self.opened(shard)
+            store.check_beside()
+            return store
+
+    def types(self, found: Indexed) -> dict[str, FieldType]:
+        store = self.first(found)
+        columns = store.columns()
+        for name, feature in self.read_features.items():
+            key = self.key_of(name)
+            if key not in columns:
+                listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
+                raise missing_key(f"the first file has no key {key!r}", feature, name, key, list(columns), listed)
+            check_field(name, feature, key, columns[key], arrays=self.arrays)
+            if kind_of(feature).pictured and columns[key].encoded:
+                check_pickled(name, *_first_value(store, key))
+        return {name: columns[self.key_of(name)] for name in self.read_features}
+
+    def stored(self, form: Form, name: str, key: str, records: InShard) -> Sequence[Any]:
+        shard = records.file
+        if form == "label":
+            return [value[0] if isinstance(value, list) else value for value in self.column(name, key, shard)]
+        what, code = (f"`{name}`", "PG431") if form == "list" else (repr(key), "PG430")
+        with self._translated(f"{what} of {shard.path!r}", None, code):
+            store = self.opened(shard)
+            if form == "list":
+                return list(store.lists(key) or _lists(store, key, texts=self.features[name].separator is not None))
+            columns = store.columns()
+            column, path = (key, ()) if key in columns else column_and_path(key, [c for c, held in columns.items() if held.encoded])
+            if column not in columns:
+                return [None] * store.rows
+            return [optional_at(value, path) if path and value else value for value in store.cells(column)]
+
+    def known_keys(self, found: Indexed) -> Sequence[str]:
+        return list(self.first(found).columns())
+
+    def first_label(self, name: str, found: Indexed) -> Any:
+        """Read the label of the first record, `None` if it cannot be read."""
+        return next(iter(_first_value(self.first(found), self.key_of(name))), None)
+
+    def column(self, name: str, key: str, shard: Found) -> Iterator[Any]:
+        """Yields the values of a key for every record of a file; `PG431` if the file has no such key."""
+        with self._translated(f"the labels of {shard.path!r}", f"features.{name}"):
+            store = self.opened(shard)
+            if key not in store.columns():
+                raise StoreError(f"the file lacks the key {key!r} of the first one")
+            try:
+                for values in store.whole(key):
+                    yield from values.tolist()
+            except MissingValue as error:
+                message = f"the label of {shard.path}#{_first_missing(store, key)} is missing: {error}"
+                raise OpError("PG420", message, field=f"features.{name}", help="remove records without a label") from None
+
+    def record_bytes(self, found: Indexed) -> Ints:
+        """Returns the size of the files, or of the arrays unpacked from them if larger."""
+        sizes = super().record_bytes(found)
+        store = self.first(found)
+        if store.at_once == 1:
+            return sizes
+        columns = store.columns()
+        held = (columns[key] for key in {self.key_of(name) for name in self.features} if key in columns and not columns[key].encoded)
+        each = sum(np.dtype(stored.dtype).itemsize * math.prod(stored.shape) for stored in held)
+        return np.maximum(sizes, found.index.rows * each)
+
+
+def _first_value(store: Store, key: str) -> list[Any]:
+    """Reads the value of the first record, as a list of one number or byte string; empty if it cannot be read, which reading it reports."""
+    try:
+        return store.read((key,), np.zeros(1, np.int64))[0].ravel()[:1].tolist()
+    except StoreError:
+        return []
+
+
+def _lists(store: Store, key: str, *, texts: bool) -> Iterator[Any]:
+    """Yields the list of each record under a key, or in a field of its JSON: texts of JSON, `.npy` files, or rows of an array."""
+    columns = store.columns()
+    column, path = column_and_path(key, [name for name, stored in columns.items() if stored.encoded])
+    if column not in columns:
+        raise StoreError(f"it has no key {key!r}; {suggested(key, columns)}")
+    for row, value in enumerate(chain.from_iterable(store.whole(column))):
+        try:
+            yield list_in(value, path, texts=texts) if columns[column].encoded else value
+        except ValueError as error:
+            raise StoreError(f"record {row:,}: {error}") from None
+
+
+class ArrayStoreSource(StoreSource):
+    """Files of arrays. The key of a feature is an array; images are the bytes of image files, or arrays."""
+
+    arrays: ClassVar[bool] = True
+
+    def store_arguments(self) -> tuple[Hashable, ...]:
+        return tuple(dict.fromkeys(self.key_of(name) for name in self.features))
+
+    def possible(self) -> tuple[ElementType, ...]:
+        """Lists types with images as the bytes of files, and as arrays."""
+        encoded = self.infer()
+        images = [name for name, t in encoded.items() if kind_of(t).levels]
+        found = [encoded]
+        for dtype, interval in PIXELS.items():
+            for channels in (3, 1, 4):
+                array = FeatureType("image", dtype, (None, None, channels), interval, uniform=True)
+                found.append(encoded.replace(**{name: array.with_(of=encoded[name].of) for name in images}))
+        return tuple(found) if images else (encoded,)
+
+    def types(self, found: Indexed) -> dict[str, FieldType]:
+        from pipegen.ops.sources.array_rows.rows import check_channels
+
+        types = super().types(found)
+        for name, held in types.items():
+            if kind_of(self.features[name]).levels and len(held.shape) == 3:
+                check_channels(name, (found.total, *held.shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
+        return types
+
+    def record_type(self, types: Mapping[str, FieldType]) -> ElementType:
+        type_ = self.infer()
+        for name, held in types.items():
+            t = type_[name]
+            if kind_of(t).levels and not held.encoded:
+                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
+                image = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], t.of, uniform=True)
+                type_ = type_.replace(**{name: image})
+        return type_
 
 
 def _first_missing(store: Store, key: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import field_validator
 
@@ -14,8 +14,9 @@ from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.folders.scan import JUNK, is_junk
 from pipegen.ops.sources.listing.wording import quoted
-from pipegen.ops.sources.records.features import RecordFeature
-from pipegen.ops.sources.records.index import LONGEST, Indexed, RecordIndex, ShardRecords
+from pipegen.ops.sources.records.columns import KeyReader
+from pipegen.ops.sources.records.described import RecordFeature
+from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.parts import ABSENT, PartSource
 from pipegen.ops.sources.shards.findings import tallied
 from pipegen.ops.sources.stores.field_types import FieldType, taken_apart
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipegen.ops.sources.listing.strings import Ints, Strings
-    from pipegen.ops.sources.records.source import RecordSource
     from pipegen.ops.sources.shards.members import Members
     from pipegen.ops.sources.shards.paths import Found
 
@@ -105,13 +105,12 @@ class GroupedSource(PartSource):
                 offsets[:, width + i] = offsets[:, width + first]
         return ShardRecords(offsets, lengths, damage, findings=findings)
 
-    def with_key(self, key: str, found: Indexed) -> tuple[RecordSource, str, RecordIndex]:
-        return (self, NAME, found.index) if key == NAME else super().with_key(key, found)
+    def key_reader(self, found: Indexed, key: str) -> KeyReader:
+        return KeyReader(found, self._names) if key == NAME else super().key_reader(found, key)
 
-    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        """Reads a short value of records; for `__key__` their names, which are those of their members up to the first dot."""
-        if name != NAME:
-            return super().stored_cells(name, shard, offsets, lengths)
+    def _names(self, records: InShard) -> Sequence[str]:
+        """Reads the names of records, which are those of their members up to the first dot."""
+        shard, offsets, lengths = records
         members, _ = self.members(shard.path, shard.size)
         name_at = dict(zip(members.offsets.tolist()[::-1], list(members.names)[::-1], strict=True))
         firsts = offsets[range(len(offsets)), (lengths[:, : len(self.features)] != ABSENT).argmax(1)]
@@ -121,8 +120,8 @@ class GroupedSource(PartSource):
     def field_type(self, name: str, key: str, shard: Found) -> FieldType:
         return FieldType(path=taken_apart(key.split(";")[0])[1])
 
-    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
-        return self._endings(shards[index.first_filled].path)
+    def known_keys(self, found: Indexed) -> Sequence[str]:
+        return self._endings(found.first.file.path)
 
     def same_records(self, index: RecordIndex, own: RecordIndex) -> RecordIndex:
         """Leaves out the records that have none of the features, but only the added key."""

@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import field
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.shards.paths import Found
+
+    T = TypeVar("T")
 
 FORMAT = 1
 _EVERY = 5.0  # seconds between writes of a partial index: at most this much is lost if indexing is interrupted
@@ -61,11 +63,6 @@ class RecordIndex:
     def rows(self) -> Ints:
         """The number of records of each shard, int64."""
         return self.first[1:] - self.first[:-1]
-
-    @property
-    def first_filled(self) -> int:
-        """The number of the first shard with a record."""
-        return int((self.rows > 0).argmax())
 
     def of(self, shard: int) -> tuple[Ints, Ints]:
         own = slice(int(self.first[shard]), int(self.first[shard + 1]))
@@ -125,7 +122,7 @@ def build_index(
             message = f"{shard.path!r} cannot be read: {(error.strerror or str(error)).lower()}"
             raise OpError("PG430", message, field="path") from None
 
-    pool = ThreadPoolExecutor(min(_THREADS, max(1, 4 * available_cores())))
+    pool = _threads()
     try:
         for place, records in pool.map(of, missing):
             digest = hashlib.blake2b(records.lengths.astype("<i4", copy=False).tobytes(), digest_size=8).hexdigest()
@@ -259,6 +256,18 @@ def counted(rows: int, damage: str = "", findings: Findings | None = None) -> Sh
     return ShardRecords(np.zeros((rows, 0), np.int64), np.zeros((rows, 0), np.int32), damage, findings or {})
 
 
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(_THREADS, max(1, 4 * available_cores())))
+
+
+class InShard(NamedTuple):
+    """Records of one shard: its file, and the places of their parts as in `ShardRecords`."""
+
+    file: Found
+    offsets: Ints
+    lengths: Ints
+
+
 @dataclass(frozen=True)
 class Indexed:
     """Indexed shards."""
@@ -266,10 +275,21 @@ class Indexed:
     root: str  # their absolute common folder
     shards: Sequence[Found]  # the files
     index: RecordIndex  # the places of their records
-    notes: tuple[Note, ...]  # findings
+    notes: tuple[Note, ...] = ()  # findings
     selects: str = ""  # what selects the records of a file beside its content, such as a table
+    folder: Path | None = None  # folder for what is kept of them, if any
     kept: Ints | None = None  # whether each record is used, bool; `None` for all
     cells: Columns | None = None  # the columns of the records; set once they are indexed
+
+    @property
+    def total(self) -> int:
+        """The number of records."""
+        return int(self.index.first[-1])
+
+    @property
+    def used(self) -> Ints | None:
+        """The numbers of the records that are used; `None` for all."""
+        return None if self.kept is None else self.kept.nonzero()[0]
 
     def kept_as(self, what: str, *about: object) -> str:
         """Names a kept column of these records: a hash of the files, of what selects records in them, and of `about`, as JSON."""
@@ -286,3 +306,38 @@ class Indexed:
         """Names the place of a record."""
         shard = int(np.searchsorted(self.index.first, record, side="right")) - 1
         return f"{self.shards[shard].path}#{record - int(self.index.first[shard])}"
+
+    @property
+    def first(self) -> InShard:
+        """The first record of all."""
+        shard = int((self.index.rows > 0).argmax())
+        offsets, lengths = self.index.of(shard)
+        return InShard(self.shards[shard], offsets[:1], lengths[:1])
+
+    def read(self, read: Callable[[InShard], Sequence[T]], what: str, progress: Callable[[int], None] | None = None) -> list[T]:
+        """Reads a value of every record, several shards at a time.
+
+        Args:
+            read: Reads the values of a shard's records.
+            what: Describes them, for errors.
+            progress: Called with the number of records read so far.
+
+        Raises:
+            OpError: `PG430` for a shard that cannot be read; or as `read`.
+        """
+
+        def of(shard: int) -> Sequence[T]:
+            if not self.index.rows[shard]:
+                return ()
+            try:
+                return read(InShard(self.shards[shard], *self.index.of(shard)))
+            except (OSError, ValueError) as error:  # a kept index hides damage of the file
+                raise OpError("PG430", f"{what} of {self.shards[shard].path!r} cannot be read: {error}") from None
+
+        found: list[T] = []
+        with _threads() as pool:
+            for values in pool.map(of, range(len(self.shards))):
+                found += values
+                if progress is not None:
+                    progress(len(found))
+        return found

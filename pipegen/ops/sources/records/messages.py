@@ -16,18 +16,17 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.described import check_field, missing_key
 from pipegen.ops.sources.records.reader import RecordReader
-from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.records.source import Form, RecordSource
 from pipegen.ops.sources.stores.field_types import BYTES, FieldType, column_and_path, field_of, optional_at, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.features import RecordFeature
-    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.records.described import RecordFeature
+    from pipegen.ops.sources.records.index import Indexed, InShard
     from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.shards.paths import Found
 
 _DTYPES = {"bytes": BYTES, "float": "float32", "int": "int64", None: ""}
 _OBJECT = "image/object/"
@@ -118,52 +117,40 @@ class MessageSource(RecordSource):
                 raise PartError("with `content: bytes` a record has no keys", "features", name, "key", help="remove `key`")
         return self
 
-    def first_message(self, shards: Sequence[Found], index: RecordIndex) -> bytes:
+    def first_message(self, found: Indexed) -> bytes:
         """Reads the first record."""
         raise NotImplementedError
 
-    def messages(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Iterator[Buffer]:
-        """Yields the records of a shard, for reading a feature; the arguments are as for `stored_labels`."""
+    def messages(self, name: str, records: InShard) -> Iterator[Buffer]:
+        """Yields records of a shard, for reading a feature."""
         raise NotImplementedError
 
-    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        self.types(shards, index)
-
-    def types(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, FieldType]:
-        """Finds the type of each feature that is read with its record, from the first one; `PG431` if one does not fit."""
+    def types(self, found: Indexed) -> dict[str, FieldType]:
         if self.content == "bytes":
             return dict.fromkeys(self.features, FieldType())
-        record = self._first_record(shards, index)
+        record = self._first_record(found)
         return {name: _type_in(record, name, feature) for name, feature in self.read_features.items()}
 
-    def _first_record(self, shards: Sequence[Found], index: RecordIndex) -> Mapping[str, Value]:
+    def _first_record(self, found: Indexed) -> Mapping[str, Value]:
         try:
-            return read_example(self.first_message(shards, index))
+            return read_example(self.first_message(found))
         except ValueError as error:
-            message = f"record 0 of {shards[index.first_filled].path!r} is not a `tf.Example`: {error}"
+            message = f"record 0 of {found.first.file.path!r} is not a `tf.Example`: {error}"
             help_ = write("content: bytes", "arguments", "if each record is an image file, write {}")
             raise OpError("PG431", message, field="path", help=help_) from None
 
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        records, key = enumerate(self.messages(name, shard, offsets, lengths)), self.key_of(name)
-        return [_label_in(record, key, f"{shard.path}#{row}") for row, record in records]
+    def stored(self, form: Form, name: str, key: str, records: InShard) -> Sequence[Any]:
+        read: Callable[[Buffer, str, str], Any] = {"label": _label_in, "list": _list_in, "cell": _cell_in}[form]
+        return [read(record, key, f"{records.file.path}#{row}") for row, record in enumerate(self.messages(name, records))]
 
-    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        records = enumerate(self.messages(name, shard, offsets, lengths))
-        return [_list_in(record, key, f"{shard.path}#{row}") for row, record in records]
-
-    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        records, key = enumerate(self.messages(name, shard, offsets, lengths)), self.key_of(name)
-        return [_cell_in(record, key, f"{shard.path}#{row}") for row, record in records]
-
-    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
-        return list(self._first_record(shards, index))
+    def known_keys(self, found: Indexed) -> Sequence[str]:
+        return list(self._first_record(found))
 
     def has_columns(self) -> bool:
         return self.content == "example"
 
-    def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
-        return _label_in(self.first_message(shards, index), self.key_of(name), "the first record")
+    def first_label(self, name: str, found: Indexed) -> Any:
+        return _label_in(self.first_message(found), self.key_of(name), "the first record")
 
     def feature_in(self, name: str, record: bytes) -> bytes:
         """Extracts the bytes of a feature from a record; see `Reader.stored`."""
@@ -187,11 +174,9 @@ class MessageSource(RecordSource):
 
 
 class MessageReader(RecordReader):
-    """A reader of messages: one call into Python reads them, and the graph parses them. `types` has the type of each feature, from the
-    first record."""
+    """A reader of messages: one call into Python reads them, and the graph parses them."""
 
     source: MessageSource
-    types: Mapping[str, FieldType]
 
     def messages(self, shards: Any, rows: Any) -> Any:
         """Reads the messages of records, int64 `(n,)` each: objects `(n,)`; `OSError` or `ValueError` if a file is damaged."""

@@ -9,52 +9,43 @@ from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.records.described import check_field
 from pipegen.ops.sources.records.reader import MappedReader, stretches
-from pipegen.ops.sources.records.source import RecordSource
-from pipegen.ops.sources.stores.field_types import JSON_FIELDS, FieldType
+from pipegen.ops.sources.records.source import Form, RecordSource
+from pipegen.ops.sources.stores.field_types import FieldType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from pipegen.ops.sources.listing.reader import Reader
-    from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.index import RecordIndex
-    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.index import Indexed, InShard
     from pipegen.ops.sources.shards.paths import Found
 
 ABSENT = -1  # the length of a missing part
 
 
 class PartReader(MappedReader):
-    """A reader of such features in mapped files. `types` are those of the first record; `about` is as for `MappedReader`. The part
-    `check_of(NAME)` has the check of a compressed feature, else 0."""
+    """A reader of such features in mapped files. The part `check_of(NAME)` has the check of a compressed feature, else 0."""
 
-    def __init__(self, source: PartSource, types: Mapping[str, FieldType], *about: Any) -> None:
-        super().__init__(*about)
-        self.features, self.types = source.features, types
+    source: PartSource
 
     def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
         return tuple(features)
 
-    def python(self, features: Iterable[str], ram_budget: int) -> str:
-        return super().python(features, ram_budget) or JSON_FIELDS * any(self.types[name].path for name in features)
-
     def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
-        if check_of(feature) in self.parts:
-            from pipegen.ops.sources.shards.members import unpacked_member
+        from pipegen.ops.sources.shards.members import unpacked_member
 
-            content = unpacked_member(content, int(self.index.offsets[number, self.parts.index(check_of(feature))]))
-        return self.types[feature].member(content)
+        at = self.parts.index(feature) + len(self.source.features)
+        check = int(self.index.offsets[number, at]) if at < len(self.parts) else 0
+        return self.types[feature].member(unpacked_member(content, check))
 
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         from pipegen.ops.lowering.record_values import from_member
 
-        checks = self.index.offsets[:, len(self.features) :]
+        checks = self.index.offsets[:, len(self.source.features) :]
         packed = bool(((checks != 0) if self.verifies else (checks > 0)).any())
         found = {}
         for name in features:
             check = places[check_of(name)][0] if packed else None
             lookup = self.label_columns[name].lookup if name in self.label_columns else None
-            found[name] = from_member(name, self.features[name], self.types[name], parts[name], check, lookup, whole=self.verifies)
+            found[name] = from_member(name, self.source.features[name], self.types[name], parts[name], check, lookup, whole=self.verifies)
         return found
 
 
@@ -64,7 +55,6 @@ class PartSource(RecordSource):
     checked: ClassVar[bool] = False
     """Whether the size and checksum of each part are known; see `Members.checks`."""
     reads: ClassVar[type[PartReader]] = PartReader
-    """The class of its reader."""
 
     def fetched_as_read(self) -> frozenset[str]:
         return frozenset({"path"})
@@ -85,38 +75,27 @@ class PartSource(RecordSource):
         """Describes a missing part of a feature in a file, and returns the help."""
         return f"column {self.key_of(name)!r}", None
 
-    def unpacked_member(self, content: bytes, check: int) -> bytes:
-        """Decompresses a part; `ValueError` if it is damaged."""
-        return content
-
-    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        self.types(shards, index)
-
-    def types(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, FieldType]:
-        """Finds the type of each feature that is read with its record, from the first one; `PG431` if one is missing or does not fit,
-        `PG430` if it is damaged."""
-        shard, found = shards[index.first_filled], {}
-        places = [part[:1] for part in index.of(index.first_filled)]
+    def types(self, found: Indexed) -> dict[str, FieldType]:
+        first, types = found.first, {}
         for name, feature in self.read_features.items():
             key = self.key_of(name)
-            held = self.field_type(name, key, shard)
+            held = self.field_type(name, key, first.file)
             if kind_of(feature).pictured:  # a damaged image is reported when it is read, and may be skipped
-                self._check_there(name, shard, 0, int(places[1][0, list(self.features).index(name)]))
+                self._check_there(name, first.file, 0, int(first.lengths[0, list(self.features).index(name)]))
             elif held.path or held == FieldType():
-                held = FieldType.of_member(next(self._each(held.member, name, shard, *places)), held.path)
+                held = FieldType.of_member(next(self._each(held.member, name, first)), held.path)
             check_field(name, feature, key, held, " of the first record")
-            found[name] = held
-        return found
+            types[name] = held
+        return types
 
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        return list(self._each(self.field_type(name, self.key_of(name), shard).label, name, shard, offsets, lengths))
-
-    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        read = partial(self.field_type(name, key, shard).list, texts=self.features[name].separator is not None)
-        return list(self._each(read, name, shard, offsets, lengths))
-
-    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        return list(self._each(self.field_type(name, self.key_of(name), shard).cell, name, shard, offsets, lengths, optional=True))
+    def stored(self, form: Form, name: str, key: str, records: InShard) -> Sequence[Any]:
+        held = self.field_type(name, key, records.file)
+        read: dict[Form, Callable[[bytes], Any]] = {
+            "label": held.label,
+            "list": partial(held.list, texts=self.features[name].separator is not None),
+            "cell": held.cell,
+        }
+        return list(self._each(read[form], name, records, optional=form == "cell"))
 
     def _check_there(self, name: str, shard: Found, row: int, length: int) -> None:
         if length == ABSENT:
@@ -124,10 +103,11 @@ class PartSource(RecordSource):
             message = f"record {row} of {shard.path!r} has no {what} for `{name}`"
             raise OpError("PG431", message, field=self.features[name].key_field(name), help=help_)
 
-    def _each(
-        self, read: Callable[[bytes], Any], name: str, shard: Found, offsets: Ints, lengths: Ints, *, optional: bool = False
-    ) -> Iterator[Any]:
+    def _each(self, read: Callable[[bytes], Any], name: str, records: InShard, *, optional: bool = False) -> Iterator[Any]:
         """Yields what a function of the part of a feature returns, for records of a shard; if `optional`, `None` without a part."""
+        from pipegen.ops.sources.shards.members import unpacked_member
+
+        shard, offsets, lengths = records
         at = list(self.features).index(name)
         checks = offsets[:, len(self.features) + at].tolist() if self.checked else [0] * len(offsets)
         places = offsets[:, at].tolist(), lengths[:, at].tolist()
@@ -138,7 +118,7 @@ class PartSource(RecordSource):
                 yield None
                 continue
             try:
-                content = self.unpacked_member(stored, checks[row])
+                content = unpacked_member(stored, checks[row])
             except ValueError as error:
                 message = f"`{name}` of record {row} of {shard.path!r} cannot be read: {error}"
                 raise OpError("PG430", message, field=f"features.{name}") from None
@@ -147,9 +127,6 @@ class PartSource(RecordSource):
             except ValueError as error:
                 message = f"{shard.path}#{row}, {self.key_of(name)!r}: {error}"
                 raise OpError("PG431", message, field=f"features.{name}") from None
-
-    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        return self.reads(self, self.types(shards, index), shards, index, self.parts(), labels)
 
 
 def check_of(name: str) -> str:

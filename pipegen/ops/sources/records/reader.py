@@ -10,28 +10,37 @@ from pipegen.errors import DataError
 from pipegen.mounts import Opened, mounted
 from pipegen.ops.sources.listing.base import main_label
 from pipegen.ops.sources.listing.reader import Reader
-from pipegen.ops.sources.shards.paths import Found, written
+from pipegen.ops.sources.shards.paths import written
+from pipegen.ops.sources.stores.field_types import JSON_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pipegen.ops.sources.listing.reader import Hold, Read, Together
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.records.index import Indexed
     from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.stores.field_types import FieldType
 
 
 class RecordReader(Reader):
-    """A reader of records that hold all of their features, in files that must not change after they were indexed; `labels` are the columns
-    of labels by name."""
+    """A reader of records that hold all of their features, in files that must not change after they were indexed.
+
+    Args:
+        source: Their source, if it describes them.
+        found: The files.
+        labels: The columns of labels by name.
+    """
 
     in_place = True
     numbers: Callable[[str, Ints], Ints | None] | None = None  # reads a single number of every record of some files; set by the source
 
-    def __init__(self, shards: Sequence[Found], labels: Mapping[str, LabelColumn]) -> None:
-        self.shards, self.label_columns = shards, labels
-        found = [mounted(shard.path) for shard in shards]
-        self.away = (found[0][0], [key for _, key in filter(None, found)]) if found and found[0] is not None else None
+    def __init__(self, source: Any, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
+        self.source, self.shards, self.index, self.label_columns = source, found.shards, found.index, labels
+        self.types: Mapping[str, FieldType] = source.types(found) if source is not None else {}
+        """The types of the features that are read with each record."""
+        away = [mounted(shard.path) for shard in self.shards]
+        self.away = (away[0][0], [key for _, key in filter(None, away)]) if away and away[0] is not None else None
         """The remote mount of the shards and their keys in it, if they are remote."""
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
@@ -77,12 +86,12 @@ _AGAIN = "build the pipeline again"
 
 
 class MappedReader(RecordReader):
-    """A reader in the graph: shards are mapped into memory, and no Python is called. `index` has the places of the `parts` of each record,
-    whose bytes subclasses decode in `parse`."""
+    """A reader in the graph: shards are mapped into memory, and no Python is called. Records have indexed parts, by default those of their
+    source, whose bytes subclasses decode in `parse`."""
 
-    def __init__(self, shards: Sequence[Found], index: RecordIndex, parts: Sequence[str], labels: Mapping[str, LabelColumn]) -> None:
-        super().__init__(shards, labels)
-        self.index, self.parts, self.verifies = index, tuple(parts), False
+    def __init__(self, source: Any, found: Indexed, labels: Mapping[str, LabelColumn], parts: tuple[str, ...] = ()) -> None:
+        super().__init__(source, found, labels)
+        self.parts, self.verifies = parts or source.parts(), False
         self.fetches = self.away is not None
 
     def verifying(self) -> MappedReader:
@@ -95,7 +104,9 @@ class MappedReader(RecordReader):
         return ("mapped files", False) if self.away is None else ("", False)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        return "blocks of remote files" if self.away is not None else ""
+        if self.away is not None:
+            return "blocks of remote files"
+        return JSON_FIELDS * any(self.types[name].path for name in self.types.keys() & features)
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         from pipegen.ops.lowering.fetched import FetchedRecords

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
 from pipegen.mounts import content_of
@@ -20,15 +19,12 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.columns import read_numbers
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
-from pipegen.ops.sources.listing.base import Listing, Note, main_label
+from pipegen.ops.sources.listing.base import Listing, Note, main_label, shards_of
 from pipegen.ops.sources.listing.shards import Shards
-from pipegen.ops.sources.records.cells import JoinedCells, RecordCells, records_kept
-from pipegen.ops.sources.records.described import DescribedRecords
-from pipegen.ops.sources.records.features import RecordFeature
-from pipegen.ops.sources.records.index import Indexed, RecordIndex, ShardRecords, build_index
-from pipegen.ops.sources.records.items import items_of_records
-from pipegen.ops.sources.records.labels import LabelColumn
-from pipegen.ops.sources.records.reader import RecordReader
+from pipegen.ops.sources.records.columns import KeyReader, RecordCells, items_of_records
+from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
+from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
+from pipegen.ops.sources.records.labels import LabelColumn, StoredLabels
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
 from pipegen.ops.sources.tables.held import read_held
@@ -37,10 +33,15 @@ if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable, Iterable
 
-    from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.sources.records.reader import RecordReader
+    from pipegen.ops.sources.stores.field_types import FieldType
     from pipegen.ops.sources.tables.join import Partners
+    from pipegen.types import ElementType
 
+Form = Literal["label", "list", "cell"]
+"""The form in which a value of a record is read: a label, which is a number, a text or bytes; a list of numbers or texts, perhaps nested,
+or an array; or a short value, `None` for a record without it."""
 Path_ = Annotated[str, Field(min_length=1)]
 
 
@@ -61,6 +62,8 @@ class RecordSource(DescribedRecords):
     """Description of the format's checksums; see `Reader.checksums`."""
     labels_of_one_type: ClassVar[bool] = False
     """Whether all labels must have the type of the first one: number or text."""
+    reads: ClassVar[type[RecordReader]]
+    """The class of its reader."""
     indexed_from: ClassVar[int] = 1
     """Version of `index_shard`: raise it when its result changes, so that kept indexes are rebuilt."""
 
@@ -86,11 +89,6 @@ class RecordSource(DescribedRecords):
     def key_of(self, name: str) -> str:
         return self.features[name].keys_of(name)[0]
 
-    @property
-    def kept_in(self) -> Path | None:
-        """The folder for indexes."""
-        return self._folder
-
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Index the shards; see `Source.list`. A damaged shard is an error note. Raises `OpError`: `PG401` and `PG402` as `find_shards`,
         `PG402` without any record, `PG430` for an unreadable shard, `PG431` if records do not fit the features, `PG420` for invalid labels.
@@ -98,25 +96,20 @@ class RecordSource(DescribedRecords):
         joined = {name: feature for name, feature in self.features.items() if feature.joined}
         plain = self.model_copy(update={"features": {n: f for n, f in self.features.items() if n not in joined}}) if joined else self
         found = plain._indexed(base, progress)
-        records, notes = RecordCells(plain, found, progress), tuple[Note, ...]()
-        cells: RecordCells | JoinedCells = records
-        partners = None
+        known = partial(plain.known_keys, found)
+        cells = RecordCells(found, partial(plain.key_reader, found), known, plain.index_options(), progress)
         if self.join is not None:
-            partners = self.join.partners(records, found.place, base)
-            cells = JoinedCells(records, partners, lambda: plain.known_keys(found.shards, found.index))
-        found = replace(found, cells=cells)
-        if self.where is not None or partners is not None:
-            labels = {name: feature for name, feature in joined.items() if kind_of(feature).labels}
-            found, notes = records_kept(cells, self.where, labels, partners, found)
+            cells.partners = self.join.partners(cells, found.place, base)
+        found, notes = cells.kept(self.where, {name: feature for name, feature in joined.items() if kind_of(feature).labels})
         made = plain._chosen(found)
-        if partners is not None and joined:
-            made = self._with_columns(made, joined, partners, found)
+        if cells.partners is not None and joined:
+            made = self._with_columns(made, joined, cells.partners, found)
         return replace(made, cells=cells.column if self.has_columns() else None, notes=(*made.notes, *notes))
 
     def _with_columns(self, listing: Listing, joined: Mapping[str, RecordFeature], partners: Partners, found: Indexed) -> Listing:
         """Adds the features in the joined table, which are held in memory. Raises `OpErrors` as `read_held`."""
-        total, tried = int(found.index.first[-1]), Attempts()
-        rows: Ints = np.arange(total) if found.kept is None else np.flatnonzero(found.kept)
+        total, tried = found.total, Attempts()
+        rows: Ints = np.arange(total) if found.used is None else found.used
         held = read_held(joined, partners.right.only([partners.partner[row] for row in rows.tolist()]), tried)
         if tried.errors:
             raise OpErrors(dict.fromkeys(tried.errors), None)
@@ -149,14 +142,12 @@ class RecordSource(DescribedRecords):
 
     def _chosen(self, found: Indexed) -> Listing:
         """Returns the listing of indexed shards; `map` and `ignore` change labels and leave out records."""
-        choosing = {name: self._labels(name, found) for name, feature in self.features.items() if feature.chosen and not feature.several}
+        choosing = [name for name, feature in self.features.items() if feature.chosen and not feature.several]
         if not choosing:
             return self.listed(found)
-        from pipegen.ops.sources.records.chosen import StoredLabels, chosen
-
-        stored = {name: StoredLabels.of(name, self.features[name], column) for name, column in choosing.items()}
+        stored = {name: StoredLabels.of(self._labels(name, found)) for name in choosing}
         plain = self.model_copy(update={"features": {**self.features, **{name: held.feature for name, held in stored.items()}}})
-        return chosen(plain.listed(found), stored, self.class_feature())
+        return _chosen(plain.listed(found), stored, self.class_feature())
 
     def _indexed(self, base: Path, progress: Callable[[int], None] | None) -> Indexed:
         beside: builtins.list[Note] = []
@@ -166,33 +157,33 @@ class RecordSource(DescribedRecords):
         found = [(shard.path, findings) for shard, findings in zip(shards, index.findings, strict=True)]
         empty = {place for place, rows in enumerate(index.rows) if not rows and not index.damage[place] and not found[place][1]}
         notes += finding_notes((path, {"empty": (1, "")} if place in empty else own) for place, (path, own) in enumerate(found))
-        nothing = not int(index.first[-1])
-        _raise_error(notes if nothing else ())
-        notes += [*self.noted(shards, index), *beside]
-        if nothing:
+        indexed = Indexed(root, shards, index, selects=self.selects(), folder=self._folder)
+        _raise_error(() if indexed.total else notes)
+        notes += [*self.noted(indexed), *beside]
+        if not indexed.total:
             _raise_error(notes)
             help_ = next((f"{note.message}; {note.help}" if note.help else note.message for note in notes if note not in beside), None)
             raise OpError("PG402", f"no record in {shards[0].path!r}{_others(len(shards) - 1)}", field="path", help=help_)
-        self.examine(shards, index)
-        return Indexed(root, shards, index, tuple(notes), self.selects())
+        self.types(indexed)
+        return replace(indexed, notes=tuple(notes))
 
     def _index_of(self, root: str, shards: Sequence[Found], progress: Callable[[int], None] | None = None) -> RecordIndex:
         name = f"{self.op}\0{self.indexed_from}\0{root}\0{self.parts()}{self.index_options()}"
         return build_index(shards, self._index, parts=len(self.parts()), name=name, folder=self._folder, progress=progress)
 
-    def with_key(self, key: str, found: Indexed) -> tuple[RecordSource, str, RecordIndex]:
-        """Returns a source that also reads a key, as a label; the name of that feature; and the index of the same records for it. Raises
-        `OpError`: `PG421` if records with the key differ from those of the features; or as `index_shard`."""
+    def key_reader(self, found: Indexed, key: str) -> KeyReader:
+        """Returns the reader of a key of the records; for errors see `index_shard`."""
         key = self.key_of_column(key)
         name = next((name for name in self.read_features if self.features[name].keys is None and self.key_of(name) == key), None)
-        if name is not None:
-            return self, name, found.index
-        name = key if key not in self.features else f"{key} (a key)"
-        other = self.model_copy(update={"features": {**self.features, name: RecordFeature(kind="label", key=key)}})
-        other.keep_index_in(self._folder)
-        if (other.parts(), other.index_options()) == (self.parts(), self.index_options()):
-            return other, name, found.index
-        return other, name, self.same_records(other._index_of(found.root, found.shards), found.index)
+        source, index = self, found.index
+        if name is None:
+            name = key if key not in self.features else f"{key} (a key)"
+            source = self.model_copy(update={"features": {**self.features, name: RecordFeature(kind="label", key=key)}})
+            source.keep_index_in(self._folder)
+            if (source.parts(), source.index_options()) != (self.parts(), self.index_options()):
+                index = self.same_records(source._index_of(found.root, found.shards), found.index)
+        found = replace(found, index=index)
+        return KeyReader(found, partial(source.stored, "cell", name, key), partial(source.known_keys, found))
 
     def same_records(self, index: RecordIndex, own: RecordIndex) -> RecordIndex:
         """Returns an index that has one more part, for the records of another index."""
@@ -204,13 +195,16 @@ class RecordSource(DescribedRecords):
 
     def listed(self, found: Indexed) -> Listing:
         """Returns the listing of indexed shards, labels taken as stored; `PG420` for invalid ones."""
-        shards, index, notes = found.shards, found.index, [*found.notes]
-        type_, main = self.infer(), self.class_feature()
+        rows, notes = found.index.rows, [*found.notes]
+        main = self.class_feature()
         columns = {n: self._labels(n, found) for n, f in self.features.items() if kind_of(f).labels and not f.several}
+        reader = self.reader(found, columns)
+        reader.checksums, reader.numbers = self.checksums, partial(self._numbers, found)
+        type_ = self.record_type(reader.types)
         for name, column in columns.items():
             type_ = type_.replace(**{name: type_[name].with_(classes=len(column.names))})
-            notes += self._scanned(name, column)
-        items, more = items_of_records(self, found)
+            notes += column.notes
+        items, more = items_of_records(self.features, found, partial(self.stored, "list"))
         notes += more
         stays = [column.stays for column in items.values() if column.stays is not None]
         kept = np.logical_and.reduce([*stays, *([found.kept] if found.kept is not None else ())]) if stays else found.kept
@@ -218,16 +212,12 @@ class RecordSource(DescribedRecords):
             raise OpError("PG402", "`ignore` leaves out every record", field="features")
         several = next((column.classes for column in items.values() if kind_of(column.type).labels), ())
         type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in items.items()})
-        reader = self.reader(shards, index, columns)
-        reader.checksums = self.checksums
-        if isinstance(reader, RecordReader):
-            reader.numbers = partial(self._numbers, found)
         return Listing(
             found.root,
-            [shard.key for shard in shards],  # type: ignore[arg-type]
+            [shard.key for shard in found.shards],  # type: ignore[arg-type]
             None,
             columns[main].names if main is not None else several,
-            self.record_bytes(shards, index),
+            self.record_bytes(found),
             tuple(notes),
             readers={"": reader},
             columns={name: column.values for name, column in items.items()},
@@ -235,23 +225,14 @@ class RecordSource(DescribedRecords):
                 **{name: column.names for name, column in columns.items() if name != main},
                 **{name: column.classes for name, column in items.items() if column.classes},
             },
-            shards=Shards(index.rows, np.arange(len(shards)), index.digests, reader.block_rows(index.rows), kept=kept),  # type: ignore[arg-type]
+            shards=Shards(rows, np.arange(len(rows)), found.index.digests, reader.block_rows(rows), kept=kept),  # type: ignore[arg-type]
             type=type_,
         )
 
     def _labels(self, name: str, found: Indexed) -> LabelColumn:
-        def read(shard: int) -> Sequence[Any]:
-            if not found.index.rows[shard]:
-                return ()
-            try:
-                return self.stored_labels(name, found.shards[shard], *found.index.of(shard))
-            except (OSError, ValueError) as error:  # a kept index hides damage of the file
-                raise OpError("PG430", f"the labels of {found.shards[shard].path!r} cannot be read: {error}") from None
-
-        def first() -> Any:
-            return self.first_label(name, found.shards, found.index)
-
-        return LabelColumn(name, self.features[name], found, read, first, self._folder, one_type=self.labels_of_one_type)
+        read = partial(self.stored, "label", name, self.key_of(name))
+        first = partial(self.first_label, name, found)
+        return LabelColumn(name, self.features[name], found, read, first, one_type=self.labels_of_one_type)
 
     def _numbers(self, found: Indexed, name: str, files: Ints) -> Ints | None:
         """Reads a single number of every record of some files, 0 for records that `where` leaves out; `None` for other features. Raises
@@ -260,21 +241,13 @@ class RecordSource(DescribedRecords):
         if feature is None or found.cells is None or not kind_of(feature).numbers or feature.stored_shape not in ((), (1,)):
             return None
         field = f"features.{name}"
-        cells, used = found.cells.column(self.key_of(name), field), np.arange(int(found.index.first[-1]))
-        used = used if found.kept is None else used[found.kept]
+        cells = found.cells.column(self.key_of(name), field)
+        used = np.arange(found.total) if found.used is None else found.used
         about = lambda row: found.place(int(used[row])), field, feature.dtype
         values = read_numbers([cells[row] for row in used.tolist()], *about, weights=kind_of(feature).weighs)
         every: Ints = np.zeros(len(cells), values.dtype)
         every[used] = values
         return found.of(every, files)
-
-    def _scanned(self, name: str, column: LabelColumn) -> builtins.list[Note]:
-        """Reports that labels had to be read for their classes."""
-        if self.features[name].classes is not None:
-            return []
-        message = f"`{name}` has no `classes`, so all {column.total:,} labels were read once to find them"
-        help_ = write(f"classes: {len(column.names)}", "arguments", "{} gives their number, a list their names")
-        return [*column.notes, Note("PG432", message, help_, f"features.{name}")]
 
     def _index(self, path: str, size: int) -> ShardRecords:
         """Calls `index_shard`, and distinguishes compressed shards from damaged ones. Raises `OpError`: `PG430` for a shard that needs
@@ -291,9 +264,13 @@ class RecordSource(DescribedRecords):
         """Returns the endings of shards in a folder."""
         return self.suffixes
 
-    def record_bytes(self, shards: Sequence[Found], index: RecordIndex) -> Ints:
+    def record_bytes(self, found: Indexed) -> Ints:
         """Returns the bytes that the records of each shard take when read, int64; by default the file size."""
-        return np.array([shard.size for shard in shards], np.int64)
+        return np.array([shard.size for shard in found.shards], np.int64)
+
+    def record_type(self, types: Mapping[str, FieldType]) -> ElementType:
+        """Returns the type of a record, to which those of the first one may add."""
+        return self.infer()
 
     def parts(self) -> tuple[str, ...]:
         """Returns the names of the indexed parts of a record; by default the record as a whole."""
@@ -312,51 +289,60 @@ class RecordSource(DescribedRecords):
         `OpError` if the file has another format."""
         raise NotImplementedError
 
-    def noted(self, shards: Sequence[Found], index: RecordIndex) -> Iterable[Note]:
+    def noted(self, found: Indexed) -> Iterable[Note]:
         """Reports shards that differ from the format's own list, if any; `PG401` if one is missing."""
         return ()
 
-    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        """Checks the first record; `PG431` if it does not fit the features."""
+    def types(self, found: Indexed) -> dict[str, FieldType]:
+        """Finds the type of each feature that is read with its record, from the first one; `PG431` if one is missing or does not fit,
+        `PG430` if it is damaged."""
+        raise NotImplementedError
 
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        """Reads the stored labels of a shard's records: numbers, texts or bytes.
+    def stored(self, form: Form, name: str, key: str, records: InShard) -> Sequence[Any]:
+        """Reads a value of each of a shard's records.
 
         Args:
-            name: The label.
-            shard: The file.
-            offsets: As in `ShardRecords`.
-            lengths: Likewise.
+            form: What it is read as.
+            name: The feature, or one that `key_reader` added.
+            key: Its key, or one of its keys.
+            records: The records.
 
         Raises:
-            OpError: `PG431` for a record without the label.
+            OpError: `PG431` for a record without the value.
         """
         raise NotImplementedError
 
-    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        """Reads a short value of a shard's records, `None` for a record without it; see `with_key`. The arguments are as for
-        `stored_labels`."""
-        return self.stored_labels(name, shard, offsets, lengths)
-
-    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
+    def known_keys(self, found: Indexed) -> Sequence[str]:
         """Returns the keys of the first record, for messages."""
         return ()
 
-    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        """Reads the values under a key of a feature with any number of items, for a shard's records: a list of numbers or texts each,
-        perhaps nested, or an array. The other arguments are as for `stored_labels`. Raises `OpError`: `PG431` for a record without the
-        value."""
-        raise OpError("PG431", f"`{self.op}` holds no lists, so `{name}` cannot be read from it", field=f"features.{name}")
+    def first_label(self, name: str, found: Indexed) -> Any:
+        """Reads the stored label of the first record; for errors see `stored`."""
+        return self.stored("label", name, self.key_of(name), found.first)[0]
 
-    def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
-        """Reads the stored label of the first record; for errors see `stored_labels`."""
-        shard = index.first_filled
-        offsets, lengths = index.of(shard)
-        return self.stored_labels(name, shards[shard], offsets[:1], lengths[:1])[0]
-
-    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
+    def reader(self, found: Indexed, labels: Mapping[str, LabelColumn]) -> RecordReader:
         """Returns the reader of the records; `labels` has the column of each label."""
-        raise NotImplementedError
+        return self.reads(self, found, labels)
+
+
+def _chosen(listing: Listing, stored: Mapping[str, StoredLabels], main: str | None) -> Listing:
+    """Applies chosen classes to a listing whose labels were taken as stored; `PG402` if no record stays."""
+    kept = np.logical_and.reduce([held.stays for held in stored.values()])
+    if not kept.any():
+        raise OpError("PG402", "`ignore` leaves out every record", field="features")
+    type_ = listing.type
+    if type_ is not None:
+        type_ = type_.replace(**{name: type_[name].with_(classes=len(held.classes)) for name, held in stored.items()})
+    others = {name: held.classes for name, held in stored.items() if name != main}
+    made = replace(
+        listing,
+        class_names=stored[main].classes if main is not None and main in stored else listing.class_names,
+        column_classes={**listing.column_classes, **others},
+        type=type_,
+        notes=(*listing.notes, *(note for held in stored.values() for note in held.notes)),
+        shards=replace(shards_of(listing), kept=None if kept.all() else kept),
+    )
+    return read_with(made, Changes(tables={name: held.table for name, held in stored.items()}, label=main))
 
 
 def _raise_error(notes: Iterable[Note]) -> None:

@@ -14,14 +14,14 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.blocks import BytesBlock, Window
-from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
+from pipegen.ops.sources.records.index import LONGEST, Indexed, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.messages import MessageReader, MessageSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.stores.field_types import FieldType
+    from pipegen.ops.sources.records.labels import LabelColumn
 
 MAGIC = b"\x1f\x8b"  # first bytes of a gzip file
 _HEAD, _TAIL = 12, 4
@@ -149,12 +149,11 @@ def inflate(path: str, size: int, *, whole: bool = False) -> bytes:
 
 
 class InflatedReader(MessageReader):
-    """Messages of compressed files. `index` has the places of records in the unpacked data; `about` is as for `RecordReader`."""
+    """Messages of compressed files; the places of records are those in the unpacked data."""
 
-    def __init__(self, source: MessageSource, types: Mapping[str, FieldType], index: RecordIndex, *about: Any) -> None:
-        super().__init__(*about)
-        self.source, self.types, self.index = source, types, index
-        self.at_once = max(2, int(index.rows.max(initial=0)))
+    def __init__(self, source: MessageSource, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
+        super().__init__(source, found, labels)
+        self.at_once = max(2, int(self.index.rows.max(initial=0)))
         self._window = Window()
 
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:

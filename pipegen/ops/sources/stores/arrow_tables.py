@@ -41,7 +41,8 @@ class ArrowTables(Store):
             self._batches = list(batches)
             for batch in self._batches:
                 batch.validate()
-            self._columns = {key: held for field in self.schema for key, held in _columns(field.name, field.type)}
+            found = [column for field in self.schema for column in _columns(field.name, field.type, (field.name,))]
+            self._columns, self._paths = {key: held for key, held, _ in found}, {key: path for key, _, path in found}
         for buffer in _buffers(self._batches[0]) if self._batches else ():
             if not whole.address <= buffer.address <= whole.address + whole.size:
                 raise Unsuitable("its batches are compressed and would be unpacked into memory", "write it uncompressed, or as Parquet")
@@ -109,7 +110,7 @@ class ArrowTables(Store):
         if at not in self._leaves:
             array: Any = self._batches[batch]
             with Translated(ValueError, LookupError, said=_damaged):  # PyArrow's errors, such as for an invalid dictionary index
-                for name in _path(self.schema, key):
+                for name in self._paths[key]:
                     array = array.column(name) if hasattr(array, "column") else array.field(name)
                 self._leaves[at] = _Leaf(array)
         return self._leaves[at]
@@ -238,8 +239,8 @@ def _batches_in(whole: Any, start: int, end: int) -> tuple[int, int, bool]:
     return count, at + size, size > 0
 
 
-def _columns(name: str, kind: Any) -> Iterator[tuple[str, FieldType | None]]:
-    """Yields the columns in a field by type; `None` for lists, whose shape depends on their values."""
+def _columns(name: str, kind: Any, path: tuple[str, ...]) -> Iterator[tuple[str, FieldType | None, tuple[str, ...]]]:
+    """Yields the columns in a field by type, and the names that lead to each; no type for lists, whose shape depends on their values."""
     import pyarrow as pa
 
     if isinstance(kind, pa.BaseExtensionType):
@@ -247,31 +248,19 @@ def _columns(name: str, kind: Any) -> Iterator[tuple[str, FieldType | None]]:
     if pa.types.is_struct(kind):
         inner = {kind.field(i).name: kind.field(i).type for i in range(kind.num_fields)}
         if "bytes" in inner:
-            yield from _columns(name, inner["bytes"])
+            yield from _columns(name, inner["bytes"], (*path, "bytes"))
         for key, of in inner.items():
-            yield from _columns(f"{name}.{key}", of)
+            yield from _columns(f"{name}.{key}", of, (*path, key))
     elif pa.types.is_dictionary(kind):
-        yield from _columns(name, kind.value_type)
+        yield from _columns(name, kind.value_type, path)
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        yield name, FieldType(BYTES)
+        yield name, FieldType(BYTES), path
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        yield name, FieldType(TEXT)
+        yield name, FieldType(TEXT), path
     elif _is_number(kind):
-        yield name, FieldType(np.dtype(kind.to_pandas_dtype()).name)
+        yield name, FieldType(np.dtype(kind.to_pandas_dtype()).name), path
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        yield name, None
-
-
-def _path(schema: Any, key: str) -> list[str]:
-    """Returns the names that lead to a column."""
-    import pyarrow as pa
-
-    names = [key] if key in schema.names else key.split(".")
-    kind = schema.field(names[0]).type
-    for name in names[1:]:
-        kind = kind.field(name).type
-    inner = {kind.field(i).name for i in range(kind.num_fields)} if pa.types.is_struct(kind) else set()
-    return [*names, "bytes"] if "bytes" in inner else names
+        yield name, None, path
 
 
 def _is_number(kind: Any) -> bool:

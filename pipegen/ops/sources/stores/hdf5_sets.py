@@ -51,7 +51,8 @@ class Hdf5Sets(Store):
             sets = {key: one for key, one in found.items() if isinstance(one, h5py.Dataset) and one.shape}
             lengths = {key: len(one) for key, one in sets.items()}
             self._extents, base = Extents(path), int(file.userblock_size)
-            self._sets = {key: _set(one, path, self._extents, base) for key, one in sets.items() if _readable(one)}
+            types = {key: _type_of(one) for key, one in sets.items()}
+            self._sets = {key: _set(sets[key], held, path, self._extents, base) for key, held in types.items() if held is not None}
             self._path, self._keys = path, keys
             self._spread = tuple(key for key in keys if key in sets and (sets[key].external or sets[key].is_virtual))
             # The library confuses a rewritten file with the one that it has open.
@@ -94,29 +95,28 @@ class Hdf5Sets(Store):
                 self._file.close()
 
 
-def _readable(one: Any) -> bool:
-    """Tells whether a dataset holds numbers or byte strings, not references or records of several fields."""
+def _type_of(one: Any) -> FieldType | None:
+    """Returns the type of a dataset of numbers or byte strings; `None` for references, records of several fields, and others."""
     import h5py
 
-    kind = one.dtype
+    kind, inner = one.dtype, h5py.check_vlen_dtype(one.dtype)
     if h5py.check_ref_dtype(kind) is not None or kind.names is not None:
-        return False
+        return None
     if kind.kind in "SV" or h5py.check_string_dtype(kind) is not None:
-        return bool(one.ndim == 1)
-    inner = h5py.check_vlen_dtype(kind)
+        return FieldType(BYTES if kind.kind == "V" else TEXT) if one.ndim == 1 else None
     if inner is not None:
-        return one.ndim == 1 and np.dtype(inner).kind in "ui" and np.dtype(inner).itemsize == 1
-    return kind.kind in "uifb"
+        return FieldType(BYTES) if one.ndim == 1 and np.dtype(inner).kind in "ui" and np.dtype(inner).itemsize == 1 else None
+    return FieldType(kind.newbyteorder("=").name, tuple(one.shape[1:])) if kind.kind in "uifb" else None
 
 
-def _set(one: Any, path: str, extents: Extents, base: int) -> _Set:
+def _set(one: Any, stored: FieldType, path: str, extents: Extents, base: int) -> _Set:
     variable = one.dtype.kind == "O"
     size = _ELEMENT.itemsize if variable else one.dtype.itemsize * int(np.prod(one.shape[1:], dtype=np.int64))
     elsewhere = one.external or one.is_virtual or one.file.filename != path
     places = None if elsewhere else _places(one, size)
     if places is None:
-        return _ByLibrary(one)
-    return _Heap(one, places, extents, base) if variable else _Plain(one, places, extents)
+        return _ByLibrary(stored, one)
+    return _Heap(stored, places, extents, base) if variable else _Plain(stored, one.dtype, places, extents)
 
 
 class _Places(NamedTuple):
@@ -154,8 +154,10 @@ def _places(one: Any, size: int) -> _Places | None:
 class _Set:
     """One dataset: its type, and the number of records that are unpacked together."""
 
-    stored: FieldType
     at_once = 1
+
+    def __init__(self, stored: FieldType) -> None:
+        self.stored = stored
 
     def read(self, rows: Array) -> Array:
         """Reads rows, in any order."""
@@ -165,9 +167,9 @@ class _Set:
 class _Plain(_Set):
     """Numbers, or byte strings of one length, at known offsets."""
 
-    def __init__(self, one: Any, places: _Places, extents: Extents) -> None:
-        self.stored, self._dtype = _stored(one), one.dtype
-        self._places, self._extents = places, extents
+    def __init__(self, stored: FieldType, dtype: Any, places: _Places, extents: Extents) -> None:
+        super().__init__(stored)
+        self._dtype, self._places, self._extents = dtype, places, extents
 
     def read(self, rows: Array) -> Array:
         found = [self._extents.read(offset, self._places.size) for offset in self._places.of(rows)]
@@ -179,8 +181,8 @@ class _Plain(_Set):
 class _Heap(_Set):
     """Byte strings of any length, on the global heap."""
 
-    def __init__(self, one: Any, places: _Places, extents: Extents, base: int) -> None:
-        self.stored = _stored(one)
+    def __init__(self, stored: FieldType, places: _Places, extents: Extents, base: int) -> None:
+        super().__init__(stored)
         self._places, self._extents, self._base = places, extents, base
 
     def read(self, rows: Array) -> Array:
@@ -211,8 +213,9 @@ class _Heap(_Set):
 class _ByLibrary(_Set):
     """A dataset that h5py reads: compressed, filtered, or made of other files."""
 
-    def __init__(self, one: Any) -> None:
-        self.stored, self._one = _stored(one), one
+    def __init__(self, stored: FieldType, one: Any) -> None:
+        super().__init__(stored)
+        self._one = one
         self.at_once = one.chunks[0] if one.chunks else 1
 
     def read(self, rows: Array) -> Array:
@@ -227,16 +230,6 @@ class _ByLibrary(_Set):
         if self.stored.encoded:
             return byte_strings([value if isinstance(value, bytes) else value.tobytes() for value in found])
         return np.array(found, self.stored.dtype).reshape(len(rows), *self.stored.shape)
-
-
-def _stored(one: Any) -> FieldType:
-    import h5py
-
-    if h5py.check_vlen_dtype(one.dtype) is not None or one.dtype.kind == "V":
-        return FieldType(BYTES)
-    if h5py.check_string_dtype(one.dtype) is not None:
-        return FieldType(TEXT)
-    return FieldType(one.dtype.newbyteorder("=").name, tuple(one.shape[1:]))
 
 
 # Whether a file is complete: the library returns the fill value for missing parts, which are black images and class 0.

@@ -160,16 +160,14 @@ def _check_size(path: str) -> int:
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
 
 
+_AFFINITIES = {"int64": ("INT",), TEXT: ("CHAR", "CLOB", "TEXT"), BYTES: ("BLOB",), "float64": ("REAL", "FLOA", "DOUB", "NUM", "DEC")}
+"""Parts of the names of declared types, in the order in which they count, by dtype: "Datatypes In SQLite", section 3.1."""
+
+
 def _affinity(declared: str) -> str:
-    """Returns the dtype of a declared type by "Datatypes In SQLite", section 3.1; "" if any is allowed."""
+    """Returns the dtype of a declared type; "" if any is allowed."""
     kind = declared.upper()
-    if "INT" in kind:
-        return "int64"
-    if any(name in kind for name in ("CHAR", "CLOB", "TEXT")):
-        return TEXT
-    if "BLOB" in kind:
-        return BYTES
-    return "float64" if any(name in kind for name in ("REAL", "FLOA", "DOUB", "NUM", "DEC")) else ""
+    return next((dtype for dtype, names in _AFFINITIES.items() if any(name in kind for name in names)), "")
 
 
 def _values(values: Sequence[Any], key: str, stored: FieldType) -> Array:

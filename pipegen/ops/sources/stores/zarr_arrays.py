@@ -48,7 +48,8 @@ class ZarrArrays(Store):
             if not keys or None in found.values():  # to suggest one
                 found |= dict(group.members(max_depth=None))
             arrays = {key: one for key, one in found.items() if isinstance(one, zarr.Array) and one.ndim}
-            self._sets = {key: one for key, one in arrays.items() if _readable(one)}
+            self._types = {key: held for key, one in arrays.items() if (held := _type_of(one)) is not None}
+            self._sets = {key: arrays[key] for key in self._types}
             lengths = {key: int(one.shape[0]) for key, one in self._sets.items()}
         self._path, self._keys = path, keys
         self.rows = row_count(lengths, keys, "arrays")
@@ -72,14 +73,14 @@ class ZarrArrays(Store):
         return {"unwritten": (len(dict(found)), found[0][1])} if found else {}
 
     def columns(self) -> Mapping[str, FieldType]:
-        return {key: _stored(one) for key, one in self._sets.items()}
+        return self._types
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
         return [self._rows(key, rows) for key in keys]
 
     def _rows(self, key: str, rows: Array) -> Array:
         one = self._sets[key]
-        stored = _stored(one)
+        stored = self._types[key]
         found: Any
         with _ERRORS:
             if _small(one):
@@ -125,27 +126,20 @@ def _small(one: Any) -> bool:
     return int(one.nbytes) <= SMALL and one.dtype.kind in "biuf"
 
 
-def _readable(one: Any) -> bool:
-    """Tells whether an array holds numbers or byte strings; raises for pickled objects."""
+def _type_of(one: Any) -> FieldType | None:
+    """Returns the type of an array of numbers, byte strings or texts, `None` for others; raises for pickled objects."""
     about = one.metadata.to_dict()
     if "pickle" in json.dumps([about.get(name) for name in _CODECS], default=str).lower():
         raise Unsuitable(
             f"`{one.path}` holds pickled objects; unpickling is refused, since it could run foreign code",
             "store the bytes of image files, or numbers, instead",
         )
-    return one.dtype.kind in "biuf" or (one.ndim == 1 and _kind(one) is not None)
-
-
-def _kind(one: Any) -> str | None:
-    """Tells whether an array holds byte strings or texts; `None` for neither."""
-    if one.dtype.kind in "ST":
-        return TEXT if one.dtype.kind == "T" else BYTES
-    said = json.dumps(one.metadata.to_dict(), default=str)
-    if "vlen-bytes" in said:
-        return BYTES
-    return TEXT if "vlen-utf8" in said or one.dtype.kind == "U" else None
-
-
-def _stored(one: Any) -> FieldType:
-    kind = None if one.dtype.kind in "biuf" else _kind(one)
-    return FieldType(kind) if kind is not None else FieldType(one.dtype.newbyteorder("=").name, tuple(map(int, one.shape[1:])))
+    kind = one.dtype.kind
+    if kind in "biuf":
+        return FieldType(one.dtype.newbyteorder("=").name, tuple(map(int, one.shape[1:])))
+    if one.ndim != 1:
+        return None
+    said = "" if kind in "ST" else json.dumps(about, default=str)
+    if kind == "S" or "vlen-bytes" in said:
+        return FieldType(BYTES)
+    return FieldType(TEXT) if kind in "TU" or "vlen-utf8" in said else None

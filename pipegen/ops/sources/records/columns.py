@@ -1,0 +1,244 @@
+"""Columns of records, read once from all files and kept beside the index: texts of a key as in a table, and features of items."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from zipfile import BadZipFile
+
+from pipegen.diagnostics.suggest import suggested
+from pipegen.errors import OpError
+from pipegen.kept import keep_or_warn, open_kept
+from pipegen.lazy import np
+from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.features.items import read_items, side_by_side
+from pipegen.ops.sources.features.label_values import Values, label_texts, text_of
+from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.tables.rows import kept_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TypeVar
+
+    from pipegen.ops.kinds.base import Column
+    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.sources.records.described import RecordFeature
+    from pipegen.ops.sources.records.index import Indexed, InShard
+    from pipegen.ops.sources.tables.features import InTable
+    from pipegen.ops.sources.tables.join import Partners
+
+    T = TypeVar("T")
+
+
+def _kept(
+    found: Indexed,
+    file: str,
+    what: str,
+    read: Callable[[], T],
+    to_arrays: Callable[[T], Mapping[str, Ints]],
+    of_arrays: Callable[[Mapping[str, Ints], int], T | None],
+) -> T:
+    """Returns what a file beside the index holds of all records; if it is missing or damaged, reads and keeps it. `what` describes it in a
+    warning."""
+    if found.folder is not None:
+        with suppress(OSError, ValueError, KeyError, EOFError, BadZipFile), open_kept(found.folder, file) as stream:
+            with np.load(io.BytesIO(stream.read()), allow_pickle=False) as arrays:
+                kept = of_arrays(arrays, found.total)
+            if kept is not None:
+                return kept
+    value = read()
+    if found.folder is not None:
+        content = io.BytesIO()
+        np.savez(content, **to_arrays(value))  # type: ignore[arg-type]  # which takes `allow_pickle` for one of them
+        keep_or_warn(found.folder, file, [content.getbuffer()], what)
+    return value
+
+
+def kept_values(found: Indexed, file: str, what: str, read: Callable[[], Values]) -> Values:
+    """Returns a label or text of all records that is kept beside the index, else reads and keeps it; `what` describes it in a warning."""
+    return _kept(found, file, what, read, _arrays_of_values, _values_of_arrays)
+
+
+def _arrays_of_values(values: Values) -> dict[str, Ints]:
+    if values.numbers is not None:
+        return {"numbers": values.numbers}
+    return {"codes": values.codes, "texts": np.frombuffer(json.dumps(values.texts).encode(), np.uint8)}
+
+
+def _values_of_arrays(arrays: Mapping[str, Ints], total: int) -> Values | None:
+    if "numbers" in arrays:
+        values = Values(arrays["numbers"], (), np.zeros(0, np.int64))
+        return values if len(values) == total else None
+    values = Values(None, tuple(json.loads(arrays["texts"].tobytes())), arrays["codes"])
+    known = 0 <= values.codes.min(initial=0) <= values.codes.max(initial=0) < len(values.texts)
+    return values if len(values) == total and known else None
+
+
+def items_of_records(
+    features: Mapping[str, RecordFeature], found: Indexed, read: Callable[[str, str, InShard], Sequence[Any]]
+) -> tuple[dict[str, Column], list[Note]]:
+    """Reads features with any number of items or of classes of all records; see `read_items`. `read` reads the list of each record, given
+    the feature and its key."""
+
+    def values(name: str) -> Sequence[Any]:
+        keys = features[name].keys_of(name)
+
+        def of(records: InShard) -> Sequence[Any]:
+            parts = [read(name, key, records) for key in keys]
+            return parts[0] if len(parts) == 1 else list(map(side_by_side, zip(*parts, strict=True)))
+
+        return found.read(of, f"`{name}`")
+
+    def kept(name: str, items: Callable[[], Ragged]) -> Ragged:
+        feature = features[name]
+        of = feature.home and features[feature.home].keys_of(feature.home)
+        file = found.kept_as("items", feature.keys_of(name), feature.kind, of, feature.names, feature.shape, feature.separator)
+        return _kept(found, file, f"`{name}` of the records", items, _arrays_of_items, _items_of_arrays)
+
+    wanted = {name: f for name, f in features.items() if f.several or not kind_of(f).labels}
+    return read_items(wanted, values, lambda _: found.place, kept, found.used)
+
+
+def _arrays_of_items(items: Ragged) -> dict[str, Ints]:
+    return {"values": items.values, "lengths": items.lengths}
+
+
+def _items_of_arrays(arrays: Mapping[str, Ints], total: int) -> Ragged | None:
+    items = Ragged(arrays["values"], arrays["lengths"])
+    return items if items.lengths.shape == (total,) and int(items.lengths.sum()) == len(items.values) else None
+
+
+class KeyReader(NamedTuple):
+    """Reads a key of records that may be none of their features."""
+
+    found: Indexed  # the same records, indexed with that key
+    read: Callable[[InShard], Sequence[Any]]  # reads the value of each record of a shard, `None` for a record without it
+    known: Callable[[], Sequence[str]] = tuple  # returns the keys of the first record, for messages
+
+
+class RecordCells:
+    """The columns of all records of a source, in its order, and those of a table that is joined to them.
+
+    Args:
+        found: The shards.
+        reader_of: Returns the reader of a key.
+        known: Returns the keys of the records, as far as they are known.
+        options: The settings that the values depend on, as text.
+        progress: Called with the number of records read so far, now and then.
+    """
+
+    unit: ClassVar[str] = "records"
+    partners: Partners | None = None  # the joined table, once its rows are found by a column of the records
+
+    def __init__(
+        self,
+        found: Indexed,
+        reader_of: Callable[[str], KeyReader],
+        known: Callable[[], Sequence[str]],
+        options: str,
+        progress: Callable[[int], None] | None,
+    ) -> None:
+        self._found, self._reader_of, self._known, self._options, self._progress = found, reader_of, known, options, progress
+        self._read: dict[str, tuple[str, ...]] = {}
+        self.num_rows, self.called = found.total, repr(found.root)
+
+    def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
+        """Returns the text of a column of the table, else of a key for every record, "" for records without it.
+
+        Args:
+            wanted: The column or key.
+            field: The argument that names it, for errors.
+
+        Raises:
+            OpError: `PG421` for a key that no record has, that holds no text, or that is also a column; `PG430` for a file that cannot be
+                read.
+        """
+        joined, key = self._joined(wanted, field), str(wanted)
+        if joined is not None:
+            partners, number = joined
+            return tuple(map(text_of, partners.cells(number)))
+        if key not in self._read:
+            self._read[key] = self._texts(key, field)
+        return self._read[key]
+
+    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
+        """Returns the texts of a column or key in `where` for some records, and a function that names the place of one."""
+        joined = self._joined(column, "where")
+        if joined is not None:
+            joined[0].require(rows)
+        whole = self.column(column, "where")
+        return [whole[row] for row in rows], self._found.place if joined is None else joined[0].place_in(joined[1])
+
+    def _joined(self, wanted: str | int, field: str) -> tuple[Partners, int] | None:
+        """Returns the table and the number of a column of it, `None` for a key of the records; `PG421` if both have one of that name."""
+        if self.partners is None:
+            return None
+        right = self.partners.right
+        column = right.json_place(wanted)[0]
+        if not right.has(column) or right.number(column, field) not in self.partners.shown:
+            return None
+        if wanted in self._known():
+            message = f"both the records and {right.called} have {wanted!r}"
+            raise OpError("PG421", message, field=field or None, help="give the column another name")
+        return self.partners, right.number(wanted, field)
+
+    def _texts(self, key: str, field: str) -> tuple[str, ...]:
+        file = self._found.kept_as("cells", key, self._options)
+        try:
+            texts = kept_values(self._found, file, f"`{key}` of the records", lambda: self._read_all(key)).as_texts()
+        except OpError as error:  # its own field is that of a feature
+            raise OpError(error.code, error.message, field=field or None, help=error.help) from None
+        if texts.texts in ((), ("",)):
+            known = self._reader_of(key).known()  # which are all keys if it lacks one
+            help_ = suggested(key, known) if known else None
+            raise OpError("PG421", f"no record of {self.called} has the key {key!r}", field=field or None, help=help_)
+        return tuple(texts.texts[code] for code in texts.codes.tolist())
+
+    def _read_all(self, key: str) -> Values:
+        reader = self._reader_of(key)
+        known: dict[str, str] = {}  # one text for all records that hold it
+
+        def read(records: InShard) -> list[str]:
+            try:
+                return [known.setdefault(text, text) for text in map(_text, reader.read(records))]
+            except _NotText as error:
+                message = f"{key!r} of the records in {records.file.path!r} holds {error}, which is not text"
+                raise OpError("PG421", message, help="name a key with a short text or a number") from None
+
+        return Values.of_texts(reader.found.read(read, repr(key), self._progress))
+
+    def labels(self, wanted: str | int, field: str) -> Sequence[str]:
+        """Returns the labels of a column of the table, or of a key, as text."""
+        if self.partners is None:
+            return self.column(wanted, field)
+        return label_texts(self.partners.cells(self.partners.right.number(wanted, field)))
+
+    def notes(self) -> Iterable[Note]:
+        return self.partners.notes() if self.partners is not None else ()
+
+    def kept(self, where: str | None, labels: Mapping[str, InTable]) -> tuple[Indexed, tuple[Note, ...]]:
+        """Leaves out records as `kept_rows` says, with its errors. Returns the shards with those that are kept, and findings."""
+        found, total = replace(self._found, cells=self), self.num_rows
+        if where is None and self.partners is None:
+            return found, ()
+        rows, notes = kept_rows(self, where, labels, self.partners)
+        kept: Ints = np.zeros(total, bool)
+        kept[np.fromiter(rows, np.int64, len(rows))] = True
+        if where is not None:
+            message = f"`where` keeps {len(rows):,} of {total:,} records; the values that it compares were read once for all"
+            notes = (*notes, Note("PG432", message, field="where"))
+        return replace(found, kept=None if kept.all() else kept), notes
+
+
+class _NotText(Exception):
+    """A value that is not a short text; the message says what it is."""
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes) and b"\0" in value:
+        raise _NotText(f"{len(value):,} bytes such as {value[:8]!r}")
+    return text_of(value)
