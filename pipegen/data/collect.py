@@ -37,7 +37,7 @@ from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, kept_folder
 from pipegen.memory import ram_budget
-from pipegen.ops.kinds.packed import counts_classes
+from pipegen.ops.kinds.ragged import counts_classes
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import LeftOut, Listing, Note
 from pipegen.ops.sources.parts.adapted import filled, merge_classes

@@ -11,7 +11,7 @@ from pipegen.lazy import np, tf
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged, most_items
-from pipegen.ops.kinds.turning import turned_points
+from pipegen.ops.lowering.exif import turned_points
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:

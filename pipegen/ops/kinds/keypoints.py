@@ -10,8 +10,7 @@ from pipegen.lazy import np, tf
 from pipegen.ops.arguments.item_rules import PointRules, swapped_places
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged, most_items
-from pipegen.ops.kinds.turning import turned_points
-from pipegen.ops.lowering.exif import TURNS
+from pipegen.ops.lowering.exif import TURNS, turned_points
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pipegen.errors import PartError
 from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.kinds.base import Column, FeatureKind
-from pipegen.ops.kinds.numbering import MOST_INSTANCES
+from pipegen.ops.kinds.item_number import MOST_INSTANCES
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pipegen.ops.kinds.base import FeatureKind
 from pipegen.types import FeatureType
 
 _PACKAGE = "pipegen.ops.kinds"
-_OTHERS = frozenset({"base", "numbering", "packed", "ragged", "registry", "turning"})
+_OTHERS = frozenset({"base", "ragged", "registry"})
 
 
 class Kinded(Protocol):

@@ -15,11 +15,19 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.families.decoder import OutlineDecoder
-from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
+from pipegen.ops.kinds.item_number import MOST_INSTANCES, number_name
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.lowering.array_formats import WITHOUT_AREA
-from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, numbers, read_json
-from pipegen.ops.sources.annotations.pairs import files_below, listed_images, without_ending
+from pipegen.ops.sources.annotations.files import (
+    DamagedError,
+    damaged,
+    files_below,
+    finite,
+    listed_images,
+    numbers,
+    read_json,
+    without_ending,
+)
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource
 from pipegen.ops.sources.annotations.source import POINT_LABELS, Found, PointNames, gathered, known_sides, without_masks, without_own_image
 from pipegen.ops.sources.listing.base import LeftOut, Note, Parts

@@ -12,9 +12,18 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.families.decoder import MaskDecoder
-from pipegen.ops.kinds.numbering import number_name
-from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text, read_xml
-from pipegen.ops.sources.annotations.pairs import annotated, below, listed_images, without_ending
+from pipegen.ops.kinds.item_number import number_name
+from pipegen.ops.sources.annotations.files import (
+    DamagedError,
+    annotated,
+    below,
+    damaged,
+    finite,
+    listed_images,
+    read_text,
+    read_xml,
+    without_ending,
+)
 from pipegen.ops.sources.annotations.source import (
     BoxedSource,
     Found,

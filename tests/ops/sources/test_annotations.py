@@ -450,7 +450,7 @@ def test_a_file_of_labelme_that_is_wrong_is_an_error(changes: dict[str, Any], sa
 
 
 def test_what_lies_beside_annotated_images_is_told(tmp_path: Path) -> None:
-    from pipegen.ops.sources.annotations.pairs import listed_images
+    from pipegen.ops.sources.annotations.files import listed_images
 
     (tmp_path / "a.jpg").touch()
     (tmp_path / "b.jp2").touch()

@@ -16,8 +16,8 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.kinds.boxes import boxes_type
+from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.kinds.label import item_label_type
-from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.sizes import sides_of
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.kinds.packed import Packed
-    from pipegen.ops.sources.annotations.outlines import Outlines
+    from pipegen.ops.kinds.ragged import Packed
+    from pipegen.ops.sources.annotations.outlined import Outlines
     from pipegen.ops.sources.listing.strings import Ints
 
 POINT_LABELS = "point_labels"  # the feature with the label of each point of an image

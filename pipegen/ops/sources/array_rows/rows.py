@@ -11,7 +11,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.arguments.geometry import height_width
 from pipegen.ops.families.decoder import LARGEST
-from pipegen.ops.kinds.numbering import MOST_INSTANCES, counted_up, with_numbers
+from pipegen.ops.kinds.item_number import MOST_INSTANCES, counted_up, with_numbers
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.features.feature import aligned_images
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pipegen.ops.kinds.base import Place
-    from pipegen.ops.sources.features.arrays import ArrayFeature
+    from pipegen.ops.sources.arrays import ArrayFeature
     from pipegen.ops.sources.listing.reader import Hold, Read
     from pipegen.ops.sources.listing.strings import Ints
 

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
 from pipegen.ops.families.decoder import LARGEST, MaskDecoder
-from pipegen.ops.kinds.numbering import number_name, with_numbers
+from pipegen.ops.kinds.item_number import number_name, with_numbers
 from pipegen.ops.kinds.registry import kind_named, kind_of, named_kinds
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.listing.base import Source

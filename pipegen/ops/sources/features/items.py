@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.kinds.base import Column
-from pipegen.ops.kinds.numbering import counted_up, item_number_type, number_name
+from pipegen.ops.kinds.item_number import counted_up, item_number_type, number_name
 from pipegen.ops.kinds.ragged import Ragged, spread
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.columns import split_text

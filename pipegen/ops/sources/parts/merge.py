@@ -8,8 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np
-from pipegen.ops.kinds.packed import counts_classes
-from pipegen.ops.kinds.ragged import Ragged, joined
+from pipegen.ops.kinds.ragged import Ragged, counts_classes, joined
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_rows.rows import common_type, mismatch
 from pipegen.ops.sources.features.columns import Labels, classes_used, with_classes
