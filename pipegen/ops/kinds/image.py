@@ -58,7 +58,7 @@ class Image(FeatureKind):
         size = feature.height_width()
         return tuple(FeatureType("image", d, (*size, c), i, uniform=True) for (d, i), c in product(values, channels))
 
-    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
+    def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
         from pipegen.ops.sources.array_rows.rows import read_image
 
         return Column(*read_image(name, feature, given))

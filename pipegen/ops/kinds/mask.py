@@ -55,7 +55,7 @@ class Mask(FeatureKind):
         x = FeatureType("mask", "uint8", (*feature.height_width(), 1), Interval(0.0, float(highest)), uniform=True)
         return (x.with_(classes=feature.num_classes, ignore=feature.ignore),)
 
-    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
+    def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
         from pipegen.ops.sources.array_rows.rows import as_array, read_mask
 
         return Column(*read_mask(name, feature, as_array(name, given)))

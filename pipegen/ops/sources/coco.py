@@ -61,7 +61,7 @@ class Coco(PointedSource, OutlinedSource):
             file = find_table(str(base), self.annotations)
             content = _Content(file, Outlines() if self.masks else None, pointed=self.keypoints is not None)
         except OpError as error:
-            raise OpError(error.code, error.message, field="annotations", help=error.help) from None
+            raise error.at("annotations") from None
         except DamagedError as error:
             raise damaged([str(error)], "annotations") from None
         if content.wrong:

@@ -111,7 +111,7 @@ class Tfds(DescribedRecords):
                 named = prepared.pieces(parse_split(text))
                 pieces = [(split, prepared.shard(own, shard), first, count) for own, shard, first, count in named]
             except OpError as error:
-                raise OpError(error.code, error.message, field=field, help=error.help) from None
+                raise error.at(field) from None
             if not pieces:
                 raise OpError("PG447", f"{text!r} matches no record of {prepared.name!r}", field=field)
             found += pieces

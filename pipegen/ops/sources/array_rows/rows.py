@@ -85,31 +85,6 @@ class Rows(Reader):
         return found.hexdigest()
 
 
-def mismatch(reference: ElementType, other: ElementType) -> str | None:
-    """Describes how rows of another split differ from the reference; a model takes one shape and one dtype."""
-    for name, x in reference.items():
-        y = other[name]
-        if (x.dtype, x.shape) != (y.dtype, y.shape):
-            return f"`{name}` is {y.with_(interval=None)} here, but {x.with_(interval=None)} there"
-        if kind_of(x).categorical and (x.classes, x.ignore) != (y.classes, y.ignore):
-            return f"`{name}` has different `classes` or `ignore` here and there"
-    return None
-
-
-def common_type(parts: Sequence[ElementType], reference: ElementType) -> ElementType:
-    """Joins the row types of several splits, with all values that occur in any."""
-    features = []
-    for name, x in reference.items():
-        intervals = [part[name].interval for part in parts]
-        known = [interval for interval in intervals if interval is not None]
-        whole = known[0] if len(known) == len(intervals) else None
-        for interval in known:
-            whole = whole.union(interval) if whole is not None else None
-        most = max(part[name].most or 0 for part in parts) if x.most is not None else None
-        features.append((name, x.with_(interval=whole, most=most)))
-    return ElementType(tuple(features))
-
-
 def _hashed(array: Any, whole: bool) -> Iterator[Any]:
     if array.nbytes <= _HASHED_WHOLE:
         yield np.ascontiguousarray(array).data.cast("B")
@@ -160,7 +135,7 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     for name, feature in features.items():
         try:
             kind = kind_of(feature)
-            read = kind.read_array(name, feature, arrays[name])
+            read = kind.read_array(name, feature, arrays[name], row_of(name))
             (images if kind.pictured else columns)[name] = read.values
             types[name], lengths[name] = read.type, len(read.values)
             odd += read.notes
@@ -438,23 +413,20 @@ def row_of(name: str) -> Place:
     return lambda row: f"row {row} of `{name}`"
 
 
-def read_ragged(
-    name: str, given: Any, shape: tuple[int, ...] | None, place: Place | None = None, dtype: NumberType | None = "float32"
-) -> Ragged:
+def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, where: Place, dtype: NumberType | None = "float32") -> Ragged:
     """Concatenates the items of all records.
 
     Args:
         name: The feature, for messages.
         given: A `Ragged` column, a list or an object array of one array `(items, ...)` per record, or an array `(records, items, ...)`.
         shape: Shape of an item; `None` to take it from the data. Items without an axis may be texts; others are numbers.
-        place: Names the place of a record, for messages; by default the row.
+        where: Names the place of a record, for messages.
         dtype: Target dtype of numbers; see `as_numbers`.
 
     Raises:
         OpError: `PG402` without records, `PG204` for a wrong shape, `PG419` for values that are not numbers, `PG666` for an integer that
             float32 cannot represent.
     """
-    where = place or row_of(name)
     if isinstance(given, Ragged):
         rows, lengths = None, np.asarray(given.lengths, np.int64)
         values = np.asarray(given.values)

@@ -42,7 +42,7 @@ def read_labels(
     classes: Classes,
     offset: int,
     given: Any,
-    place: Callable[[int], str] | None = None,
+    where: Callable[[int], str],
     notes: list[Note] | None = None,
 ) -> tuple[Ints, tuple[str, ...]]:
     """Returns the class index of each row, int64 `(n,)`, and the classes.
@@ -52,13 +52,12 @@ def read_labels(
         classes: Class names, their number, or `None` to take them from the labels.
         offset: Number subtracted from stored numbers.
         given: Stored labels, `(n,)` or `(n, 1)`, or `Values`.
-        place: Describes the place of a row in messages; by default its number.
+        where: Describes the place of a row in messages.
         notes: Collects findings about the classes.
 
     Raises:
         OpError: `PG402` without rows, `PG420` for invalid labels.
     """
-    where = place or (lambda row: f"row {row} of `{name}`")
     values = as_values(name, given)
     if not len(values):
         raise OpError("PG402", f"the array `{name}` has no rows")

@@ -86,7 +86,7 @@ def read_one_label(
     try:
         indices, names = read_labels(name, classes, offset, Values.of_texts(cells), said, notes)
     except OpError as error:
-        raise OpError(error.code, error.message, field=f"{field}.{error.field or 'column'}", help=error.help) from None
+        raise error.at(f"{field}.{error.field or 'column'}") from None
     return Labels(indices, names)
 
 
@@ -125,7 +125,7 @@ def read_several_labels(
     try:
         check_written_lists([cell for cell in dict.fromkeys(cells) if cell], (), said)
     except OpError as error:
-        raise OpError(error.code, error.message, field=f"{field}.column", help=error.help) from None
+        raise error.at(f"{field}.column") from None
     rows = [row for row, _ in flat]
     found = read_one_label(name, [part for _, part in flat], classes, offset, lambda i: place(rows[i]), field, notes)
     values: Any = np.zeros((len(cells), len(found.names)), np.uint8)

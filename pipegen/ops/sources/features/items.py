@@ -70,8 +70,7 @@ def read_items(
             columns[name] = _of_used(name, feature, items, place, used)
         except OpError as error:
             own = (error.field or "").startswith("features.")  # set by what reads labels, too
-            field = error.field if own else f"features.{name}" + (f".{error.field}" if error.field else "")
-            raise OpError(error.code, error.message, field=field, help=error.help) from None
+            raise error if own else error.below(f"features.{name}") from None
         odd = np.flatnonzero(items.lengths != home) if home is not None else np.zeros(0, np.int64)
         odd = odd if used is None else np.intersect1d(odd, used)
         if home is not None and len(odd):

@@ -13,7 +13,7 @@ from pipegen.memory import available_cores
 from pipegen.ops.sources.features.label_values import Values, label_texts, text_of
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.records.labels import keep_values, kept_values
-from pipegen.ops.sources.tables.rows import kept_rows
+from pipegen.ops.sources.tables.join import kept_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -82,7 +82,7 @@ class RecordCells:
             try:
                 values = self._read_all(key)
             except OpError as error:  # its own field is that of a feature
-                raise OpError(error.code, error.message, field=field or None, help=error.help) from None
+                raise error.at(field or None) from None
             keep_values(self._source.kept_in, file, values, f"`{key}` of the records")
         texts = values.as_texts()
         if texts.texts in ((), ("",)):

@@ -41,7 +41,7 @@ class StoredLabels:
         try:
             indices, classes, stays = feature.chosen_labels(name, stored, column.place, odd)
         except OpError as error:
-            raise OpError(error.code, error.message, field=f"{field}.{error.field}" if error.field else field, help=error.help) from None
+            raise error.below(field) from None
         as_stored: dict[str, Any] = {"map": None, "ignore": 0}
         if stored.numbers is None:
             meaning = meaning_of(stored.texts, None, 0)

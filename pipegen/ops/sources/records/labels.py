@@ -131,8 +131,7 @@ class LabelColumn:
         try:
             indices, names = read_labels(self._name, feature.classes, feature.offset, values, self.place, notes)
         except OpError as error:
-            field = f"features.{self._name}" + (f".{error.field}" if error.field else "")
-            raise OpError(error.code, error.message, field=field, help=error.help) from None
+            raise error.below(f"features.{self._name}") from None
         first = np.unique(values.codes, return_index=True)[1]
         by_text = dict(zip(values.texts, indices[first].tolist(), strict=True))
         every: Ints = np.full(self.total, -1, np.int32)

@@ -95,7 +95,7 @@ def _lists(table: Table, features: Mapping[str, InTable], name: str) -> list[Any
         place = table.place_in(column)
         return [listed(cell, feature.separator, place, row) for row, cell in enumerate(table.values(column, f"{field}.column"))]
     each = [(column, f"{field}.columns.{i}") for i, column in enumerate(feature.columns)]
-    if kind_of(feature).points:
+    if kind_of(feature).crop_guide == "points":
         return points_of([table.column(*at) for at in each], [table.place_in(column) for column, _ in each], len(feature.names or ()))
     lists = ([listed(cell, None, table.place_in(at[0]), row) for row, cell in enumerate(table.values(*at))] for at in each)
     return [*map(side_by_side, zip(*lists, strict=True))]

@@ -24,9 +24,8 @@ from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.held import read_held, read_images
-from pipegen.ops.sources.tables.join import Join
+from pipegen.ops.sources.tables.join import Join, kept_rows
 from pipegen.ops.sources.tables.raster_windows import RasterColumn, WindowReader, windows_of
-from pipegen.ops.sources.tables.rows import file_name, kept_rows, row_keys
 
 if TYPE_CHECKING:
     import builtins
@@ -257,6 +256,25 @@ class TableSource(FeatureSource):
         """Returns the keys of the rows, from the first of their files."""
         every = row_keys(self._paths(self.pictures[0], table, base))
         return [every[row] for row in table.kept]
+
+
+def row_keys(cells: Sequence[str]) -> list[str]:
+    """Names records by the paths of their files, with a number if a file is in several rows. Names are unique."""
+    rows_of: dict[str, int] = {}
+    keys: dict[str, None] = {}
+    for cell in cells:
+        name = file_name(cell)
+        rows_of[name] = rows_of.get(name, 0) + 1
+        key = name if rows_of[name] == 1 else f"{name}#{rows_of[name]}"
+        while key in keys:  # a file may have the name of another one's second row
+            key += "#"
+        keys[key] = None
+    return list(keys)
+
+
+def file_name(cell: str) -> str:
+    """Normalises the path in a cell."""
+    return os.path.normpath(cell).replace(os.sep, "/")
 
 
 def _repeated(names: list[str]) -> tuple[Note, ...]:

@@ -1,7 +1,7 @@
 """The rows of a database query, read once and then from a snapshot, so that every run and every host sees the same ones.
 
-The first line of a snapshot has the query, the address and the time; then each line is a row, a list of texts; the last one has their number
-and the SHA-256 of all lines before it.
+The first line of a snapshot has the query, the address and the time; then each line is a row, a list of texts; the last one has their
+number and the SHA-256 of all lines before it.
 """
 
 from __future__ import annotations
