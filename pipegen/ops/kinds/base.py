@@ -34,7 +34,7 @@ class Column:
 class FeatureKind:
     """One kind of feature. The registry finds subclasses by their `name`.
 
-    Methods that run in a graph take the items of a batch, `(n, most, ...)`, whatever the values of padding, and the `details` of their type.
+    Methods that run in a graph take the items of a batch, `(n, most, ...)`, and the details of their type; values of padding do not matter.
     Sizes are heights and widths in pixels.
     """
 

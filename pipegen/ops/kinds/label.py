@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged
@@ -55,19 +54,14 @@ class Label(FeatureKind):
             cells = ["".join(texts[end - length : end]) for end, length in zip(ends, given.lengths.tolist(), strict=True)]
         else:
             cells = label_texts(given)
-        field, stored = f"features.{name}", cells
+        stored = cells
         cells = [*feature.chosen.renamed(cells, feature.separator)]
         stays: Any = np.zeros(len(cells), bool)
         stays[feature.chosen.without_ignored(cells, feature.separator)] = True
         ignored = [cell if stay else "" for cell, stay in zip(cells, stays.tolist(), strict=True)]
-        try:
-            about = feature.separator, feature.classes, feature.offset, place, field, notes
-            labels = read_several_labels(name, ignored, *about)
-        except OpError as error:  # the field is that of a column of a table
-            own = (error.field or "").removeprefix(f"{field}.").removesuffix("column")
-            raise error.at(own or None) from None
+        labels = read_several_labels(name, ignored, feature, place, notes)
         if feature.chosen:
-            notes += feature.chosen.notes(stored, feature.separator, field)
+            notes += feature.chosen.notes(stored, feature.separator, f"features.{name}")
         return Column(labels.values, label_type(len(labels.names), several=True), labels.names, stays, tuple(notes))
 
 

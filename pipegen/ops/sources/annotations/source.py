@@ -22,7 +22,7 @@ from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.any_kind import KeepsBoxes
-from pipegen.ops.sources.features.class_names import Classes, ClassName, KnownClasses
+from pipegen.ops.sources.features.classes import Classes, ClassName, KnownClasses
 from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Note, Parts, Source
 from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.strings import Strings, as_sizes

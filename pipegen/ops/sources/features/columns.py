@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.kinds.ragged import Ragged, changed
-from pipegen.ops.sources.features.classes import Classes, check_written_lists, read_labels
-from pipegen.ops.sources.features.label_values import LIST, Values
+from pipegen.ops.sources.features.classes import check_written_lists, read_labels
+from pipegen.ops.sources.features.label_values import LIST, Values, parts
 from pipegen.ops.sources.features.numbers import NumberType, check_cells, whole_number
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count
+
+if TYPE_CHECKING:
+    from pipegen.ops.sources.features.any_kind import AnyKind
 
 _LARGEST = 3.4028234663852886e38  # the largest float32
 
@@ -75,68 +78,29 @@ def _no_number(where: str, cell: str, *, whole: bool) -> str:
     return f"{where} has {cell!r}, which is not {what}" if cell else f"{where} has an empty cell; it needs a number"
 
 
-def read_one_label(
-    name: str, cells: Sequence[str], classes: Classes, offset: int, place: Callable[[int], str], field: str, notes: list[Note]
-) -> Labels:
-    """Reads a column of one class per row, index or name, by the rule in `label_values`; `PG420` for an invalid label."""
-
-    def said(row: int) -> str:
-        return f"the label at {place(row)}"
-
-    try:
-        indices, names = read_labels(name, classes, offset, Values.of_texts(cells), said, notes)
-    except OpError as error:
-        raise error.at(f"{field}.{error.field or 'column'}") from None
-    return Labels(indices, names)
-
-
-def read_several_labels(
-    name: str,
-    cells: Sequence[str],
-    separator: str,
-    classes: Classes,
-    offset: int,
-    place: Callable[[int], str],
-    field: str,
-    notes: list[Note],
-) -> Labels:
+def read_several_labels(name: str, cells: Sequence[str], feature: AnyKind, place: Callable[[int], str], notes: list[Note]) -> Labels:
     """Reads a column of any number of classes per row.
 
     Args:
         name: The feature, for messages.
-        cells: The text of each row.
-        separator: Separates classes; surrounding blanks are ignored.
-        classes: Class names, their number, or `None` to take them from the data.
-        offset: Number subtracted from integers.
+        cells: The text of each row, with the meant classes.
+        feature: Its arguments, with a separator; blanks around it are ignored.
         place: Describes the place of a row.
-        field: The feature, for errors.
         notes: Collects findings about the classes.
 
     Raises:
         OpError: `PG420` for an unknown class, for lists written as text, and if no row has any.
     """
-
-    def said(text: str) -> str:
-        return f"the label at {place(cells.index(text))}"
-
-    flat = [(row, part) for row, cell in enumerate(cells) for part in parts(cell, separator)]
+    flat = [(row, part) for row, cell in enumerate(cells) for part in parts(cell, feature.separator or "")]
     if not flat:
-        raise OpError("PG420", f"no row has a label: the column is empty in {count(len(cells), 'row')}", field=f"{field}.column")
-    try:
-        check_written_lists([cell for cell in dict.fromkeys(cells) if cell], (), said)
-    except OpError as error:
-        raise error.at(f"{field}.column") from None
-    rows = [row for row, _ in flat]
-    found = read_one_label(name, [part for _, part in flat], classes, offset, lambda i: place(rows[i]), field, notes)
-    values: Any = np.zeros((len(cells), len(found.names)), np.uint8)
-    values[rows, found.values] = 1
-    return Labels(values, found.names)
-
-
-def parts(cell: str, separator: str) -> list[str]:
-    """Splits a cell into its classes."""
-    found = cell[1:].split(LIST) if cell.startswith(LIST) else cell.split(separator)
-    return [part for part in map(str.strip, found) if part]
+        raise OpError("PG420", f"no row has a label: the column is empty in {count(len(cells), 'row')}")
+    check_written_lists([cell for cell in dict.fromkeys(cells) if cell], (), lambda text: f"the label at {place(cells.index(text))}")
+    rows, texts = zip(*flat, strict=True)
+    of_part = lambda i: f"the label at {place(rows[i])}"  # noqa: E731
+    indices, names = read_labels(name, feature.classes, feature.offset, Values.of_texts(texts), of_part, notes)
+    values: Any = np.zeros((len(cells), len(names)), np.uint8)
+    values[rows, indices] = 1
+    return Labels(values, names)
 
 
 def split_text(value: Any, separator: str) -> Any:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from pipegen.ops.kinds.base import Place
     from pipegen.ops.sources.features.any_kind import AnyKind
-    from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.strings import Ints
 
     Values = Sequence[Any]
@@ -39,8 +38,8 @@ def read_items(
     place_in: Callable[[str], Place],
     kept: Callable[[str], Kept] | None = None,
     used: Ints | None = None,
-) -> tuple[dict[str, Column], list[Note]]:
-    """Reads the features of items of all records. Returns them, those that others are `with` first, and findings.
+) -> dict[str, Column]:
+    """Reads the features of items of all records. Returns those that others are `with` first.
 
     Args:
         features: All features of the source, but for labels that are not read here.
@@ -56,7 +55,6 @@ def read_items(
     wanted = {name: feature for name, feature in features.items() if kind_of(feature).ragged or kind_of(feature).labels}
     stored: dict[str, Ragged] = {}
     columns: dict[str, Column] = {}
-    notes: list[Note] = []
     for name in sorted(wanted, key=lambda name: wanted[name].home is not None):
         feature, home = wanted[name], stored[wanted[name].home or ""].lengths if wanted[name].home else None
         file, place = kept(name) if kept is not None else None, place_in(name)
@@ -77,10 +75,9 @@ def read_items(
             first, has = int(odd[0]), count(int(items.lengths[odd[0]]), "item")
             message = f"{place(first)} has {has} of `{name}` and {int(home[first])} of `{feature.home}`"
             raise OpError("PG418", message, field=f"features.{name}", help=f"each of `{feature.home}` needs one of `{name}`")
-        notes += columns[name].notes
     for home_name in dict.fromkeys(feature.home for feature in features.values() if feature.home and kind_of(feature).marks_items):
         columns[number_name(home_name)] = Column(counted_up(columns[home_name].values.lengths), item_number_type(home_name))
-    return columns, notes
+    return columns
 
 
 def _of_used(name: str, feature: AnyKind, items: Ragged, place: Place, used: Ints | None) -> Column:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from pipegen.ops.kinds.base import Column
     from pipegen.ops.sources.features.items import Values
-    from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.index import Indexed
@@ -41,7 +40,7 @@ class Stored(Protocol):
     def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Values: ...
 
 
-def items_of_records(source: Stored, found: Indexed) -> tuple[dict[str, Column], list[Note]]:
+def items_of_records(source: Stored, found: Indexed) -> dict[str, Column]:
     """Reads the features of items of all records, or finds them in the source's folder; see `read_items`."""
     features = {name: f for name, f in source.features.items() if f.several or not kind_of(f).labels}
     used = found.kept.nonzero()[0] if found.kept is not None else None

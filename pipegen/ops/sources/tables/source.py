@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.registry import classes_of_several, kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.feature import FeatureSource
@@ -116,25 +117,26 @@ class TableSource(FeatureSource):
             known = None if records is None else Listing(table.folder, records[0].keys, None, (), records[0].sizes, missing=missing)
             raise OpErrors(dict.fromkeys(tried.errors), table.column, known)
         files, notes, _ = records
-        notes = (*chosen, *notes, *held.notes)
+        notes = (*chosen, *notes, *chain.from_iterable(column.notes for column in held.values()))
         beside = {name: further[0] for name, further in found.items() if further is not None and name != in_files[0]}
         sizes: Ints = sum((further.sizes.astype("int64") for further in beside.values()), start=files.sizes)
         label, inferred = self.class_feature(), self.infer()
-        main = held.columns.pop(label) if label is not None else None
+        types = {name: column.type.with_(of=inferred[name].of) for name, column in held.items()}
+        main = held.pop(label) if label is not None else None
         return Listing(
             table.folder,
             files.keys,
-            main,
-            held.class_names(label),
+            None if main is None else main.values,
+            classes_of_several(held.values()) if main is None else main.classes,
             sizes,
             notes,
             paths=files.paths,
             in_table=True,
-            columns=held.columns,
+            columns={name: column.values for name, column in held.items()},
             beside=beside,
             cells=table.column,
-            column_classes={name: classes for name, classes in held.classes.items() if name != label},
-            type=inferred.replace(**{name: t.with_(of=inferred[name].of) for name, t in held.types.items()}),
+            column_classes={name: column.classes for name, column in held.items() if column.classes},
+            type=inferred.replace(**types),
             readers={"": reader or FileReader()},
             rows=None if reader is None else np.array(table.kept, np.int64) if inside is not None else np.arange(table.num_rows),
             missing=missing,
