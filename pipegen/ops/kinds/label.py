@@ -44,16 +44,16 @@ class Label(FeatureKind):
         return Column(indices, label_type(len(names), several=False), names, stays, tuple(notes))
 
     def _several(self, name: str, feature: Any, given: Any, place: Place, notes: list[Any]) -> Column:
-        """Reads any number of classes of each record: `given` has a list or a text for each."""
+        """Reads any number of classes of each record: `given` has a list or a text for each, as `Values` or as stored."""
         from pipegen.ops.sources.features.columns import read_several_labels
-        from pipegen.ops.sources.features.label_values import LIST, label_texts
+        from pipegen.ops.sources.features.label_values import LIST, Values, label_texts
 
         if isinstance(given, Ragged):
             ends = np.cumsum(given.lengths).tolist()
             texts = [LIST + text for text in label_texts(given.values)]
             cells = ["".join(texts[end - length : end]) for end, length in zip(ends, given.lengths.tolist(), strict=True)]
         else:
-            cells = label_texts(given)
+            cells = [given.texts[i] for i in given.codes.tolist()] if isinstance(given, Values) else label_texts(given)
         stored = cells
         cells = [*feature.chosen.renamed(cells, feature.separator)]
         stays: Any = np.zeros(len(cells), bool)

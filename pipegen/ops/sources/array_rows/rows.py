@@ -13,7 +13,7 @@ from pipegen.ops.arguments.geometry import height_width
 from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.kinds.item_number import MOST_INSTANCES, counted_up, with_numbers
 from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.kinds.registry import classes_of_several, kind_of, several_labels
 from pipegen.ops.sources.features.feature import aligned_images
 from pipegen.ops.sources.features.numbers import NumberType, as_numbers, without_fractions
 from pipegen.ops.sources.listing.base import Listing, Note, main_label
@@ -25,7 +25,7 @@ from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Inte
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.kinds.base import Place
+    from pipegen.ops.kinds.base import Column, Place
     from pipegen.ops.sources.arrays import ArrayFeature
     from pipegen.ops.sources.listing.reader import Hold, Read
     from pipegen.ops.sources.listing.strings import Ints
@@ -124,27 +124,18 @@ def given_arrays(features: Mapping[str, ArrayFeature], data: object) -> dict[str
 
 def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -> Listing:
     """Lists rows of arrays as records; an invalid array is an error note, with no records."""
-    types: dict[str, FeatureType] = {}
-    images: dict[str, Any] = {}
-    columns: dict[str, Any] = {}
-    classes: dict[str, tuple[str, ...]] = {}
+    found: dict[str, Column] = {}
     notes: list[Note] = []
-    odd: list[Note] = []
-    staying: list[Any] = []
-    lengths: dict[str, int] = {}
     for name, feature in features.items():
         try:
-            kind = kind_of(feature)
-            read = kind.read_array(name, feature, arrays[name], row_of(name))
-            (images if kind.pictured else columns)[name] = read.values
-            types[name], lengths[name] = read.type, len(read.values)
-            odd += read.notes
-            staying += [read.stays] if read.stays is not None else []
-            if kind.labels or read.classes:
-                classes[name] = read.classes
+            found[name] = kind_of(feature).read_array(name, feature, arrays[name], row_of(name))
         except OpError as error:
-            field = f"features.{name}" + (f".{error.field}" if error.field else "")
-            notes.append(Note(error.code, error.message, error.help, field, "error"))
+            own = error.below(f"features.{name}")
+            notes.append(Note(own.code, own.message, own.help, own.field, "error"))
+    types = {name: column.type for name, column in found.items()}
+    images = {name: column.values for name, column in found.items() if kind_of(column.type).pictured}
+    columns = {name: column.values for name, column in found.items() if name not in images}
+    lengths = {name: len(column.values) for name, column in found.items()}
     if not notes and len(set(lengths.values())) > 1:
         counted = " and ".join(f"`{name}` has {count(n, 'row')}" for name, n in lengths.items())
         notes.append(Note("PG418", f"{counted}; all arrays need the same number of rows", field="features", severity="error"))
@@ -161,10 +152,9 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     notes = sizes_apart(type_)
     if notes:
         return _nothing(notes)
-    label = main_label(name for name in classes if kind_of(types[name]).labels and not several_labels(types[name]))
-    several = (names for name, names in classes.items() if kind_of(types[name]).labels)
-    names = classes.pop(label, ()) if label is not None else next(several, ())
+    label = main_label(name for name, t in types.items() if kind_of(t).labels and not several_labels(t))
     main = columns.pop(label) if label is not None else None
+    staying = [column.stays for column in found.values() if column.stays is not None]
     numbers = np.flatnonzero(np.logical_and.reduce(staying)) if staying else np.arange(n)
     if not len(numbers):
         return _nothing([Note("PG402", "`ignore` leaves out every row", field="features", severity="error")])
@@ -172,12 +162,12 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
         "",
         Strings.hold(map(str, numbers.tolist())),
         main if main is None or not staying else main[numbers],
-        names,
+        classes_of_several(found.values()) if label is None else found[label].classes,
         np.full(len(numbers), size),
-        tuple(odd),
+        tuple(note for column in found.values() for note in column.notes),
         readers={"": Rows(images)},
         columns={name: values[numbers] for name, values in columns.items()} if staying else columns,
-        column_classes=classes,
+        column_classes={name: column.classes for name, column in found.items() if column.classes and name != label},
         type=type_,
         rows=numbers,
     )

@@ -60,7 +60,7 @@ def _labels(table: Table, name: str, feature: InTable) -> Column:
     plain, place = feature.model_copy(update={"map": None, "ignore": 0}), table.place_in(column)
     of_row = place if feature.several else lambda row: f"the label at {place(row)}"
     try:
-        return kind_of(feature).read_array(name, plain, cells if feature.several else Values.of_texts(cells), of_row)
+        return kind_of(feature).read_array(name, plain, Values.of_texts(cells), of_row)
     except OpError as error:
         raise error.at(f"{field}.{error.field or 'column'}") from None
 

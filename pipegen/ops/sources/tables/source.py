@@ -29,7 +29,6 @@ from pipegen.ops.sources.tables.join import Join, kept_rows
 from pipegen.ops.sources.tables.raster_windows import RasterColumn, WindowReader, windows_of
 
 if TYPE_CHECKING:
-    import builtins
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import TypeAlias
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     """One file of each row, findings about them, and the missing ones."""
 
 _ROOT = "the paths must be relative to `root`"
+_ROWS = ("row", "rows")
 
 
 class TableSource(FeatureSource):
@@ -102,7 +102,10 @@ class TableSource(FeatureSource):
             message = f"the cells of `{self.pictures[0]}` are files, but those of `{next(iter(pixels))}` are pixels"
             tried.errors.append(OpError("PG446", message, field=f"features.{self.pictures[0]}", help="store both in the same way"))
         in_files = () if inside is not None or pixels else self.pictures
-        found = {name: tried.of(self._files, name, table, base, None if i else progress) for i, name in enumerate(in_files)}
+        found: dict[str, _Listed | None] = {}
+        for name in in_files:
+            first = found.get(in_files[0])
+            found[name] = tried.of(self._files, name, table, base, None if found else progress, first and first[0].keys)
         missing = tuple(group for listed in found.values() if listed is not None for group in listed[2])
         records = tried.of(self._rows, table, inside) if not in_files else found[in_files[0]]
         reader: Reader | None = inside
@@ -180,84 +183,50 @@ class TableSource(FeatureSource):
         size = sum(t.num_bytes or 1 for _, t in self.infer().items())
         return Files(table.whole.row_names(table.kept), Strings.hold(map(table.place, range(n))), np.full(n, size)), (), ()
 
-    def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None) -> _Listed:
+    def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None, known: Strings | None) -> _Listed:
+        """Lists the file of each row for a feature. Rows are named by their first file, whose keys are `known` for other features."""
         feature, field = self.features[image], f"features.{image}"
-        if feature.root is not None and not os.path.isdir(self._root(image, table, base)):
-            raise OpError("PG401", f"the folder {self._root(image, table, base)!r} does not exist", field=f"{field}.root")
-        every, root = self._paths(image, table, base), self._root(image, table, base)
+        column = feature.column_of(image)
+        root = table.folder_of(column)
+        if feature.root is not None:
+            root = os.path.abspath(os.path.join(str(base), os.path.expanduser(feature.root)))
+            if not os.path.isdir(root):
+                raise OpError("PG401", f"the folder {root!r} does not exist", field=f"{field}.root")
+        every = paths_of(table.whole.column(column, f"{field}.column"), root, feature.ending)
         every_key, kept = row_keys(every), table.kept
         keys, cells = [every_key[row] for row in kept], [every[row] for row in kept]
-        rows_of = Counter(map(file_name, cells))
-        paths: list[str] = []
+        paths = [os.path.join(root, cell) for cell in cells]
         sizes: list[int] = []
-        missing: list[int] = []
-        empty: list[int] = []
-        for row, cell in enumerate(cells):
-            path = os.path.join(root, cell)
+        for row, path in enumerate(paths):
             try:
-                size = os.stat(path).st_size if os.path.isfile(path) else -1
+                sizes.append(os.stat(path).st_size if os.path.isfile(path) else -1)
             except (OSError, ValueError):
-                size = -1
-            if size < 0:
-                (missing if cell else empty).append(row)
-            paths.append(path)
-            sizes.append(size if size >= 0 else 1)
+                sizes.append(-1)
             if progress is not None and row % 1000 == 999:
                 progress(row + 1)
         names = Strings.hold(keys)
         alike = all(path == f"{root}/{key}" for path, key in zip(paths, keys, strict=True))
-        files = Files(names, names.below(f"{root}/") if alike else Strings.hold(paths), as_sizes(sizes))
-        return (
-            files,
-            _repeated([name for name, rows in rows_of.items() if rows > 1]),
-            (*self._missing(image, table, base, keys, paths, missing, empty),),
+        files = Files(
+            names, names.below(f"{root}/") if alike else Strings.hold(paths), as_sizes([size if size >= 0 else 1 for size in sizes])
         )
+        repeated = [name for name, rows in Counter(map(file_name, cells)).items() if rows > 1]
 
-    def _root(self, name: str, table: Table, base: Path) -> str:
-        """Returns the folder that the paths of a feature are relative to."""
-        feature = self.features[name]
-        if feature.root is None:
-            return table.folder_of(feature.column_of(name))
-        return os.path.abspath(os.path.join(str(base), os.path.expanduser(feature.root)))
-
-    def _paths(self, name: str, table: Table, base: Path) -> Sequence[str]:
-        """Returns the paths in the cells of a feature, of all rows."""
-        feature = self.features[name]
-        cells = table.whole.column(feature.column_of(name), f"features.{name}.column")
-        return paths_of(cells, self._root(name, table, base), feature.ending)
-
-    def _missing(
-        self,
-        image: str,
-        table: Table,
-        base: Path,
-        keys: Sequence[str],
-        paths: Sequence[str],
-        missing: Sequence[int],
-        empty: Sequence[int],
-    ) -> Iterator[Missing]:
-        """Yields the rows whose file is missing, and those without a path; `keys` and `paths` are those of all rows."""
-        feature, field, rows = self.features[image], f"features.{image}", ("row", "rows")
-        place = table.place_in(feature.column_of(image))
-        known = keys if image == self.pictures[0] else self._first_keys(table, base)
-        if empty:
-            own = Strings.hold([known[row] for row in empty])
+        place, of_rows = table.place_in(column), names if known is None else known
+        lacking = np.flatnonzero(np.array(sizes) < 0)
+        bare: Ints = np.array([not cells[row] for row in lacking.tolist()], bool)
+        empty, missing, lost = lacking[bare], lacking[~bare], list[Missing]()
+        if len(empty):
             told = f"names no {feature.kind}"
-            said = lambda i: f"{place(empty[i])} {told}"  # noqa: E731
-            yield Missing("PG421", own, said, np.array(empty), rows, "a file", field=f"{field}.column")
-        if missing:
-            own = Strings.hold([known[row] for row in missing])
+            said = lambda i: f"{place(int(empty[i]))} {told}"  # noqa: E731
+            lost.append(Missing("PG421", of_rows.take(empty), said, empty, _ROWS, "a file", field=f"{field}.column"))
+        if len(missing):
             at = f"{field}.{'root' if feature.root else 'column'}"
             put = "add the files" if len(missing) > 1 else "add the file"
-            path, root = paths[missing[0]], os.path.join(base, feature.root or "")
-            help_ = why_missing(path) or ((where_instead(path, root) or _ROOT) if len(missing) == len(paths) else put)
-            said = lambda i: f"{place(missing[i])} names {paths[missing[i]]!r}, which does not exist"  # noqa: E731
-            yield Missing("PG401", own, said, np.array(missing), rows, "a file", (help_,), at)
-
-    def _first_keys(self, table: Table, base: Path) -> builtins.list[str]:
-        """Returns the keys of the rows, from the first of their files."""
-        every = row_keys(self._paths(self.pictures[0], table, base))
-        return [every[row] for row in table.kept]
+            first, folder = paths[missing[0]], os.path.join(base, feature.root or "")
+            help_ = why_missing(first) or ((where_instead(first, folder) or _ROOT) if len(missing) == len(paths) else put)
+            said = lambda i: f"{place(int(missing[i]))} names {paths[missing[i]]!r}, which does not exist"  # noqa: E731
+            lost.append(Missing("PG401", of_rows.take(missing), said, missing, _ROWS, "a file", (help_,), at))
+        return files, _repeated(repeated), tuple(lost)
 
 
 def row_keys(cells: Sequence[str]) -> list[str]:
