@@ -25,7 +25,7 @@ class Image(FeatureKind):
     storage = "encoded"
     pictured = levels = True
 
-    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
         if getattr(feature, "size", None) is None:
             return FeatureType("image", "string", (), of=of, file_channels=feature.channels, file_bits=feature.bits)
         dtype, interval = ("uint8", BYTE_RANGE) if feature.bits != 16 else ("uint16", WORD_RANGE)
@@ -42,7 +42,7 @@ class Image(FeatureKind):
             message = f"the number of channels of the volume `{name}` is unknown"
             raise PartError(message, name, "format", help="`{nifti: {slices: N}}` reads N slices, and `{nifti: {slice: 0}}` one")
 
-    def decoder(self, feature: Any, classes: int | None) -> Transform | None:
+    def decoder(self, feature: Any) -> Transform | None:
         from pipegen.ops.sources.features.file_formats import decoder_of
 
         return decoder_of(feature.format) if getattr(feature, "format", None) is not None else None

@@ -24,9 +24,6 @@ class Label(FeatureKind):
     each = "item_label"
     output = "output: {{y: {}}}"
 
-    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
-        return label_type(classes, several=feature.several)
-
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (label_type(feature.num_classes, several=feature.several),)
 

@@ -43,12 +43,14 @@ class Mask(FeatureKind):
             message = f"`values` of `{name}` has the class index {values[stored]}, but there are {classes} `classes`, counted from 0"
             raise PartError(message, name, "values")
 
-    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
-        known = classes if classes is not None else feature.classes_of_mask()
-        return FeatureType("mask", "string", (), of=of, classes=known, ignore=feature.ignore)
+    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
+        classes = feature.num_classes
+        if classes is None and feature.values:
+            classes = max(feature.values.values()) + 1
+        return FeatureType("mask", "string", (), of=of, classes=classes, ignore=feature.ignore)
 
-    def decoder(self, feature: Any, classes: int | None) -> Transform:
-        return feature.decoder(classes)
+    def decoder(self, feature: Any) -> Transform:
+        return feature.decoder(feature.num_classes)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         highest = max((feature.num_classes or LARGEST + 1) - 1, feature.ignore)
@@ -88,10 +90,10 @@ class InstanceMask(Mask):
         if 0 < feature.ignore <= MOST_INSTANCES:
             raise PartError(f"`{name}` numbers instances from 1, so its `ignore` must be 0 or 255", name, "ignore")
 
-    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
         return FeatureType("instance_mask", "string", (), of=of, ignore=feature.ignore, instances=feature.home)
 
-    def decoder(self, feature: Any, classes: int | None) -> Transform:
+    def decoder(self, feature: Any) -> Transform:
         return feature.decoder(None)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:

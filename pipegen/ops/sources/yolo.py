@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import field, replace
+from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
@@ -27,7 +28,7 @@ from pipegen.ops.sources.annotations.files import (
 from pipegen.ops.sources.annotations.outlined import FARTHEST, NONE, OutlinedSource, Outlines
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
 from pipegen.ops.sources.annotations.sizes import sides_of
-from pipegen.ops.sources.annotations.source import Found, PointNames, gathered, known_sides, without_listed, without_own_image
+from pipegen.ops.sources.annotations.source import Found, ListedSource, PointNames, gathered, known_sides, without_own_image
 from pipegen.ops.sources.listing.base import Parts
 from pipegen.ops.sources.listing.wording import close_names, count, find_root, quoted
 from pipegen.ops.transform import SplitName
@@ -48,7 +49,7 @@ _FAR = 4.0  # larger coordinates, as fractions of the image, must be pixels
 _MOST_SAID = 1000
 
 
-class Yolo(PointedSource, OutlinedSource):
+class Yolo(PointedSource, OutlinedSource, ListedSource):
     """Images, each with a text file of lines with a class and a box: `0 0.5 0.5 0.2 0.4`. The box is its centre, width and height as
     fractions of the image.
 
@@ -66,17 +67,14 @@ class Yolo(PointedSource, OutlinedSource):
     """Images to read, as named in `data.yaml`, else by the folders below `images`: `train`, or one for each split of the pipeline:
     `{train: train, validation: val}`. By default every image."""
 
-    def split_names(self) -> tuple[str, ...] | None:
-        return tuple(self.split) if isinstance(self.split, Mapping) else None
-
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
         about = described(str(base), self.path)
         root = below(about.folder, None, (_IMAGES,), "path", about.folder)
         images, beside = listed_images(root, progress, ".txt")
         missing: builtins.list[Missing] = []
-        split_of, folders = self._of_splits(about, root, images, missing)
-        keys = [*split_of]
-        parts = Parts.hold([*split_of.values()]) if isinstance(self.split, Mapping) else None
+        folders = ["."] if self.split is None else []
+        split_of = self.split_of(root, images, partial(self._named, about, root, images, folders), missing)
+        keys, parts = [*split_of], self.parts_of([*split_of.values()])
         boxes: list[tuple[int, tuple[float, ...], str]] = []
         points: list[Sequence[float]] = []
         own, places, wrong, outlines = list[int](), list[str](), list[str](), Outlines()
@@ -134,25 +132,10 @@ class Yolo(PointedSource, OutlinedSource):
         named = dict(zip(pose.names, self.names, strict=True))
         return pose._replace(names=self.names, pairs=pose.pairs and tuple((named[a], named[b]) for a, b in pose.pairs))
 
-    def _of_splits(self, about: Described, root: str, keys: Paths, lost: builtins.list[Missing]) -> tuple[dict[str, str], Paths]:
-        """Returns the split of each image, by path, and the folders taken whole, relative to the root; appends missing images to `lost`."""
-        if self.split is None:
-            return dict.fromkeys(keys, ""), ["."]
-        found: dict[str, str] = {}
-        folders: builtins.list[str] = []
-        for split, name in self.split.items() if isinstance(self.split, Mapping) else (("", self.split),):
-            field = f"split.{split}" if split else "split"
-            own, gone, whole = self._of_split(about, root, keys, name, field)
-            lost += without_listed(gone, name, root, field)
-            folders += whole
-            for key in own:
-                if found.setdefault(key, split) != split:
-                    message = f"{key!r} is in both `{found[key]}` and `{split}`"
-                    raise OpError("PG448", message, field=field, help="use splits that share no image")
-        return dict(sorted(found.items())), folders
-
-    def _of_split(self, about: Described, root: str, keys: Sequence[str], name: str, field: str) -> tuple[Paths, Paths, Paths]:
-        """Returns the images of a split, listed images that are missing, and the folders taken whole."""
+    def _named(
+        self, about: Described, root: str, keys: Sequence[str], whole: Paths, name: str, field: str
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """Returns the images of a split, and listed images that are missing; appends the folders that it takes whole."""
         folders = sorted({key.split("/")[0] for key in keys if "/" in key})
         places = about.splits.get(name) or ([f"{root}/{name}"] if name in folders else [])
         if not places:
@@ -162,7 +145,7 @@ class Yolo(PointedSource, OutlinedSource):
             help_ = f"is {quoted(near)} meant?" if near else help_
             raise OpError("PG578", f"{self.path!r} has no split `{name}`", field=field, help=help_)
         known_keys = set(keys)
-        found, gone, whole = list[str](), list[str](), list[str]()
+        found, gone = list[str](), list[str]()
         for place in places:
             if os.path.isdir(place):
                 within = os.path.relpath(os.path.realpath(place), os.path.realpath(root)).replace(os.sep, "/")
@@ -176,7 +159,7 @@ class Yolo(PointedSource, OutlinedSource):
                 message = f"the split `{name}` names {count(len(lost), 'path')} without images of {root!r}: {quoted(lost)}"
                 raise OpError("PG578", message, field=field, help="add the images, or correct the names")
             found += own
-        return found, gone, whole
+        return found, gone
 
 
 def _of_list(place: str, folder: str, root: str, known: set[str], field: str) -> tuple[list[str], list[str]]:

@@ -235,7 +235,7 @@ def test_lists_of_voc_are_splits(tmp_path: Path) -> None:
         ("trian", "PG578", "the list trian.txt is missing"),
         ("lost", "PG578", "names 1 image of 1 that"),
         ("none", "PG578", "is empty"),
-        ({"train": "train", "test": "train"}, "PG448", "in the lists of both `train` and `test`"),
+        ({"train": "train", "test": "train"}, "PG448", "is in both `train` and `test`"),
     ):
         wrong = error_of("voc", tmp_path, **source, split=split)
         assert (wrong.code, said in wrong.message) == (code, True), wrong.message

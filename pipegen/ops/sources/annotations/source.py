@@ -23,7 +23,7 @@ from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.any_kind import KeepsBoxes
 from pipegen.ops.sources.features.classes import Classes, ClassName, KnownClasses
-from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Note, Parts, Source
+from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Note, Parts, Source, SplitSource
 from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, is_are, quoted
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from pipegen.ops.kinds.ragged import Packed
     from pipegen.ops.sources.annotations.outlined import Outlines
     from pipegen.ops.sources.listing.strings import Ints
+
+    Named = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
+    """From the name of a split, and the argument that names it, to its images, and to missing ones that it lists."""
 
 POINT_LABELS = "point_labels"  # the feature with the label of each point of an image
 _COMPARED = 32  # images whose size is compared with the annotations
@@ -332,6 +335,24 @@ def gathered(
     edges = np.array([edge for _, edge, _ in boxes], np.float64).reshape(-1, 4)
     classes = np.array([number[name] for _, _, name in boxes], np.int64)
     return Found(keys, sides, records, edges, classes, names, places, items, tuple(notes), relative, missing=tuple(missing))
+
+
+class ListedSource(SplitSource, BoxedSource):
+    """Images with boxes, of which `split` may name some."""
+
+    def split_of(self, root: str, keys: Sequence[str], named: Named, missing: builtins.list[Missing]) -> dict[str, str]:
+        """Returns the split of each image below `root`, by path; appends listed images that are missing. `PG448` for an image of several."""
+        if self.split is None:
+            return dict.fromkeys(keys, "")
+        found: dict[str, str] = {}
+        for split, name, argument in self.each_split():
+            own, gone = named(name, argument)
+            missing += without_listed(gone, name, root, argument)
+            for key in own:
+                if found.setdefault(key, split) != split:
+                    message = f"{key!r} is in both `{found[key]}` and `{split}`"
+                    raise OpError("PG448", message, field=argument, help="use splits that share no image")
+        return dict(sorted(found.items()))
 
 
 def without_masks(left: int, total: int, reason: str) -> list[Note]:

@@ -73,7 +73,7 @@ class Feature(Model):
 
     def type(self, of: str | None = None) -> FeatureType:
         """Returns the type, from the arguments alone, of a feature aligned with `of`."""
-        return kind_of(self).stored_type(self, of, self.num_classes)
+        return kind_of(self).stored_type(self, of)
 
 
 class EncodedFeature(Feature):
@@ -98,11 +98,6 @@ class EncodedFeature(Feature):
         """Returns the decoder of the files of a mask with `classes` classes."""
         allowed = tuple(sorted({*range(classes), self.ignore})) if classes is not None else None
         return MaskDecoder(values=tuple(self.values.items()) if self.values is not None else None, allowed=allowed)
-
-    def classes_of_mask(self) -> int | None:
-        """Counts the classes of a mask from its values, if given."""
-        indices = list((self.values or {}).values())
-        return max(indices) + 1 if indices else None
 
 
 def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
@@ -192,5 +187,5 @@ class FeatureSource(Source):
         return with_numbers(ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items())))
 
     def decoders(self) -> Mapping[str, Transform]:
-        found = {name: kind_of(feature).decoder(feature, feature.num_classes) for name, feature in self.features.items()}
+        found = {name: kind_of(feature).decoder(feature) for name, feature in self.features.items()}
         return {name: decoder for name, decoder in found.items() if decoder is not None}

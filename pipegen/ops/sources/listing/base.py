@@ -336,6 +336,25 @@ class Source(Model):
         return self.list(base, progress)
 
 
+class SplitSource(Source):
+    """A source whose argument `split` names its records, or those of each split of the pipeline; each source declares it."""
+
+    if TYPE_CHECKING:
+        split: Any
+
+    def split_names(self) -> tuple[str, ...] | None:
+        return tuple(self.split) if isinstance(self.split, dict) else None
+
+    def each_split(self) -> Iterator[tuple[str, str, str]]:
+        """Yields the splits of the pipeline, or "", with what each takes, and the argument that says so."""
+        for split, name in self.split.items() if isinstance(self.split, dict) else (("", self.split),):
+            yield split, name, f"split.{split}" if split else "split"
+
+    def parts_of(self, splits: Sequence[str]) -> Parts | None:
+        """Makes the parts from the split of each record; `None` if the pipeline splits them."""
+        return Parts.hold(splits) if isinstance(self.split, dict) else None
+
+
 def main_label(names: Iterable[str]) -> str | None:
     """Returns the label that gives the data its classes: `label`, else the first."""
     names = tuple(names)
