@@ -49,7 +49,7 @@ from pipegen.spec.variants import PartSource, joined, part_path, relocated_part
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.missing import Missing
+    from pipegen.ops.sources.listing.base import Missing
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.locate import Locate
 

@@ -56,10 +56,10 @@ class Label(FeatureKind):
         stays: Any = np.zeros(len(cells), bool)
         stays[feature.chosen.without_ignored(cells, feature.separator)] = True
         ignored = [cell if stay else "" for cell, stay in zip(cells, stays.tolist(), strict=True)]
-        labels = read_several_labels(name, ignored, feature, place, notes)
+        values, names = read_several_labels(name, ignored, feature, place, notes)
         if feature.chosen:
             notes += feature.chosen.notes(stored, feature.separator, f"features.{name}")
-        return Column(labels.values, label_type(len(labels.names), several=True), labels.names, stays, tuple(notes))
+        return Column(values, label_type(len(names), several=True), names, stays, tuple(notes))
 
 
 def label_type(classes: int | None, *, several: bool) -> FeatureType:

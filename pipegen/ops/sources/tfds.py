@@ -16,8 +16,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.dataset_folders.tfds import Prepared, class_names, described_as, find_prepared, parse_split
-from pipegen.ops.sources.listing.base import Listing, SplitSource, shards_of
-from pipegen.ops.sources.listing.shards import Shards
+from pipegen.ops.sources.listing.base import Listing, Shards, SplitSource, shards_of
 from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipegen.ops.sources.listing.missing import Missing
+    from pipegen.ops.sources.listing.base import Missing
 
     Paths = builtins.list[str]
 

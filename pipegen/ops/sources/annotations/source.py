@@ -23,8 +23,7 @@ from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.any_kind import KeepsBoxes
 from pipegen.ops.sources.features.classes import Classes, ClassName, KnownClasses
-from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Note, Parts, Source, SplitSource
-from pipegen.ops.sources.listing.missing import Missing
+from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Missing, Note, Parts, Source, SplitSource
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, is_are, quoted
 from pipegen.types import ElementType, FeatureType
@@ -341,7 +340,7 @@ class ListedSource(SplitSource, BoxedSource):
     """Images with boxes, of which `split` may name some."""
 
     def split_of(self, root: str, keys: Sequence[str], named: Named, missing: builtins.list[Missing]) -> dict[str, str]:
-        """Returns the split of each image below `root`, by path; appends listed images that are missing. `PG448` for an image of several."""
+        """Returns the split of each image below `root`, by path; appends listed images that are missing. `PG448` for one of several."""
         if self.split is None:
             return dict.fromkeys(keys, "")
         found: dict[str, str] = {}

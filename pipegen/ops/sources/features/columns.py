@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.kinds.ragged import Ragged, changed
 from pipegen.ops.sources.features.classes import check_written_lists, read_labels
@@ -19,14 +18,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.features.any_kind import AnyKind
 
 _LARGEST = 3.4028234663852886e38  # the largest float32
-
-
-@dataclass(frozen=True)
-class Labels:
-    """A column of labels."""
-
-    values: Any  # int64 `(n,)`, the class index of each row; or uint8 `(n, classes)`, 1 for each class of a row
-    names: tuple[str, ...]  # the classes in index order
 
 
 def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, dtype: NumberType | None, *, weights: bool = False) -> Any:
@@ -78,8 +69,10 @@ def _no_number(where: str, cell: str, *, whole: bool) -> str:
     return f"{where} has {cell!r}, which is not {what}" if cell else f"{where} has an empty cell; it needs a number"
 
 
-def read_several_labels(name: str, cells: Sequence[str], feature: AnyKind, place: Callable[[int], str], notes: list[Note]) -> Labels:
-    """Reads a column of any number of classes per row.
+def read_several_labels(
+    name: str, cells: Sequence[str], feature: AnyKind, place: Callable[[int], str], notes: list[Note]
+) -> tuple[Any, tuple[str, ...]]:
+    """Reads a column of any number of classes per row: uint8 `(n, classes)`, 1 for each class of a row, and the classes.
 
     Args:
         name: The feature, for messages.
@@ -100,7 +93,7 @@ def read_several_labels(name: str, cells: Sequence[str], feature: AnyKind, place
     indices, names = read_labels(name, feature.classes, feature.offset, Values.of_texts(texts), of_part, notes)
     values: Any = np.zeros((len(cells), len(names)), np.uint8)
     values[rows, indices] = 1
-    return Labels(values, names)
+    return values, names
 
 
 def split_text(value: Any, separator: str) -> Any:
@@ -112,20 +105,20 @@ def split_text(value: Any, separator: str) -> Any:
     return parts(text, separator) if isinstance(text, str) else value
 
 
-def classes_used(labels: Labels) -> set[str]:
-    """Returns the classes that some row has."""
-    values = labels.values.values if isinstance(labels.values, Ragged) else labels.values
+def classes_used(column: Any, names: tuple[str, ...]) -> set[str]:
+    """Returns those of the classes of a column of labels that some row has."""
+    values = column.values if isinstance(column, Ragged) else column
     used = values.any(0).nonzero()[0] if values.ndim == 2 else np.unique(values)
-    return {labels.names[i] for i in used.tolist()}
+    return {names[i] for i in used.tolist()}
 
 
-def with_classes(labels: Labels, names: tuple[str, ...]) -> Any:
-    """Renumbers labels by another list of classes, which has all used ones."""
+def with_classes(column: Any, own: tuple[str, ...], names: tuple[str, ...]) -> Any:
+    """Renumbers labels with their own classes by another list, which has all used ones."""
     index = {name: i for i, name in enumerate(names)}
-    if isinstance(labels.values, Ragged) or labels.values.ndim == 1:
-        return changed(labels.values, np.array([index.get(name, -1) for name in labels.names], np.int64).__getitem__)
-    values: Any = np.zeros((len(labels.values), len(names)), np.uint8)
-    for i, name in enumerate(labels.names):
+    if isinstance(column, Ragged) or column.ndim == 1:
+        return changed(column, np.array([index.get(name, -1) for name in own], np.int64).__getitem__)
+    values: Any = np.zeros((len(column), len(names)), np.uint8)
+    for i, name in enumerate(own):
         if name in index:
-            values[:, index[name]] = labels.values[:, i]
+            values[:, index[name]] = column[:, i]
     return values

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pipegen.lazy import np
 from pipegen.ops.kinds.ragged import Ragged, counts_classes, joined
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.features.columns import Labels, classes_used, with_classes
-from pipegen.ops.sources.listing.base import Files, Listing, Note, Parts
-from pipegen.ops.sources.listing.shards import Shards
+from pipegen.ops.sources.features.columns import classes_used, with_classes
+from pipegen.ops.sources.listing.base import Files, Listing, Note, Parts, Shards
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.types import ElementType, Interval
 
@@ -101,13 +100,12 @@ def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tu
     values, notes = dict(listing.columns), []
     for name, own in listing.column_classes.items():
         names = first.column_classes.get(name, own)
-        labels = Labels(listing.columns[name], own)
-        lacking = classes_used(labels) - set(names)
+        lacking = classes_used(listing.columns[name], own) - set(names)
         if lacking:
             message = f"`{split}` has the class {min(lacking)!r} in `{name}`, which `{reference}` lacks"
             notes.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", split, "error"))
         else:
-            values[name] = with_classes(labels, names)
+            values[name] = with_classes(listing.columns[name], own, names)
     for name in values.keys() - listing.column_classes.keys():
         if counts_classes(listing, name) and listing.column_classes != first.column_classes:
             message = f"`{split}` and `{reference}` have different classes, which number the pixels of `{name}`"

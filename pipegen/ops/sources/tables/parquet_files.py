@@ -20,7 +20,7 @@ from pipegen.ops.sources.listing.blocks import BlockReader
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.shards.paths import find_shards
-from pipegen.ops.sources.tables.nested import check_room, checked, read_arrow
+from pipegen.ops.sources.tables.held import check_room, checked, read_arrow
 from pipegen.ops.sources.tables.row_groups import leaves_of
 from pipegen.ops.sources.tables.table import Table, TableReading
 

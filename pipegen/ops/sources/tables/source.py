@@ -18,8 +18,7 @@ from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where
-from pipegen.ops.sources.listing.base import Files, Listing, Note
-from pipegen.ops.sources.listing.missing import Missing
+from pipegen.ops.sources.listing.base import Files, Listing, Missing, Note
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
