@@ -28,8 +28,8 @@ from pipegen.ops.sources.annotations.files import (
 from pipegen.ops.sources.annotations.source import (
     Found,
     ListedSource,
+    Shape,
     gathered,
-    known_sides,
     without_masks,
     without_own_image,
 )
@@ -110,8 +110,7 @@ class Voc(ListedSource):
         split_of = self.split_of(root, images, partial(self._named, path, root, known), missing)
         keys, more = self._with_masks(path, [*split_of]) if self.masks else ([*split_of], [])
         parts = self.parts_of([split_of[key] for key in keys])
-        boxes: list[tuple[int, tuple[float, ...], str]] = []
-        places, wrong, difficult, objects = list[str](), list[str](), list[bool](), list[int]()
+        boxes, wrong, difficult = list[Shape](), list[str](), list[bool]()
         sides: list[tuple[int, int] | None] = []
         first = 1 if self.corners == "pixels" else 0
         for record, key in enumerate(keys):
@@ -119,22 +118,20 @@ class Voc(ListedSource):
             try:
                 tree = None if file is None else read_xml(file)
                 sides.append(None if tree is None else _sides(tree))
-                for number, thing in enumerate(tree.findall("object") if tree is not None else ()):
-                    where = f"{file}: object {number + 1}"
+                for number, thing in enumerate(tree.findall("object") if tree is not None else (), 1):
+                    where = f"{file}: object {number}"
                     name, (left, top, right, bottom) = _object(thing, where)
-                    boxes.append((record, (left - first, top - first, right, bottom), name))
-                    places.append(where)
-                    objects.append(number + 1)
+                    boxes.append(Shape(record, (left - first, top - first, right, bottom), name, where, number))
                     difficult.append((thing.findtext("difficult") or "").strip() == "1")
             except DamagedError as error:
                 wrong.append(str(error))
         if wrong:
             raise damaged(wrong, "path", len(own) + len(alone))
-        names = tuple(sorted({name for _, _, name in boxes}))
+        names = tuple(sorted({box.name for box in boxes}))
         items = {"difficult": np.array(difficult, np.float32)}
         if self.masks == "instances":
-            items |= {number_name("boxes"): np.array(objects, np.float32)}
-        found = gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, [*more, *beside], missing)
+            items |= {number_name("boxes"): np.array([box.number for box in boxes], np.float32)}
+        found = gathered(keys, sides, boxes, names, items, [*more, *beside], missing)
         if self.masks:
             masks_folder = self._masks_below(path)
             found = replace(found, beside={"mask": [f"{masks_folder}/{without_ending(key)}.png" for key in keys]})

@@ -28,7 +28,7 @@ from pipegen.ops.sources.annotations.files import (
 from pipegen.ops.sources.annotations.outlined import FARTHEST, NONE, OutlinedSource, Outlines
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
 from pipegen.ops.sources.annotations.sizes import sides_of
-from pipegen.ops.sources.annotations.source import Found, ListedSource, PointNames, gathered, known_sides, without_own_image
+from pipegen.ops.sources.annotations.source import Found, ListedSource, PointNames, Shape, gathered, without_own_image
 from pipegen.ops.sources.listing.base import Parts
 from pipegen.ops.sources.listing.wording import close_names, count, find_root, quoted
 from pipegen.ops.transform import SplitName
@@ -75,9 +75,8 @@ class Yolo(PointedSource, OutlinedSource, ListedSource):
         folders = ["."] if self.split is None else []
         split_of = self.split_of(root, images, partial(self._named, about, root, images, folders), missing)
         keys, parts = [*split_of], self.parts_of([*split_of.values()])
-        boxes: list[tuple[int, tuple[float, ...], str]] = []
-        points: list[Sequence[float]] = []
-        own, places, wrong, outlines = list[int](), list[str](), list[str](), Outlines()
+        boxes, points = list[Shape](), list[Sequence[float]]()
+        own, wrong, outlines = list[int](), list[str](), Outlines()
         sides: list[tuple[float, float] | None] = [None] * len(keys)
         if self.masks:
             read = (sides_of(f"{root}/{key}") for key in keys)
@@ -93,9 +92,8 @@ class Yolo(PointedSource, OutlinedSource, ListedSource):
                     if words:
                         where = f"{files[record]}:{line}"
                         name, box, outline, joints = _object(words, about, where)
-                        boxes.append((record, box, name))
+                        boxes.append(Shape(record, box, name, where))
                         points.append(joints)
-                        places.append(where)
                         width, height = sides[record] or (1, 1)
                         whole = [x * side for x, side in zip(outline, cycle((width, height)), strict=False)]
                         own.append(outlines.take([whole]) if self.masks and outline else NONE)
@@ -103,18 +101,18 @@ class Yolo(PointedSource, OutlinedSource, ListedSource):
                 if len(wrong) < _MOST_SAID:
                     wrong.append(str(error))
         far = {*outlines.finish().tolist()}
-        beyond = [place for place, i in zip(places, own, strict=True) if i in far]
+        beyond = [box.where for box, i in zip(boxes, own, strict=True) if i in far]
         wrong += [f"{place} has an outline more than {FARTHEST:,} pixels from its image" for place in beyond]
         pose = self._pose(about) if self.keypoints else None
         if pose is not None:
-            joints_, more = checked_points(_sets(points, pose), places.__getitem__)
+            joints_, more = checked_points(_sets(points, pose), lambda i: boxes[i].where)
             wrong += more
         if wrong:
             raise damaged(wrong, "path", sum(there))
-        names = about.names or tuple(sorted({name for _, _, name in boxes}, key=int))
+        names = about.names or tuple(sorted({box.name for box in boxes}, key=int))
         missing += without_own_image(_alone(root, images, folders), root, "text file")
         items = {} if pose is None else {POINTS: joints_}
-        found = gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, beside, missing, relative=True)
+        found = gathered(keys, sides, boxes, names, items, beside, missing, relative=True)
         drawn = (np.array(own, np.int64), outlines) if self.masks else None
         return root, replace(found, outlines=drawn, points=pose and PointNames(pose.names, pose.pairs)), parts
 

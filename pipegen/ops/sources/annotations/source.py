@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from dataclasses import field, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -316,24 +316,35 @@ def known_sides(sides: Sequence[tuple[float, float] | None]) -> Any:
     return np.array([one or (np.inf, np.inf) for one in sides], np.float64).reshape(-1, 2)
 
 
+class Shape(NamedTuple):
+    """A box that was read by itself, or a point."""
+
+    record: int  # its image
+    values: tuple[float, ...]  # the edges of the box; x and y of a point, with the centre of the first pixel at 0
+    name: str  # its class, or the name of the point
+    where: str  # its place, for messages
+    number: int = 0  # its number in a mask of the image
+    group: int | str | None = None  # its group, if points are joined with boxes
+
+
 def gathered(
     keys: Sequence[str],
-    sides: Any,
-    boxes: Sequence[tuple[int, tuple[float, ...], str]],
+    sides: Sequence[tuple[float, float] | None],
+    boxes: Sequence[Shape],
     names: tuple[str, ...],
-    places: Callable[[int], str],
     items: Mapping[str, Any],
     notes: Sequence[Note],
     missing: Sequence[Missing] = (),
     *,
     relative: bool = False,
 ) -> Found:
-    """Builds columns from boxes read one by one: image, edges and class of each, ordered by image."""
+    """Builds columns from boxes, ordered by image."""
     number = {name: i for i, name in enumerate(names)}
-    records = np.array([record for record, _, _ in boxes], np.int64)
-    edges = np.array([edge for _, edge, _ in boxes], np.float64).reshape(-1, 4)
-    classes = np.array([number[name] for _, _, name in boxes], np.int64)
-    return Found(keys, sides, records, edges, classes, names, places, items, tuple(notes), relative, missing=tuple(missing))
+    records = np.array([box.record for box in boxes], np.int64)
+    edges = np.array([box.values for box in boxes], np.float64).reshape(-1, 4)
+    classes, places = np.array([number[box.name] for box in boxes], np.int64), [box.where for box in boxes]
+    about = names, places.__getitem__, items, tuple(notes), relative
+    return Found(keys, known_sides(sides), records, edges, classes, *about, missing=tuple(missing))
 
 
 class ListedSource(SplitSource, BoxedSource):
