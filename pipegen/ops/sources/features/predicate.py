@@ -240,22 +240,23 @@ class _Parser:
 
     def whole(self) -> Predicate:
         found = self._either()
-        token = self._tokens[self._next]
-        if token.kind != "end":
-            self._refuse(token, "must end or go on with `and` or `or`")
+        if self._token.kind != "end":
+            self._refuse(self._token, "must end or go on with `and` or `or`")
         return found
 
-    def _either(self) -> Predicate:
-        parts = [self._both()]
-        while self._take("word", "or"):
-            parts.append(self._both())
-        return parts[0] if len(parts) == 1 else Or(tuple(parts))
+    @property
+    def _token(self) -> _Token:
+        return self._tokens[self._next]
 
-    def _both(self) -> Predicate:
-        parts = [self._negation()]
-        while self._take("word", "and"):
-            parts.append(self._negation())
-        return parts[0] if len(parts) == 1 else And(tuple(parts))
+    def _either(self) -> Predicate:
+        return self._series("or", lambda: self._series("and", self._negation, And), Or)
+
+    def _series(self, word: str, part: Callable[[], Predicate], joined: type[_Parts]) -> Predicate:
+        """Parses one part, or several with a word between them."""
+        parts = [part()]
+        while self._take("word", word):
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else joined(tuple(parts))
 
     def _negation(self) -> Predicate:
         self._depth += 1
@@ -266,17 +267,16 @@ class _Parser:
                 return Not((self._negation(),))
             if self._take("symbol", "("):
                 inner = self._either()
-                if not self._take("symbol", ")"):
-                    self._refuse(self._tokens[self._next], "needs a closing `)`")
+                self._need(")", "needs a closing `)`")
                 return inner
             return self._comparison()
         finally:
             self._depth -= 1
 
     def _comparison(self) -> Predicate:
-        start = self._tokens[self._next]
+        start = self._token
         left = self._side()
-        negated = self._tokens[self._next].text == "not" and self._tokens[self._next + 1].text == "in"
+        negated = self._token.text == "not" and self._tokens[self._next + 1].text == "in"
         if negated:
             self._next += 1
         if self._take("word", "in"):
@@ -286,7 +286,7 @@ class _Parser:
             among = Comparison((left,), _reader_beside(values[0]), frozenset(values).__contains__)
             return Not((among,)) if negated else among
         parts: list[Predicate] = []
-        while (token := self._tokens[self._next]).kind == "symbol" and token.text in _COMPARISONS:
+        while (token := self._token).kind == "symbol" and token.text in _COMPARISONS:
             self._next += 1
             right = self._side()
             if not isinstance(left, Column) and not isinstance(right, Column):
@@ -297,24 +297,24 @@ class _Parser:
             left = right
         if parts:
             return parts[0] if len(parts) == 1 else And(tuple(parts))
-        if isinstance(left, Column) and self._tokens[self._next].text not in _INSTEAD:
+        if isinstance(left, Column) and self._token.text not in _INSTEAD:
             return Comparison((left,), _as_truth, bool)
-        return self._refuse(self._tokens[self._next], f"must go on with {', '.join(f'`{c}`' for c in _COMPARISONS)} or `in`")
+        return self._refuse(self._token, f"must go on with {', '.join(f'`{c}`' for c in _COMPARISONS)} or `in`")
 
     def _side(self) -> Column | Literal:
-        token = self._tokens[self._next]
+        token = self._token
         if token.kind == "quoted":
             self._next += 1
             return Column(token.text[1:-1])
         if token.kind == "word" and token.text not in _WORDS:
             self._next += 1
-            if self._tokens[self._next].text == "(":
+            if self._token.text == "(":
                 self._refuse(token, "cannot call functions")
             return Column(token.text)
         return self._literal("needs a column, a number or a text in quotes")
 
     def _literal(self, due: str) -> Literal:
-        token = self._tokens[self._next]
+        token = self._token
         self._next += 1
         if token.kind == "number":
             whole = token.text.lstrip("+-").isdigit()
@@ -326,23 +326,23 @@ class _Parser:
         return self._refuse(token, due)
 
     def _list(self) -> tuple[Literal, ...]:
-        first = self._tokens[self._next]
-        if not self._take("symbol", "["):
-            self._refuse(first, "needs a list after `in`, such as `['a', 'b']`")
-        values = [self._literal("needs a list of numbers, or of texts in quotes")]
-        while self._take("symbol", ","):
+        first, values = self._token, list[Literal]()
+        self._need("[", "needs a list after `in`, such as `['a', 'b']`")
+        while not values or self._take("symbol", ","):
             values.append(self._literal("needs a list of numbers, or of texts in quotes"))
-        if not self._take("symbol", "]"):
-            self._refuse(self._tokens[self._next], "needs a closing `]`")
+        self._need("]", "needs a closing `]`")
         if len({_sort(value) for value in values}) > 1:
             self._refuse(first, "cannot list both numbers and texts")
         return tuple(values)
 
     def _take(self, kind: str, text: str) -> bool:
-        token = self._tokens[self._next]
-        taken = (token.kind, token.text) == (kind, text)
+        taken = (self._token.kind, self._token.text) == (kind, text)
         self._next += taken
         return taken
+
+    def _need(self, symbol: str, due: str) -> None:
+        if not self._take("symbol", symbol):
+            self._refuse(self._token, due)
 
     def _refuse(self, token: _Token, due: str) -> NoReturn:
         instead = _INSTEAD.get(token.text) if token.kind == "symbol" else None
