@@ -12,9 +12,9 @@ from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules, Outside
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.classes import Classes, ClassName, KnownClasses, as_values, read_labels
+from pipegen.ops.sources.features.columns import NumberType
 from pipegen.ops.sources.features.feature import Feature, Index
 from pipegen.ops.sources.features.label_values import IndexedNames
-from pipegen.ops.sources.features.numbers import NumberType
 
 if TYPE_CHECKING:
     from collections.abc import Callable

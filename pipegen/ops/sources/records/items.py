@@ -14,13 +14,13 @@ from pipegen.lazy import np
 from pipegen.memory import available_cores
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.features.items import read_items, side_by_side
+from pipegen.ops.sources.features.columns import read_items, side_by_side
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.kinds.base import Column
-    from pipegen.ops.sources.features.items import Values
+    from pipegen.ops.sources.features.columns import StoredValues
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.index import Indexed
@@ -37,7 +37,7 @@ class Stored(Protocol):
     def features(self) -> dict[str, RecordFeature]: ...
     @property
     def kept_in(self) -> Path | None: ...
-    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Values: ...
+    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> StoredValues: ...
 
 
 def items_of_records(source: Stored, found: Indexed) -> dict[str, Column]:
@@ -47,11 +47,11 @@ def items_of_records(source: Stored, found: Indexed) -> dict[str, Column]:
     return read_items(features, partial(_values, source, found), lambda _: found.place, partial(_Kept, source, found), used)
 
 
-def _values(source: Stored, found: Indexed, name: str) -> Values:
+def _values(source: Stored, found: Indexed, name: str) -> StoredValues:
     """Reads the stored values of a feature of all records, several files at a time."""
     keys = source.features[name].keys_of(name)
 
-    def read(shard: int) -> Values:
+    def read(shard: int) -> StoredValues:
         if not found.index.rows[shard]:
             return ()
         try:

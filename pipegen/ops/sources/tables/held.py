@@ -15,10 +15,8 @@ from pipegen.lazy import np
 from pipegen.memory import available_memory
 from pipegen.ops.kinds.base import Column
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.features.columns import read_numbers
-from pipegen.ops.sources.features.items import read_items, side_by_side
+from pipegen.ops.sources.features.columns import NumberType, as_numbers, read_items, read_numbers, side_by_side, without_fractions
 from pipegen.ops.sources.features.label_values import Values, is_missing
-from pipegen.ops.sources.features.numbers import NumberType, as_numbers, without_fractions
 from pipegen.ops.sources.listing.wording import count
 from pipegen.types import DTYPE_BYTES
 
