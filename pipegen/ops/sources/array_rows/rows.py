@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.suggest import closest
@@ -200,12 +201,8 @@ def read_values(name: str, given: Any, dtype: NumberType | None = None, *, weigh
     if array.ndim == 0 or not len(array):
         raise OpError("PG402", f"the array `{name}` has no rows")
 
-    def wrong(row: int) -> OpError:
-        what = "that are not 64-bit integers" if dtype == "int64" else "that are not finite numbers"
-        return OpError("PG419", f"row {row} of `{name}` holds values {what}", help="remove such rows")
-
     as_is = dtype if not weights else "float32"
-    values = as_numbers(np.asarray(array), as_is, wrong, lambda row: f"row {row} of `{name}`", None)
+    values = as_numbers(np.asarray(array), as_is, partial(_unfit, row_of(name), dtype, "rows"), row_of(name), None)
     if not weights:
         return values
     if values.ndim == 2 and values.shape[1] == 1:
@@ -447,11 +444,13 @@ def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, where: Pla
     def whose(item: int) -> str:
         return where(int(np.searchsorted(ends, item, side="right")))
 
-    def wrong(item: int) -> OpError:
-        what = "that are not 64-bit integers" if dtype == "int64" else "that are not finite numbers"
-        return OpError("PG419", f"{whose(item)} holds values {what}", help="remove such items")
+    return Ragged(as_numbers(values, dtype, partial(_unfit, whose, dtype, "items"), whose, None), lengths)
 
-    return Ragged(as_numbers(values, dtype, wrong, whose, None), lengths)
+
+def _unfit(where: Place, dtype: NumberType | None, such: str, place: int) -> OpError:
+    """Returns the error of a row, or an item, with numbers that do not fit the dtype."""
+    what = "that are not 64-bit integers" if dtype == "int64" else "that are not finite numbers"
+    return OpError("PG419", f"{where(place)} holds values {what}", help=f"remove such {such}")
 
 
 def _row(where: str, given: Any, shape: tuple[int, ...] | None) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,10 +63,8 @@ class ExcelTable(TableReading):
         rows = [(number, row) for number, row in enumerate(frame.itertuples(index=False, name=None), 1) if not blank[number - 1]]
         names = None
         if self.header and rows:
-            names = tuple("" if cell != cell else str(cell).strip() for cell in rows[0][1])
-            again = next(
-                (number for number, row in rows[1:] if tuple("" if cell != cell else str(cell).strip() for cell in row) == names), None
-            )
+            names = _header(rows[0][1])
+            again = next((number for number, row in rows[1:] if _header(row) == names), None)
             if again is not None:
                 message = f"{file}, sheet {sheet!r}, row {again} repeats the header, as if a second table follows the first"
                 raise OpError("PG421", message, field="path", help="remove this row, or move the second table to another sheet")
@@ -84,6 +83,10 @@ class ExcelTable(TableReading):
         near = close_names(str(self.sheet), sheets)
         help_ = f"is {near[0]!r} meant?" if near else f"its sheets are {quoted(sheets)}"
         raise OpError("PG421", f"{file!r} has no sheet {self.sheet!r}", field="sheet", help=help_)
+
+
+def _header(row: Iterable[Any]) -> tuple[str, ...]:
+    return tuple("" if cell != cell else str(cell).strip() for cell in row)
 
 
 def _check_archive(file: str) -> None:
