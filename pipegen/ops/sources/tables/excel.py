@@ -14,8 +14,8 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import close_names, count, quoted
-from pipegen.ops.sources.tables.table import Table, TableReading, find_table
+from pipegen.ops.sources.listing.wording import close_names, count, find_file, quoted
+from pipegen.ops.sources.tables.table import Table, TableReading
 
 _AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
 _SEEN = 20  # rows of other sheets that are read to see whether they have data
@@ -35,7 +35,7 @@ class ExcelTable(TableReading):
     def read(self, base: Path) -> SheetTable:
         """Reads the sheet without its empty rows. Raises `OpError`: `PG401` if the file is missing, `PG421` if it cannot be read or lacks
         the sheet."""
-        file = find_table(str(base), self.path)
+        file = find_file(str(base), self.path)
         _check_archive(file)
         try:
             import pandas as pd
