@@ -20,7 +20,6 @@ from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from pipegen.types import FeatureType
 
     Kind = str
 else:
@@ -71,10 +70,6 @@ class ArrayFeature(AnyKind):
             raise ValueError("`key` names one of several arrays, but a `.npy` file holds one; leave `key` out")
         return self
 
-    def possible(self) -> tuple[FeatureType, ...]:
-        """Returns its possible types; the first is assumed before the data is known."""
-        return kind_of(self).array_types(self)
-
     def height_width(self) -> tuple[int | None, int | None]:
         """Returns the size of an image in pixels, if given."""
         return height_width(self.size) if self.size is not None else (None, None)
@@ -119,7 +114,7 @@ class Arrays(Source):
     def possible(self) -> tuple[ElementType, ...]:
         """Lists every type that the features allow."""
         names, of = tuple(self.features), aligned_images(self.features)
-        choices = product(*([t.with_(of=of.get(n)) for t in feature.possible()] for n, feature in self.features.items()))
+        choices = product(*([t.with_(of=of.get(n)) for t in kind_of(feature).array_types(feature)] for n, feature in self.features.items()))
         return tuple(with_numbers(ElementType(tuple(zip(names, chosen, strict=True)))) for chosen in choices)
 
     def needs_data(self) -> bool:

@@ -351,7 +351,7 @@ def read_mask(name: str, feature: ArrayFeature, array: Any) -> tuple[Any, Featur
     if array.dtype.kind not in "bui":
         raise OpError("PG419", f"the masks of `{name}` are {array.dtype}", help="class indices must be integers; pass them as uint8")
     height, width = array.shape[1:3]
-    type_ = feature.possible()[0].with_(shape=(height, width, 1))
+    type_ = kind_of(feature).array_types(feature)[0].with_(shape=(height, width, 1))
     if feature.size is not None and (height, width) != feature.height_width():
         raise OpError("PG419", f"the masks of `{name}` are {height}×{width} pixels", field="size")
     highest = LARGEST if type_.classes is None else type_.classes - 1
