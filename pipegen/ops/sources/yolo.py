@@ -75,7 +75,8 @@ class Yolo(PointedSource, OutlinedSource, ListedSource):
         folders = ["."] if self.split is None else []
         split_of = self.split_of(root, images, partial(self._named, about, root, images, folders), missing)
         keys, parts = [*split_of], self.parts_of([*split_of.values()])
-        boxes, points = list[Shape](), list[Sequence[float]]()
+        boxes: list[Shape] = []
+        points: list[Sequence[float]] = []
         own, wrong, outlines = list[int](), list[str](), Outlines()
         sides: list[tuple[float, float] | None] = [None] * len(keys)
         if self.masks:
