@@ -167,7 +167,7 @@ def test_validate_of_a_folder_starts_without_what_other_sources_need(tmp_path: P
     for name in ("rose", "tulip"):
         (tmp_path / "flowers" / name).mkdir(parents=True)
         (tmp_path / "flowers" / name / "0.jpg").write_bytes(b"\xff\xd8\xff")
-    of_others = [f"pipegen.ops.sources.{name}" for name in ("records.archives", "arrays", "parts.merge")]
+    of_others = [f"pipegen.ops.sources.{name}" for name in ("records.archives", "features.arrays", "parts.merge")]
     names = ("rich", "PIL", "pipegen.api.pipeline", *of_others)
     code = f"""\
 import atexit, sys

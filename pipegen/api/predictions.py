@@ -30,7 +30,7 @@ from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.array_rows.rows import Rows, read_image
-from pipegen.ops.sources.arrays import ArrayFeature
+from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.records.archives import LISTS

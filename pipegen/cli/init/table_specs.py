@@ -38,7 +38,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.array_rows.npz import read_array, read_arrays
 from pipegen.ops.sources.array_rows.rows import read_image
-from pipegen.ops.sources.arrays import ArrayFeature
+from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.classes import read_labels
 from pipegen.ops.sources.features.label_values import LIST
 from pipegen.ops.sources.listing.base import Listing

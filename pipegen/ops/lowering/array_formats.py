@@ -204,7 +204,7 @@ SCALE = 5  # corners are rounded to this fraction of a pixel
 
 
 def read_coco(contents: bytes) -> Any:
-    """Draws objects, of the result of `sources.annotations.outlined`: crowds first, then larger before smaller ones. uint8 `(height,
+    """Draws objects, of the result of `sources.annotations.outlines`: crowds first, then larger before smaller ones. uint8 `(height,
     width)`. The crossings of all polygons of an image are computed together, since NumPy's overhead would dominate for single ones."""
     words = np.frombuffer(contents, np.int32, len(contents) // 4)
     height, width, many = words[:HEAD].tolist()

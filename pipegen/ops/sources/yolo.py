@@ -25,7 +25,8 @@ from pipegen.ops.sources.annotations.files import (
     read_text,
     without_ending,
 )
-from pipegen.ops.sources.annotations.outlined import FARTHEST, NONE, OutlinedSource, Outlines
+from pipegen.ops.sources.annotations.outlined import OutlinedSource
+from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.annotations.source import Found, ListedSource, PointNames, Shape, gathered, without_own_image

@@ -260,7 +260,7 @@ def test_boxes_without_data_have_a_type() -> None:
 
 
 def _feature(**more: Any) -> Any:
-    from pipegen.ops.sources.arrays import ArrayFeature
+    from pipegen.ops.sources.features.arrays import ArrayFeature
 
     return ArrayFeature(kind="boxes", **more)
 

@@ -11,7 +11,7 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.dataframe import from_memory
 from pipegen.ops.sources.huggingface import Huggingface
 from pipegen.ops.sources.parquet import Parquet
-from pipegen.ops.sources.tables import held
+from pipegen.ops.sources.tables import nested
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +69,7 @@ def test_what_is_no_such_array_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         with pytest.raises(OpError, match=words) as caught:
             Parquet(path=written(tmp_path, type_, values=values), features=FEATURES).list(tmp_path)
         assert [error.code for error in caught.value.every] == [code]
-    monkeypatch.setattr(held, "available_memory", lambda: 300)
+    monkeypatch.setattr(nested, "available_memory", lambda: 300)
     with pytest.raises(OpError, match="7 arrays of 6 numbers take") as caught:
         Parquet(path=written(tmp_path, type_), features=FEATURES).list(tmp_path)
     assert [error.code for error in caught.value.every] == ["PG410"]

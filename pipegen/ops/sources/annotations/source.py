@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.kinds.ragged import Packed
-    from pipegen.ops.sources.annotations.outlined import Outlines
+    from pipegen.ops.sources.annotations.outlines import Outlines
     from pipegen.ops.sources.listing.strings import Ints
 
     Named = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]

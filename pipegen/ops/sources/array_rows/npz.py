@@ -19,7 +19,7 @@ from pipegen.ops.sources.listing.wording import find_file, quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipegen.ops.sources.arrays import ArrayFeature
+    from pipegen.ops.sources.features.arrays import ArrayFeature
 
 _LOCAL_HEADER = 30  # bytes of a member's local header in a ZIP file, before its name and extra field
 _END, _TAIL = b"PK\5\6", 22 + 65535

@@ -15,8 +15,8 @@ from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.kinds.item_number import MOST_INSTANCES, counted_up, with_numbers
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import classes_of_several, kind_of, several_labels
-from pipegen.ops.sources.features.columns import NumberType, as_numbers, without_fractions
-from pipegen.ops.sources.features.feature import aligned_images
+from pipegen.ops.sources.features.columns import as_numbers, without_fractions
+from pipegen.ops.sources.features.feature import NumberType, aligned_images
 from pipegen.ops.sources.listing.base import Listing, Note, main_label
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.listing.strings import Strings
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pipegen.ops.kinds.base import Column, Place
-    from pipegen.ops.sources.arrays import ArrayFeature
+    from pipegen.ops.sources.features.arrays import ArrayFeature
     from pipegen.ops.sources.listing.reader import Hold, Read
     from pipegen.ops.sources.listing.strings import Ints
 

@@ -12,8 +12,7 @@ from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules, Outside
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.classes import Classes, ClassName, KnownClasses, as_values, read_labels
-from pipegen.ops.sources.features.columns import NumberType
-from pipegen.ops.sources.features.feature import Feature, Index
+from pipegen.ops.sources.features.feature import Feature, Index, NumberType
 from pipegen.ops.sources.features.label_values import IndexedNames
 
 if TYPE_CHECKING:

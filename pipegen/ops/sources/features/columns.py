@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pipegen.diagnostics.diagnostic import Advice, write
 from pipegen.errors import OpError
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from pipegen.ops.kinds.base import Place
     from pipegen.ops.sources.features.any_kind import AnyKind
+    from pipegen.ops.sources.features.feature import NumberType
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.strings import Ints
 
     StoredValues = Sequence[Any]
     """The stored value of each record: a list of numbers or texts, perhaps nested, or an array."""
 
-NumberType = Literal["float32", "int64"]
 EXACT = 2**24  # largest integer up to which float32 is exact
 _WHOLE = re.compile(r"([+-]?\d+)(?:\.0*)?", re.ASCII)
 _INT64 = 2**63

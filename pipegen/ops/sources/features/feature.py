@@ -19,6 +19,7 @@ from pipegen.ops.transform import Transform
 from pipegen.types import ElementType, FeatureType
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
+NumberType = Literal["float32", "int64"]  # the dtype of numbers
 _Stored = Annotated[int, Field(ge=0, le=65535)]
 
 

@@ -1,18 +1,13 @@
-"""`Reader`: reads the records of a source, however they are stored; `AdaptedReader`, with renamed features, other classes, constants."""
+"""`Reader`: reads the records of a source, however they are stored."""
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pipegen.frozen import dataclass
-from pipegen.lazy import np
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeAlias
 
-    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.strings import Ints
 
     Read: TypeAlias = Callable[..., Any]
@@ -133,110 +128,3 @@ class FileReader(Reader):
         from pipegen.ops.lowering.graphs import read_file
 
         return read_file
-
-
-@dataclass(frozen=True)
-class Changes:
-    """How the records of a reader differ from the stored ones."""
-
-    names: Mapping[str, str] = field(default_factory=dict)  # the reader's name of each renamed feature, by the new name
-    tables: Mapping[str, Ints] = field(default_factory=dict)
-    """For labels by their new names, the meant class of each stored class index: int64."""
-    values: Mapping[str, Any] = field(default_factory=dict)  # constant features by their new names: an array of the shape of one
-    columns: Mapping[str, Callable[[Ints], Ints]] = field(default_factory=dict)
-    """For labels and single numbers that are held in memory, a function from numbers of files to the values of their records."""
-    label: str | None = None  # the new name of the label that gives the data its classes
-    rows: Mapping[int, int] = field(default_factory=dict)  # the number of records of each file, by the reader's number of the file
-
-    def own(self, name: str) -> str:
-        """Returns the reader's name of a feature."""
-        return self.names.get(name, name)
-
-
-_UNCHANGED = (
-    "numbered", "in_place", "at_once", "called", "starts", "checksums",
-    "check", "block_rows", "hold_window", "keeps", "damaged_files", "digest",
-)  # fmt: skip
-"""What an adapted reader has from the other one."""
-
-
-class AdaptedReader(Reader):
-    """A reader that applies changes to another reader's records."""
-
-    def __init__(self, inner: Reader, changes: Changes) -> None:
-        self._inner, self._changes = inner, changes
-        for name in _UNCHANGED:
-            setattr(self, name, getattr(inner, name))
-
-    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        from pipegen.ops.lowering.record_values import renumbered, same_for_all
-
-        if feature in self._changes.values:
-            return same_for_all(self._changes.values[feature])
-        read = self._inner.open(self._changes.own(feature), ram_budget, hold)
-        table = self._changes.tables.get(feature)
-        return read if table is None else lambda *place: renumbered(read(*place), table)
-
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together | None:
-        changes, features = self._changes, tuple(features)
-        stored = [name for name in features if name not in changes.values]
-        read = self._inner.open_together([changes.own(name) for name in stored], ram_budget, hold) if stored else None
-        if stored and read is None:
-            return None
-        from pipegen.ops.lowering.record_values import renumbered, same_for_all
-
-        alike = {name: same_for_all(changes.values[name]) for name in features if name in changes.values}
-
-        def changed(wanted: Iterable[str], *places: Any) -> dict[str, Any]:
-            wanted = list(wanted)
-            mine = [name for name in wanted if name not in alike]
-            found = read([changes.own(name) for name in mine], *places) if read is not None and mine else {}
-            values = {name: found[changes.own(name)] for name in mine}
-            values |= {name: renumbered(values[name], changes.tables[name]) for name in mine if name in changes.tables}
-            return {name: alike[name](*places) if name in alike else values[name] for name in wanted}
-
-        return changed
-
-    def labels(self, files: Ints) -> Ints | None:
-        changes = self._changes
-        if changes.label is not None and changes.label in changes.values:
-            return np.full(sum(changes.rows[number] for number in files.tolist()), changes.values[changes.label], np.int32)
-        if changes.label is not None and changes.label in changes.columns:
-            return changes.columns[changes.label](files).astype(np.int32)
-        found = self._inner.labels(files)
-        table = changes.tables.get(changes.label) if changes.label is not None else None
-        return found if found is None or table is None else table[found].astype(np.int32)
-
-    def column(self, name: str, files: Ints) -> Ints | None:
-        if name in self._changes.columns:
-            return self._changes.columns[name](files)
-        found, table = self._inner.column(self._changes.own(name), files), self._changes.tables.get(name)
-        return found if found is None or table is None else table[found].astype(found.dtype)
-
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        return self._inner.stored(self._changes.own(feature), *place)
-
-    def python(self, features: Iterable[str], ram_budget: int) -> str:
-        return self._inner.python([self._changes.own(name) for name in features if name not in self._changes.values], ram_budget)
-
-    def verifying(self) -> Reader:
-        return AdaptedReader(self._inner.verifying(), self._changes)
-
-
-def read_with(listing: Listing, changes: Changes) -> Listing:
-    """Returns a listing whose records are read with some changes."""
-    readers = {split: AdaptedReader(reader, replace(changes, rows=_rows(listing, split))) for split, reader in listing.readers.items()}
-    return replace(listing, readers=readers)
-
-
-def _rows(listing: Listing, split: str) -> dict[int, int]:
-    """Counts the records of a reader's files, by the reader's number of the file; empty without shards."""
-    shards = listing.shards
-    found: dict[int, int] = {}
-    if shards is None:
-        return found
-    files = slice(None) if listing.parts is None or split not in listing.parts.names else listing.parts.records(split)
-    ends = shards.rows if shards.offsets is None else shards.rows + shards.offsets
-    for number, end in zip(shards.numbers[files].tolist(), ends[files].tolist(), strict=True):
-        found[number] = max(end, found.get(number, 0))
-    return found

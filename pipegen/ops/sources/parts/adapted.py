@@ -10,7 +10,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.kinds.ragged import changed
 from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.ops.sources.listing.reader import Changes, read_with
+from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.sources.features.label_values import meaning_of
+from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.ops.sources.listing.base import Listing, Note, shards_of
-from pipegen.ops.sources.listing.reader import Changes, read_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

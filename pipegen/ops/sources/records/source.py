@@ -20,8 +20,8 @@ from pipegen.ops.kinds.ragged import Ragged, spread
 from pipegen.ops.kinds.registry import classes_of_several, kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.columns import read_numbers
+from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.ops.sources.listing.base import Listing, Note, Shards, main_label
-from pipegen.ops.sources.listing.reader import Changes, read_with
 from pipegen.ops.sources.records.cells import JoinedCells, RecordCells, records_kept
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature

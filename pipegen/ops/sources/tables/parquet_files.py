@@ -14,13 +14,13 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install, np
-from pipegen.ops.sources.features.columns import NumberType
+from pipegen.ops.sources.features.feature import NumberType
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.blocks import BlockReader
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.shards.paths import find_shards
-from pipegen.ops.sources.tables.held import check_room, checked, read_arrow
+from pipegen.ops.sources.tables.nested import check_room, checked, read_arrow
 from pipegen.ops.sources.tables.row_groups import leaves_of
 from pipegen.ops.sources.tables.table import Table, TableReading
 

@@ -1,0 +1,230 @@
+"""Table columns whose cells are lists: numbers of one shape, or the values of items."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pipegen.errors import OpError
+from pipegen.lazy import np
+from pipegen.memory import available_memory
+from pipegen.ops.sources.features.columns import as_numbers, read_numbers, without_fractions
+from pipegen.ops.sources.features.feature import NumberType
+from pipegen.ops.sources.features.label_values import is_missing
+from pipegen.ops.sources.listing.wording import count
+from pipegen.types import DTYPE_BYTES
+
+_BETWEEN = re.compile(r"[\s,]+")
+
+
+def listed(cell: Any, separator: str | None, place: Callable[[int], str], row: int) -> Any:
+    """Returns the list in a cell: one of the format, or text.
+
+    Args:
+        cell: A list or an array; one number; or text: JSON, a list as Python prints it, numbers between blanks or commas, or else one
+            value. Missing is empty.
+        separator: Separates the values in a text that is no list.
+        place: Describes the place of a row.
+        row: The row.
+
+    Raises:
+        OpError: `PG449` for text that begins like a list, and is none.
+    """
+    if isinstance(cell, bytes):
+        cell = cell.decode("utf-8", "surrogateescape")
+    if isinstance(cell, str):
+        text = cell.strip()
+        if text[:1] in ("[", "("):
+            return _written(text, place(row))
+        if separator is not None:
+            return [part for part in map(str.strip, text.split(separator)) if part]
+        try:
+            return [float(part) for part in _BETWEEN.split(text) if part]
+        except ValueError:
+            return [text]
+    if isinstance(cell, (list, tuple)):
+        return [None if is_missing(value) else value for value in cell]
+    if getattr(cell, "ndim", 0):
+        return cell
+    return [] if is_missing(cell) else [cell]
+
+
+def _written(text: str, place: str) -> Any:
+    """Reads a list from text."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+    help_ = "write it as JSON, such as `[[0, 0, 8, 8]]`"
+    raise OpError("PG449", f"the cell in {place} begins with {text[:40]!r}, which is not a list", field="column", help=help_)
+
+
+def points_of(columns: Sequence[Sequence[str]], places: Sequence[Callable[[int], str]], names: int) -> list[Any]:
+    """Returns the named points of each row, `(names, 3)`: x, y and visibility. A point without x and y is absent.
+
+    Args:
+        columns: The cells of x and y of each name, or of x, y and visibility.
+        places: Describes the place of a row, for each column.
+        names: The number of names.
+
+    Raises:
+        OpError: `PG423` for a cell that is no number, or a point with only one of x and y.
+    """
+    width, rows = len(columns) // names, len(columns[0])
+    empty = np.array([[not cell for cell in column] for column in columns]).T.reshape(rows, names, width)
+    numbers = (read_numbers([cell or "0" for cell in cells], places[i], f"columns.{i}", "float32") for i, cells in enumerate(columns))
+    values = np.stack([*numbers], -1).reshape(rows, names, width)
+    half = empty[..., 0] != empty[..., 1]
+    if half.any():
+        row, point = (int(i[0]) for i in np.nonzero(half))
+        at = width * point + int(empty[row, point, 1])
+        message = f"{places[at](row)} has an empty cell for one number of a point, but not for the other"
+        raise OpError("PG423", message, field=f"columns.{at}", help="leave both empty for a point that is absent")
+    seen = ~empty[..., 0] * (values[..., 2] if width > 2 else 2.0)
+    return [*np.concatenate([values[..., :2], seen[..., None]], -1)]
+
+
+def read_cells(cells: Iterable[Any], shape: tuple[int, ...], dtype: NumberType | None) -> list[Any]:
+    """Converts cells to arrays of numbers, or to `None` for another shape."""
+
+    def read(cell: Any) -> Any:
+        try:
+            value = np.asarray(cell)
+            value = value if value.dtype.kind in "biuf" else np.asarray(cell, np.float64)
+        except (TypeError, ValueError, OverflowError):
+            return None
+        return without_fractions(value, dtype) if value.shape == shape else None
+
+    return [None if isinstance(cell, (str, bytes)) else read(cell) for cell in cells]
+
+
+def read_arrow(column: Any, shape: tuple[int, ...]) -> Any:
+    """Converts an Arrow column of nested lists to numbers `(n, *shape)`, or to `None` if a cell has another shape."""
+    import pyarrow as pa
+
+    found = []
+    for chunk in column.chunks:
+        rows = len(chunk)
+        values = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
+        for side in shape:
+            if values.null_count or not _is_list(values.type) or not _all_have(values, side):
+                return None
+            values = values.flatten()
+        if values.null_count or not _is_number(values.type):
+            return None
+        found.append(values.to_numpy(zero_copy_only=False).reshape(rows, *shape))
+    return np.concatenate(found) if found else np.zeros((0, *shape), np.float32)
+
+
+def check_room(rows: int, shape: tuple[int, ...], field: str, dtype: str | None = None) -> None:
+    """Raises `PG410` if the arrays of `rows` rows do not fit in memory."""
+    need, free = rows * math.prod(shape) * DTYPE_BYTES[dtype or "float32"], available_memory() // 2
+    if need > free:
+        arrays = f"{count(rows, 'array')} of {math.prod(shape):,} numbers"
+        message = f"{arrays} take {need / 2**30:,.1f} GiB; half of the free memory is {free / 2**30:,.1f} GiB"
+        help_ = "arrays of a table stay in memory; to read them one by one, use `kind: array` with files, or a source of records"
+        raise OpError("PG410", message, field=field, help=help_)
+
+
+def read_pixels(cells: Iterable[Any], place: Callable[[int], str], shape: tuple[int, int, int], bits: int, rows: int, field: str) -> Any:
+    """Reads images whose pixels are numbers in a cell, row after row.
+
+    Args:
+        cells: The cells: numbers between blanks or commas, or lists.
+        place: Describes the place of a row.
+        shape: Height, width and channels.
+        bits: 8 or 16.
+        rows: The number of cells.
+        field: The argument that names the column, for errors.
+
+    Returns:
+        uint8 or uint16 `(rows, height, width, channels)`.
+
+    Raises:
+        OpError: `PG410` if they do not fit in memory, `PG423` for a number that is not one of a pixel, `PG449` for another number of them.
+    """
+    import warnings
+
+    dtype, high = ("uint8", 255) if bits == 8 else ("uint16", 65535)
+    check_room(rows, shape, field, dtype)
+    found: Any = np.empty((rows, math.prod(shape)), dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)  # for text that is no number
+        for row, cell in enumerate(cells):
+            try:
+                is_text = isinstance(cell, str)
+                values = (
+                    np.fromstring(cell.strip("[]() ").replace(",", " "), sep=" ") if is_text else np.ravel(np.asarray(cell, np.float64))
+                )
+            except (ValueError, TypeError, DeprecationWarning):
+                raise _no_pixels(f"{place(row)} holds {cell!r:.60}, which is not a list of numbers", field) from None
+            if len(values) != math.prod(shape):
+                message = f"{place(row)} has {count(len(values), 'number')}, but {'×'.join(map(str, shape))} pixels are {math.prod(shape)}"
+                raise OpError("PG449", message, field=field, help="set the `size` and `channels` that the images have")
+            wrong = ~((values >= 0) & (values <= high) & (values == np.floor(values)))
+            if wrong.any():
+                raise _no_pixels(f"{place(row)} holds {values[wrong][0]:g}, but a pixel is an integer from 0 to {high}", field)
+            found[row] = values
+    return found.reshape(rows, *shape)
+
+
+def _no_pixels(message: str, field: str) -> OpError:
+    return OpError("PG423", message, field=field, help="remove such rows, or correct them")
+
+
+def checked(
+    values: Any, cells: Sequence[Any] | None, place: Callable[[int], str], shape: tuple[int, ...], field: str, dtype: NumberType | None
+) -> Any:
+    """Checks the arrays of a column: float32 or int64 `(n, *shape)`.
+
+    Args:
+        values: The arrays, or `None` if a cell has another shape.
+        cells: The array of each row, `None` for those of another shape.
+        place: Describes the place of a row.
+        shape: The shape of each.
+        field: The argument that names the column, for errors.
+        dtype: The target; see `as_numbers`.
+
+    Raises:
+        OpError: `PG449` for a cell of another shape, `PG423` for a number that is not finite, `PG666` for an integer that float32 cannot
+            represent.
+    """
+    if values is None:
+        wrong = [row for row, cell in enumerate(cells or ()) if cell is None]
+        more = f", like {count(len(wrong) - 1, 'other row')}" if len(wrong) > 1 else ""
+        message = f"the cell in {place(wrong[0])} is not an array of shape {list(shape)}{more}"
+        raise OpError("PG449", message, field=field, help="all cells need this `shape`; leave other rows out by `where`")
+
+    def not_due(row: int) -> OpError:
+        what = "not a 64-bit integer" if dtype == "int64" else "not finite"
+        help_ = "remove such rows, or correct them"
+        return OpError("PG423", f"the array in {place(row)} holds a number that is {what}", field=field, help=help_)
+
+    return as_numbers(values, dtype, not_due, lambda row: f"the array in {place(row)}", field.rpartition(".")[0])
+
+
+def _is_list(type_: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
+
+
+def _is_number(type_: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_boolean(type_))
+
+
+def _all_have(values: Any, side: int) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_fixed_size_list(values.type):
+        return bool(values.type.list_size == side)
+    lengths = pc.min_max(pc.list_value_length(values)).as_py() if len(values) else {"min": side, "max": side}
+    return bool(lengths["min"] == lengths["max"] == side)
