@@ -109,6 +109,14 @@ class OpError(Exception):
         self.field = field
         self.help = help
 
+    def at(self, field: str | None) -> OpError:
+        """Returns the same error of another argument."""
+        return OpError(self.code, self.message, field=field, help=self.help)
+
+    def below(self, field: str) -> OpError:
+        """Returns the same error of an argument whose own part is at fault."""
+        return self.at(f"{field}.{self.field}" if self.field else field)
+
     @property
     def lines(self) -> tuple[str, ...]:
         """The help as lines."""

@@ -17,7 +17,7 @@ from PIL import Image
 
 from pipegen.data.collect import collect, in_stage
 from pipegen.ops.kinds.registry import kind_named
-from pipegen.ops.kinds.turning import turned_points
+from pipegen.ops.lowering.exif import turned_points
 from pipegen.phases.compilation import load
 from pipegen.types import FeatureType
 

@@ -14,9 +14,8 @@ from PIL import Image
 import pipegen
 from pipegen.errors import DataError, SpecError
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.listing.base import Listing, Source
+from pipegen.ops.sources.listing.base import Listing, Shards, Source
 from pipegen.ops.sources.listing.reader import Reader
-from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.listing.wording import find_root
 from pipegen.types import ElementType, FeatureType
 

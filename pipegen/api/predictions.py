@@ -46,7 +46,7 @@ from pipegen.plan.lanes import first_view
 from pipegen.plan.nodes import Plan
 from pipegen.spec.load import load
 from pipegen.spec.models import PipelineSpec
-from pipegen.spec.steps import ids_of
+from pipegen.spec.step_list import ids_of
 from pipegen.types import ElementType, FeatureType
 
 How = Literal["mean", "geometric", "max", "vote"]

@@ -38,7 +38,7 @@ from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, kept_folder
 from pipegen.memory import ram_budget
-from pipegen.ops.kinds.packed import counts_classes
+from pipegen.ops.kinds.ragged import counts_classes
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import LeftOut, Listing, Note
 from pipegen.ops.sources.parts.adapted import filled, merge_classes
@@ -50,7 +50,7 @@ from pipegen.spec.variants import PartSource, joined, part_path, relocated_part
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pipegen.ops.sources.listing.missing import Missing
+    from pipegen.ops.sources.listing.base import Missing
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.locate import Locate
 

@@ -14,8 +14,7 @@ from pipegen.data.manifest import Manifest
 from pipegen.data.rounding import Mixture, epoch_examples, mixture, part_seed
 from pipegen.data.sampling import Easiest, Epochs, Paced, Repeats, epochs_of, paced
 from pipegen.frozen import dataclass
-from pipegen.ops.sources.listing.base import Files, Listing
-from pipegen.ops.sources.listing.shards import Shards
+from pipegen.ops.sources.listing.base import Files, Listing, Shards
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.spec.variants import joined
 

@@ -310,7 +310,7 @@ def with_subset(manifest: Manifest, subset: Subset | None) -> Manifest:
         try:
             chosen = parse_predicate(subset.where).select(_Columns(manifest), range(n))
         except OpError as error:
-            raise OpError(error.code, error.message, field="where", help=error.help) from None
+            raise error.at("where") from None
         if not chosen:
             raise OpError("PG404", f"`where: {subset.where}` matches no example of split `train`", field="where")
         manifest = manifest.narrowed(_TRAIN, np.array(chosen, np.int64))

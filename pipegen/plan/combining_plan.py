@@ -71,7 +71,7 @@ def plan_combining(
             plan.poisoned.add(feature)
     canvas = next(map(_canvas, taken.values()), (None, None))
     deciding = next(iter(masks.values()), None)
-    points = [name for name, t in type_.items() if kind_of(t).points and t.beside is None]
+    points = [name for name, t in type_.items() if kind_of(t).crop_guide == "points" and t.beside is None]
     joining = {*points, *(type_[mask].instances for mask in by.values())} if masks else None
     for name in received(spec.output):
         if name in type_ and name not in taken:

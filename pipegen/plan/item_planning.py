@@ -16,7 +16,7 @@ from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.item_stages import Limit, NumberItems, PasteItems, PastingTransform, Renumber, Shorten
-from pipegen.ops.kinds.numbering import MOST_INSTANCES
+from pipegen.ops.kinds.item_number import MOST_INSTANCES
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import CropTransform, GeometricTransform

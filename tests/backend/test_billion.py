@@ -12,8 +12,7 @@ import pytest
 from pipegen.data.manifest import ShardedManifest
 from pipegen.data.shards import assign_shards, mix64
 from pipegen.ops.sampling_sections import Splits
-from pipegen.ops.sources.listing.base import Listing
-from pipegen.ops.sources.listing.shards import Shards
+from pipegen.ops.sources.listing.base import Listing, Shards
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

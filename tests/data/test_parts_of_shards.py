@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from pipegen.data.manifest import ShardedManifest
 from pipegen.data.shards import assign_shards
 from pipegen.ops.sampling_sections import Splits
-from pipegen.ops.sources.listing.base import Listing, Parts
+from pipegen.ops.sources.listing.base import Listing, Parts, Shards
 from pipegen.ops.sources.listing.reader import Reader
-from pipegen.ops.sources.listing.shards import Shards
 
 Array = np.ndarray[Any, Any]
 

@@ -16,9 +16,8 @@ from pipegen.data.manifest import ShardedManifest
 from pipegen.data.shards import assign_shards, mix64, shard_bases
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.sampling_sections import Splits
-from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.base import Listing, Shards
 from pipegen.ops.sources.listing.reader import Reader
-from pipegen.ops.sources.listing.shards import Shards
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,7 @@ from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.memory import ram_budget
 from pipegen.ops.families.crops import place_name, size_name, store_name
-from pipegen.ops.kinds.packed import Packed
-from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.kinds.ragged import Packed, Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.decoding import START, are_plain_jpegs
 from pipegen.ops.lowering.fetched import FetchedFiles

@@ -19,10 +19,10 @@ from pipegen.errors import OpError
 from pipegen.ops.lowering.array_formats import WITHOUT_AREA
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.annotations.files import DamagedError, read_json, read_xml
-from pipegen.ops.sources.annotations.yolo_names import YAMLS, described
-from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
+from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.sources.yolo import YAMLS, described
 from pipegen.spec.models import Errors
 
 _HEAD = 1 << 16

@@ -11,7 +11,7 @@ from pipegen.cli.init.spec import plain
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.sources.features.label_values import LIST
-from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
+from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS
 from pipegen.spec.compose import flow
 
 if TYPE_CHECKING:

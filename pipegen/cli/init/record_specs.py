@@ -24,8 +24,7 @@ from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.features.label_values import text_of
-from pipegen.ops.sources.folders.scan import is_hidden
-from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS, sniff
+from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, is_hidden, sniff
 from pipegen.ops.sources.listing.base import Listing, shards_of
 from pipegen.ops.sources.mds import index_mds, read_columns
 from pipegen.ops.sources.records.archives import Archive, open_archive

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     Size = tuple[int | tf.Tensor, int | tf.Tensor]
     Place = Callable[[int], str]
     """A function from the number of a record to the name of its place, for messages."""
+    Items = tuple[tf.Tensor, tf.Tensor]
+    """Items `(n, most, ...)`, and a mask of those to keep, which are still on the image: bool `(n, most)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,11 @@ class Column:
 
 
 class FeatureKind:
-    """One kind of feature. The registry finds subclasses by their `name`."""
+    """One kind of feature. The registry finds subclasses by their `name`.
+
+    Methods that run in a graph take the items of a batch, `(n, most, ...)`, and the details of their type; values of padding do not matter.
+    Sizes are heights and widths in pixels.
+    """
 
     name: ClassVar[str]  # the name in a spec
     plural: ClassVar[str]  # the plural, for messages
@@ -55,10 +61,8 @@ class FeatureKind:
     formats: ClassVar[tuple[str, ...]] = ()  # the output formats of its items; the first is the one that steps work on
     crop_guide: ClassVar[Literal["", "boxes", "points", "pixels"]] = ""
     """What crops can choose their window by: its items as `boxes`, or as `points`, which are boxes of one pixel, or a mask's `pixels`; ""
-    if none."""
+    if none. Points that are pasted over can be dropped without a mask of them."""
     can_displace: ClassVar[bool] = False  # whether `displace` can move its items by a displacement field
-    points: ClassVar[bool] = False
-    """Whether its items are points, so that `drop_hidden` can drop those that are pasted over without a mask of them."""
     rules_of: ClassVar[str] = ""  # the kind whose steps have a rule for it; its own by default
     marks_items: ClassVar[bool] = False  # whether its pixels are the numbers of items of another feature
 
@@ -101,11 +105,11 @@ class FeatureKind:
     def check(self, name: str, feature: Any) -> None:
         """Rejects contradictory arguments with a `PartError` that names the feature and the argument."""
 
-    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
         """Infers the type in a file, aligned with `of`, or in columns of a table, from the arguments alone."""
         return self.array_types(feature)[0].with_(of=of or getattr(feature, "home", None))
 
-    def decoder(self, feature: Any, classes: int | None) -> Any:
+    def decoder(self, feature: Any) -> Any:
         """Returns the `Transform` that decodes its files, or `None` if a step of the spec does."""
         return None
 
@@ -113,9 +117,9 @@ class FeatureKind:
         """Returns the possible types of a row of an array; the first is assumed before the data is known."""
         raise NotImplementedError
 
-    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
-        """Reads an array with a row for each record; raises `OpError` if it does not match the feature's arguments. Items of ragged kinds
-        are named by `place` in messages, by default as rows of the array."""
+    def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
+        """Reads an array with a row for each record, which `place` names in messages; `OpError` if it does not match the feature's
+        arguments."""
         raise NotImplementedError
 
     def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
@@ -147,29 +151,13 @@ class FeatureKind:
         """Returns the type of items after `prepare`."""
         return x
 
-    def prepare(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Converts stored items to the format that steps work on, for a type that `needs_preparing`.
-
-        Args:
-            items: `(n, most, ...)`; values of padding do not matter.
-            size: Height and width of the image, in pixels: int32 scalars.
-            details: The details of the type.
-
-        Returns:
-            The items, and a mask of those to keep: bool `(n, most)`.
-        """
+    def prepare(self, items: tf.Tensor, size: Size, details: Any) -> Items:
+        """Converts stored items on an image of a `size` to the format that steps work on, for a type that `needs_preparing`."""
         raise NotImplementedError
 
     def guide_boxes(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the boxes that crops choose their window by, for items with a `crop_guide`.
-
-        Args:
-            items: `(n, most, ...)`.
-            there: False for padding, bool `(n, most)`.
-
-        Returns:
-            Left, top, right and bottom edge of each box in pixels, float64 `(n, k, 4)`, and false for padding, bool `(n, k)`.
-        """
+        """Returns the boxes that crops choose their window by, for items with a `crop_guide`: left, top, right and bottom edge of each in
+        pixels, float64 `(n, k, 4)`. Padding is false in `there`, bool `(n, most)`, and in the second result, bool `(n, k)`."""
         raise NotImplementedError
 
     def to_format(self, items: tf.Tensor, form: str, size: tuple[int, int]) -> tf.Tensor:
@@ -189,84 +177,47 @@ class FeatureKind:
         """Returns the priority of each item if there are too many, float32 `(n, most)`; by default all are equal."""
         return tf.zeros(tf.shape(items)[:2], tf.float32)
 
-    def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
+    def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> Items:
         """Shifts items with their image, and clips them to its visible part in a combined image.
 
         Args:
-            items: `(n, most, ...)`.
+            items: The items.
             window: float64 `(n, 4)`: top, left, bottom and right edge, in pixels.
             shift: float64 `(n, 2)`: rows and columns.
-            details: The details of the type.
+            details: Their details.
             outside: Whether the visible part is outside the window.
-
-        Returns:
-            The items, and a mask of those to keep: bool `(n, most)`.
         """
         raise NotImplementedError
 
-    def clip_covered(
-        self, items: tf.Tensor, edges: tf.Tensor, moved: tf.Tensor, share: tf.Tensor, details: Any
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def clip_covered(self, items: tf.Tensor, edges: tf.Tensor, moved: tf.Tensor, share: tf.Tensor, details: Any) -> Items:
         """Clips items, whose pixels a mask has, to the part that pasted items leave visible.
 
         Args:
-            items: `(n, most, ...)`.
+            items: The items.
             edges: Left, top, right and bottom edge of the visible pixels of each, float64 `(n, most, 4)`.
             moved: True for edges that differ from before, bool `(n, most, 4)`.
             share: The visible share of its pixels, float64 `(n, most)`.
-            details: The details of the type.
-
-        Returns:
-            The items, and a mask of those to keep: bool `(n, most)`.
+            details: Their details.
         """
         raise NotImplementedError
 
-    def drop_hidden(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Drops items that are pasted over, for a kind of `points`.
-
-        Args:
-            items: `(n, most, ...)`.
-            hidden: From x and y, float64 `(n, ..., 2)`, pixel centres at integers, to true for points that are pasted over.
-            details: The details of the type.
-
-        Returns:
-            The items, and a mask of those to keep: bool `(n, most)`.
-        """
+    def drop_hidden(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> Items:
+        """Drops items that are pasted over, for a kind whose `crop_guide` is points: `hidden` is true for these, given x and y, float64
+        `(n, ..., 2)`, with pixel centres at integers."""
         raise NotImplementedError
 
-    def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Moves items with their image.
-
-        Args:
-            items: `(n, most, ...)`; values of padding do not matter.
-            matrix: float64 `(n, 3, 3)`, from pixel coordinates before to those after; see `GeometricTransform.matrix`. The third
-                coordinate of the result is above 0 for visible points.
-            before: Height and width of the input image, in pixels.
-            after: Height and width of the output image, in pixels.
-            details: The details of the type.
-
-        Returns:
-            The items, and a mask of those still on the image: bool `(n, most)`.
-        """
+    def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> Items:
+        """Moves items with their image, from a size `before` to one `after`. The matrix, float64 `(n, 3, 3)`, leads from pixel coordinates
+        before to those after; see `GeometricTransform.matrix`. The third coordinate of the result is above 0 for visible points."""
         raise NotImplementedError
 
-    def move_affinely(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def move_affinely(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> Items:
         """Moves items by matrices whose last row is `(0, 0, w)`, which a kind may do faster than `move`."""
         return self.move(items, matrix, before, after, details)
 
-    def displace(self, items: tf.Tensor, shown: Callable[[tf.Tensor], tf.Tensor], size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Moves items with an image that is displaced by a field, for a kind that `can_displace`.
-
-        Args:
-            items: `(n, most, ...)`; values of padding do not matter.
-            shown: From points of the input image to their places in the output: x and y, float64 `(n, k, 2)`, pixel centres at
-                integers.
-            size: Height and width of the image, in pixels.
-            details: The details of the type.
-
-        Returns:
-            The items, and a mask of those still on the image: bool `(n, most)`.
-        """
+    def displace(self, items: tf.Tensor, shown: Callable[[tf.Tensor], tf.Tensor], size: Size, details: Any) -> Items:
+        """Moves items with an image that is displaced by a field, for a kind that `can_displace`: `shown` leads from points of the input to
+        their places in the output, x and y, float64 `(n, k, 2)`, with pixel centres at integers."""
         raise NotImplementedError
 
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:

@@ -11,13 +11,13 @@ from pipegen.lazy import np, tf
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged, most_items
-from pipegen.ops.kinds.turning import turned_points
+from pipegen.ops.lowering.exif import turned_points
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.kinds.base import Place, Size
+    from pipegen.ops.kinds.base import Items, Place, Size
 
 _STEPS = 256.0  # moved edges are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference
 _HORIZON = 1e-6
@@ -42,11 +42,11 @@ class Boxes(FeatureKind):
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (boxes_type(feature.of or "image", feature.box_rules()),)
 
-    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
-        from pipegen.ops.sources.array_rows.rows import read_ragged, row_of
+    def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
+        from pipegen.ops.sources.array_rows.rows import read_ragged
 
-        rules, where = feature.box_rules(), place or row_of(name)
-        items = self.check_items(read_ragged(name, given, (4,), where), rules, name, where)
+        rules = feature.box_rules()
+        items = self.check_items(read_ragged(name, given, (4,), place), rules, name, place)
         return Column(items, boxes_type(feature.of or "image", rules, most=most_items(items)))
 
     def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
@@ -110,20 +110,20 @@ class Boxes(FeatureKind):
         rules: BoxRules = x.details  # type: ignore[assignment]
         return x.with_(details=replace(rules, format=None, empty="allow"))  # both have been applied
 
-    def prepare(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def prepare(self, items: tf.Tensor, size: Size, details: Any) -> Items:
         boxes = tf.cast(_as_xyxy(tf, items, details.format), tf.float64)
         return _kept(boxes * _limits(size) if details.format.startswith("rel_") else boxes, size, details)
 
     def guide_boxes(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return tf.cast(items, tf.float64), there
 
-    def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> Items:
         return _kept(_seen_around(tf.cast(items, tf.float64), matrix), after, details)
 
-    def move_affinely(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def move_affinely(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> Items:
         return _kept(_around(tf.cast(items, tf.float64), matrix), after, details)
 
-    def displace(self, items: tf.Tensor, shown: Callable[[tf.Tensor], tf.Tensor], size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def displace(self, items: tf.Tensor, shown: Callable[[tf.Tensor], tf.Tensor], size: Size, details: Any) -> Items:
         border = tf.constant(_BORDER, tf.float64)
         boxes = tf.cast(items, tf.float64)[:, :, None] - 0.5
         points = boxes[..., :2] + (boxes[..., 2:] - boxes[..., :2]) * border
@@ -132,7 +132,7 @@ class Boxes(FeatureKind):
         edges = tf.concat([tf.reduce_min(places, 2), tf.reduce_max(places, 2)], -1) + 0.5
         return _kept(tf.round(edges * _STEPS) / _STEPS, size, details)
 
-    def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
+    def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> Items:
         boxes = tf.cast(items, tf.float64) + tf.gather(shift, [1, 0, 1, 0], axis=1)[:, None]
         top, left, bottom, right = (window[:, None, i] for i in range(4))
         lows, highs = tf.stack([left, top], -1), tf.stack([right, bottom], -1)
@@ -158,9 +158,7 @@ class Boxes(FeatureKind):
         kept = _large_enough(left_over, whole - covered, whole, details)
         return tf.cast(left_over, tf.float32), kept
 
-    def clip_covered(
-        self, items: tf.Tensor, edges: tf.Tensor, moved: tf.Tensor, share: tf.Tensor, details: Any
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def clip_covered(self, items: tf.Tensor, edges: tf.Tensor, moved: tf.Tensor, share: tf.Tensor, details: Any) -> Items:
         boxes = tf.cast(items, tf.float64)
         whole = _area(boxes)
         boxes = tf.where(moved, edges, boxes)

@@ -25,7 +25,7 @@ class Image(FeatureKind):
     storage = "encoded"
     pictured = levels = True
 
-    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
         if getattr(feature, "size", None) is None:
             return FeatureType("image", "string", (), of=of, file_channels=feature.channels, file_bits=feature.bits)
         dtype, interval = ("uint8", BYTE_RANGE) if feature.bits != 16 else ("uint16", WORD_RANGE)
@@ -42,7 +42,7 @@ class Image(FeatureKind):
             message = f"the number of channels of the volume `{name}` is unknown"
             raise PartError(message, name, "format", help="`{nifti: {slices: N}}` reads N slices, and `{nifti: {slice: 0}}` one")
 
-    def decoder(self, feature: Any, classes: int | None) -> Transform | None:
+    def decoder(self, feature: Any) -> Transform | None:
         from pipegen.ops.sources.features.file_formats import decoder_of
 
         return decoder_of(feature.format) if getattr(feature, "format", None) is not None else None
@@ -58,7 +58,7 @@ class Image(FeatureKind):
         size = feature.height_width()
         return tuple(FeatureType("image", d, (*size, c), i, uniform=True) for (d, i), c in product(values, channels))
 
-    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
+    def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
         from pipegen.ops.sources.array_rows.rows import read_image
 
         return Column(*read_image(name, feature, given))

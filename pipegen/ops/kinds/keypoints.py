@@ -10,14 +10,13 @@ from pipegen.lazy import np, tf
 from pipegen.ops.arguments.item_rules import PointRules, swapped_places
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged, most_items
-from pipegen.ops.kinds.turning import turned_points
-from pipegen.ops.lowering.exif import TURNS
+from pipegen.ops.lowering.exif import TURNS, turned_points
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.kinds.base import Place, Size
+    from pipegen.ops.kinds.base import Items, Place, Size
 
 _STEPS = 256.0  # moved points are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference
 _HORIZON = 1e-6
@@ -37,7 +36,6 @@ class Keypoints(FeatureKind):
     needs_image = True
     output = "output: {{y: {}}}"
     crop_guide = "points"
-    points = True
 
     def check(self, name: str, feature: Any) -> None:
         names, pairs = feature.names or (), feature.mirror_pairs or ()
@@ -52,11 +50,11 @@ class Keypoints(FeatureKind):
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (keypoints_type(feature.of or "image", rules_of(feature), home=feature.home),)
 
-    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
-        from pipegen.ops.sources.array_rows.rows import read_ragged, row_of
+    def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
+        from pipegen.ops.sources.array_rows.rows import read_ragged
 
-        rules, where = rules_of(feature), place or row_of(name)
-        items = self.check_items(read_ragged(name, given, None, where), rules, name, where)
+        rules = rules_of(feature)
+        items = self.check_items(read_ragged(name, given, None, place), rules, name, place)
         return Column(items, keypoints_type(feature.of or "image", rules, most=most_items(items), home=feature.home))
 
     def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
@@ -131,7 +129,7 @@ class Keypoints(FeatureKind):
     def prepared_type(self, x: FeatureType) -> FeatureType:
         return x.with_(details=replace(x.details, relative=False))  # type: ignore[type-var]
 
-    def prepare(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def prepare(self, items: tf.Tensor, size: Size, details: Any) -> Items:
         places = tf.cast(items[..., :2], tf.float64)
         if details.relative:
             places = places * tf.cast(tf.stack(size[::-1]), tf.float64) - 0.5
@@ -143,7 +141,7 @@ class Keypoints(FeatureKind):
         first = tf.reshape(tf.floor(tf.cast(items[..., :2], tf.float64) + 0.5), [shape[0], -1, 2])
         return tf.concat([first, first + 1.0], -1), tf.reshape(own, [shape[0], -1])
 
-    def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> Items:
         m = tf.reshape(matrix, [-1, *([1] * (items.shape.rank - 2)), 3, 3])
         px, py = (tf.cast(items[..., i], tf.float64) for i in (0, 1))
         x, y, w = (m[..., i, 0] * px + m[..., i, 1] * py + m[..., i, 2] for i in range(3))
@@ -157,7 +155,7 @@ class Keypoints(FeatureKind):
             places = tf.where(mirrored, tf.gather(places, details.swaps, axis=-2), places)
         return places, kept
 
-    def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
+    def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> Items:
         ones = [1] * (items.shape.rank - 2)
         places = tf.cast(items[..., :2], tf.float64) + tf.reshape(shift[:, ::-1], [-1, *ones, 2])
         top, left, bottom, right = (tf.reshape(window[:, i], [-1, *ones]) - 0.5 for i in range(4))
@@ -166,7 +164,7 @@ class Keypoints(FeatureKind):
         seen = (items[..., 2] > 0) & (~inside if outside else inside)
         return _points(places, seen, items[..., 2], details)
 
-    def drop_hidden(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def drop_hidden(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> Items:
         places = tf.cast(items[..., :2], tf.float64)
         return _points(places, (items[..., 2] > 0) & ~hidden(places), items[..., 2], details)
 

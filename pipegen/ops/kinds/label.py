@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged
@@ -25,51 +24,42 @@ class Label(FeatureKind):
     each = "item_label"
     output = "output: {{y: {}}}"
 
-    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
-        return label_type(classes, several=feature.several)
-
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (label_type(feature.num_classes, several=feature.several),)
 
-    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
+    def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
         from pipegen.ops.sources.features.classes import as_values, read_labels
 
         notes: list[Any] = []
         if feature.several:
             return self._several(name, feature, given, place, notes)
         if not feature.chosen:
-            indices, names = read_labels(name, feature.classes, feature.offset, given, notes=notes)
+            indices, names = read_labels(name, feature.classes, feature.offset, given, place, notes)
             return Column(np.array(indices, np.int64), label_type(len(names), several=False), names, notes=tuple(notes))
-        indices, names, stays = feature.chosen_labels(name, given, notes=notes)
+        indices, names, stays = feature.chosen_labels(name, given, place, notes)
         notes += feature.chosen.notes(as_values(name, given).as_texts().texts, None, f"features.{name}")
         return Column(indices, label_type(len(names), several=False), names, stays, tuple(notes))
 
-    def _several(self, name: str, feature: Any, given: Any, place: Place | None, notes: list[Any]) -> Column:
-        """Reads any number of classes of each record: `given` has a list or a text for each."""
-        from pipegen.ops.sources.array_rows.rows import row_of
+    def _several(self, name: str, feature: Any, given: Any, place: Place, notes: list[Any]) -> Column:
+        """Reads any number of classes of each record: `given` has a list or a text for each, as `Values` or as stored."""
         from pipegen.ops.sources.features.columns import read_several_labels
-        from pipegen.ops.sources.features.label_values import LIST, label_texts
+        from pipegen.ops.sources.features.label_values import LIST, Values, label_texts
 
         if isinstance(given, Ragged):
             ends = np.cumsum(given.lengths).tolist()
             texts = [LIST + text for text in label_texts(given.values)]
             cells = ["".join(texts[end - length : end]) for end, length in zip(ends, given.lengths.tolist(), strict=True)]
         else:
-            cells = label_texts(given)
-        field, stored = f"features.{name}", cells
+            cells = [given.texts[i] for i in given.codes.tolist()] if isinstance(given, Values) else label_texts(given)
+        stored = cells
         cells = [*feature.chosen.renamed(cells, feature.separator)]
         stays: Any = np.zeros(len(cells), bool)
         stays[feature.chosen.without_ignored(cells, feature.separator)] = True
         ignored = [cell if stay else "" for cell, stay in zip(cells, stays.tolist(), strict=True)]
-        try:
-            about = feature.separator, feature.classes, feature.offset, place or row_of(name), field, notes
-            labels = read_several_labels(name, ignored, *about)
-        except OpError as error:  # the field is that of a column of a table
-            own = (error.field or "").removeprefix(f"{field}.").removesuffix("column")
-            raise OpError(error.code, error.message, field=own or None, help=error.help) from None
+        values, names = read_several_labels(name, ignored, feature, place, notes)
         if feature.chosen:
-            notes += feature.chosen.notes(stored, feature.separator, field)
-        return Column(labels.values, label_type(len(labels.names), several=True), labels.names, stays, tuple(notes))
+            notes += feature.chosen.notes(stored, feature.separator, f"features.{name}")
+        return Column(values, label_type(len(names), several=True), names, stays, tuple(notes))
 
 
 def label_type(classes: int | None, *, several: bool) -> FeatureType:
@@ -92,20 +82,20 @@ class ItemLabel(FeatureKind):
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (item_label_type(feature.home, feature.num_classes),)
 
-    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
-        from pipegen.ops.sources.array_rows.rows import read_ragged, row_of
+    def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
+        from pipegen.ops.sources.array_rows.rows import read_ragged
         from pipegen.ops.sources.features.classes import read_labels
         from pipegen.ops.sources.features.columns import split_text
 
         notes: list[Any] = []
         if feature.separator is not None and not isinstance(given, Ragged):
             given = [split_text(value, feature.separator) for value in given]
-        items, where = read_ragged(name, given, (), place), place or row_of(name)
+        items = read_ragged(name, given, (), place)
         ends = np.cumsum(items.lengths)
 
         def said(item: int) -> str:
             row = int(np.searchsorted(ends, item, side="right"))
-            return f"item {item - int(ends[row] - items.lengths[row])} of {where(row)}"
+            return f"item {item - int(ends[row] - items.lengths[row])} of {place(row)}"
 
         if not len(items.values):
             names = feature.classes if isinstance(feature.classes, tuple) else tuple(map(str, range(feature.num_classes or 0)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pipegen.errors import PartError
 from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.kinds.base import Column, FeatureKind
-from pipegen.ops.kinds.numbering import MOST_INSTANCES
+from pipegen.ops.kinds.item_number import MOST_INSTANCES
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -43,19 +43,21 @@ class Mask(FeatureKind):
             message = f"`values` of `{name}` has the class index {values[stored]}, but there are {classes} `classes`, counted from 0"
             raise PartError(message, name, "values")
 
-    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
-        known = classes if classes is not None else feature.classes_of_mask()
-        return FeatureType("mask", "string", (), of=of, classes=known, ignore=feature.ignore)
+    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
+        classes = feature.num_classes
+        if classes is None and feature.values:
+            classes = max(feature.values.values()) + 1
+        return FeatureType("mask", "string", (), of=of, classes=classes, ignore=feature.ignore)
 
-    def decoder(self, feature: Any, classes: int | None) -> Transform:
-        return feature.decoder(classes)
+    def decoder(self, feature: Any) -> Transform:
+        return feature.decoder(feature.num_classes)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         highest = max((feature.num_classes or LARGEST + 1) - 1, feature.ignore)
         x = FeatureType("mask", "uint8", (*feature.height_width(), 1), Interval(0.0, float(highest)), uniform=True)
         return (x.with_(classes=feature.num_classes, ignore=feature.ignore),)
 
-    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
+    def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
         from pipegen.ops.sources.array_rows.rows import as_array, read_mask
 
         return Column(*read_mask(name, feature, as_array(name, given)))
@@ -88,10 +90,10 @@ class InstanceMask(Mask):
         if 0 < feature.ignore <= MOST_INSTANCES:
             raise PartError(f"`{name}` numbers instances from 1, so its `ignore` must be 0 or 255", name, "ignore")
 
-    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
         return FeatureType("instance_mask", "string", (), of=of, ignore=feature.ignore, instances=feature.home)
 
-    def decoder(self, feature: Any, classes: int | None) -> Transform:
+    def decoder(self, feature: Any) -> Transform:
         return feature.decoder(None)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:

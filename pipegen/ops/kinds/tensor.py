@@ -20,13 +20,13 @@ class Tensor(FeatureKind):
     numbers = True
     each = "item_tensor"
 
-    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
         return FeatureType(self.name, feature.dtype or "float32", feature.stored_shape)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (FeatureType(self.name, feature.dtype or "float32", (), uniform=True),)
 
-    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
+    def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
         from pipegen.ops.sources.array_rows.rows import read_values
 
         values = read_values(name, given, feature.dtype, weights=self.weighs)
@@ -56,7 +56,7 @@ class ItemTensor(FeatureKind):
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (item_tensor_type(feature.home, dtype=feature.dtype),)
 
-    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
+    def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
         from pipegen.ops.sources.array_rows.rows import read_ragged
 
         items = read_ragged(name, given, None, place, feature.dtype)

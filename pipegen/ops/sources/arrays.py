@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from pipegen.ops.kinds.numbering import with_numbers
+from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.arrays import ArrayFeature
@@ -57,7 +57,7 @@ class Arrays(Source):
     def possible(self) -> tuple[ElementType, ...]:
         """Lists every type that the features allow."""
         names, of = tuple(self.features), aligned_images(self.features)
-        choices = product(*([t.with_(of=of.get(n)) for t in feature.possible()] for n, feature in self.features.items()))
+        choices = product(*([t.with_(of=of.get(n)) for t in kind_of(feature).array_types(feature)] for n, feature in self.features.items()))
         return tuple(with_numbers(ElementType(tuple(zip(names, chosen, strict=True)))) for chosen in choices)
 
     def needs_data(self) -> bool:

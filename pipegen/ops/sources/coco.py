@@ -20,8 +20,7 @@ from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
 from pipegen.ops.sources.annotations.source import Found, PointNames, known_sides, without_image, without_record
 from pipegen.ops.sources.listing.base import Parts
-from pipegen.ops.sources.listing.wording import find_root, quoted
-from pipegen.ops.sources.tables.table import find_table
+from pipegen.ops.sources.listing.wording import find_file, find_root, quoted
 from pipegen.types import LARGEST_SIDE
 
 _MOST_SAID = 1000
@@ -58,11 +57,9 @@ class Coco(PointedSource, OutlinedSource):
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
         root = find_root(str(base), self.images, field="images")
+        file = find_file(str(base), self.annotations, field="annotations", what="file")
         try:
-            file = find_table(str(base), self.annotations)
             content = _Content(file, Outlines() if self.masks else None, pointed=self.keypoints is not None)
-        except OpError as error:
-            raise OpError(error.code, error.message, field="annotations", help=error.help) from None
         except DamagedError as error:
             raise damaged([str(error)], "annotations") from None
         if content.wrong:

@@ -20,8 +20,7 @@ from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan, Tree
 from pipegen.ops.sources.listing.base import Files as FilesOf
-from pipegen.ops.sources.listing.base import Listing, Note
-from pipegen.ops.sources.listing.missing import Missing
+from pipegen.ops.sources.listing.base import Listing, Missing, Note
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import find_root
 from pipegen.patterns import compile_pattern

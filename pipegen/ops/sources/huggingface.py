@@ -14,7 +14,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.arrow import Arrow
 from pipegen.ops.sources.dataset_folders.hub import Saved, class_names, described, files_of, find_saved, key_for
-from pipegen.ops.sources.listing.base import Listing, Note, Parts, shards_of
+from pipegen.ops.sources.listing.base import Listing, Note, SplitSource, shards_of
 from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.parquet import Parquet
 from pipegen.ops.sources.records.described import RecordFeature
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _Split = Annotated[str, Field(min_length=1)]
 
 
-class Huggingface(Arrow):
+class Huggingface(SplitSource, Arrow):
     """A folder in which Hugging Face's library saved or prepared a dataset, or a folder of Parquet files as on the Hub.
 
     `save_to_disk` writes such a folder; the Hub names files as in `data/train-00000-of-00003.parquet`. Nothing is downloaded. Needs PyArrow
@@ -59,18 +59,14 @@ class Huggingface(Arrow):
     def has_folders(self) -> bool:
         return False
 
-    def split_names(self) -> tuple[str, ...] | None:
-        return None if isinstance(self.split, str) else tuple(self.split)
-
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Find the folder and list its files; see `StoreSource.list`. Raises `OpError`: `PG401` if the folder or one of its numbered files
         is missing, `PG443` if it is not a dataset or lacks the split, `PG430` if a split's record count differs from its metadata; else as
         `RecordSource.list`."""
         saved = find_saved(str(base), self.path)
-        splits = {"": self.split} if isinstance(self.split, str) else self.split
         split_of: dict[str, str] = {}
-        for name, split in splits.items():
-            for file in files_of(saved, split, f"split.{name}" if name else "split"):
+        for name, split, field in self.each_split():
+            for file in files_of(saved, split, field):
                 if file in split_of:
                     help_ = "evaluation examples must not be in `train`"
                     raise OpError("PG443", f"{file!r} is in several splits", field="split", help=help_)
@@ -82,8 +78,8 @@ class Huggingface(Arrow):
         source.keep_index_in(self._folder)
         listing = source.list(base, progress)
         parts = [split_of[f"{listing.root}/{key}"] for key in listing.keys]
-        listing = replace(listing, notes=(*listing.notes, *self._counted(saved, listing, parts, splits)))
-        return listing if isinstance(self.split, str) else replace(listing, parts=Parts.hold(parts))
+        notes = (*listing.notes, *self._counted(saved, listing, parts))
+        return replace(listing, notes=notes, parts=self.parts_of(parts))
 
     def _in_parquet(self, saved: Saved, split_of: Mapping[str, str], base: Path, progress: Callable[[int], None] | None) -> Listing:
         """Lists the rows of Parquet files. A cell of a label is a class index if the metadata names the classes."""
@@ -102,15 +98,13 @@ class Huggingface(Arrow):
             features[name] = TableFeature.model_validate(own)
         source = Parquet(path=every, features=features, where=self.where, join=self.join)
         listing = source.listing(named, base, progress)
-        if isinstance(self.split, str):
-            return listing
         of = {os.path.relpath(file, saved.folder).replace(os.sep, "/"): name for file, name in split_of.items()}
-        return replace(listing, parts=Parts.hold([of[key.rpartition("#")[0]] for key in listing.keys]))
+        return replace(listing, parts=self.parts_of([of[key.rpartition("#")[0]] for key in listing.keys]))
 
-    def _counted(self, saved: Saved, listing: Listing, parts: builtins.list[str], splits: Mapping[str, str]) -> builtins.list[Note]:
+    def _counted(self, saved: Saved, listing: Listing, parts: builtins.list[str]) -> builtins.list[Note]:
         """Compares each split's record count with its metadata: `PG430` if they differ, a note where the metadata may be outdated."""
         notes = []
-        for name, split in splits.items():
+        for name, split, _ in self.each_split():
             rows = sum(n for n, part in zip(shards_of(listing).rows.tolist(), parts, strict=True) if part == name)
             due = saved.rows.get(split, rows)
             if rows == due or any(note.severity == "error" for note in listing.notes):

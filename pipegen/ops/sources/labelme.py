@@ -8,20 +8,28 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.families.decoder import OutlineDecoder
-from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
+from pipegen.ops.kinds.item_number import MOST_INSTANCES, number_name
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.lowering.array_formats import WITHOUT_AREA
-from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, numbers, read_json
-from pipegen.ops.sources.annotations.pairs import files_below, listed_images, without_ending
+from pipegen.ops.sources.annotations.files import (
+    DamagedError,
+    damaged,
+    files_below,
+    finite,
+    listed_images,
+    numbers,
+    read_json,
+    without_ending,
+)
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource
-from pipegen.ops.sources.annotations.source import POINT_LABELS, Found, PointNames, gathered, known_sides, without_masks, without_own_image
+from pipegen.ops.sources.annotations.source import POINT_LABELS, Found, PointNames, Shape, gathered, without_masks, without_own_image
 from pipegen.ops.sources.listing.base import LeftOut, Note, Parts
 from pipegen.ops.sources.listing.wording import count, find_root, quoted
 from pipegen.ops.transform import Transform
@@ -65,7 +73,7 @@ class Labelme(PointedSource):
         number = {key: i for i, key in enumerate(keys)}
         by_stem = {without_ending(key): key for key in keys}
         files = files_below(root, ".json")
-        shapes, points = list[_Shape](), list[_Shape]()
+        shapes, points = list[Shape](), list[Shape]()
         sides: list[tuple[float, float] | None] = [None] * len(keys)
         owner: dict[str, str] = {}
         wrong, lost, others, flat = [], [], [], Counter()  # type: list[str], list[str], list[str], Counter[str]
@@ -102,16 +110,15 @@ class Labelme(PointedSource):
         if self.masks:
             items |= {number_name("boxes"): np.array([shape.number for shape in shapes], np.float32)}
         names = tuple(sorted({shape.name for shape in shapes}))
-        boxes = [(shape.record, shape.values, shape.name) for shape in shapes]
-        found = gathered(keys, known_sides(sides), boxes, names, lambda i: shapes[i].where, items, notes, missing)
+        found = gathered(keys, sides, shapes, names, items, notes, missing)
         found = replace(found, own=own, points=stored)
         if self.masks:
             found = _with_masks(found, {key: f"{root}/{file}" for key, file in owner.items()})
         return root, found, None
 
-    def _shapes(self, given: Sequence[Any], file: str, record: int, flat: Counter[str]) -> tuple[list[_Shape], list[_Shape]]:
+    def _shapes(self, given: Sequence[Any], file: str, record: int, flat: Counter[str]) -> tuple[list[Shape], list[Shape]]:
         """Returns the shapes of a file that have an area, and the points, if keypoints are asked for; counts the kinds of others."""
-        shapes, points = list[_Shape](), list[_Shape]()
+        shapes, points = list[Shape](), list[Shape]()
         for i, shape in enumerate(given):
             where = f"{file}: `shapes[{i}]`"
             kind, name, box = _shape(shape, where)
@@ -119,15 +126,15 @@ class Labelme(PointedSource):
             if isinstance(group, bool) or not isinstance(group, (int, str, type(None))):
                 raise DamagedError(f"{where} has the invalid `group_id` {group!r}; use an integer")
             if kind == "point" and self.keypoints:
-                points.append(_Shape(record, _place(shape, where), name, where, 0, group))
+                points.append(Shape(record, _place(shape, where), name, where, 0, group))
             elif box is None:
                 flat[kind] += 1
             else:
-                shapes.append(_Shape(record, box, name, where, len(shapes) + 1, group))
+                shapes.append(Shape(record, box, name, where, len(shapes) + 1, group))
         return shapes, points
 
     def _points(
-        self, shapes: Sequence[_Shape], points: Sequence[_Shape], images: int, wrong: list[str], notes: list[Note]
+        self, shapes: Sequence[Shape], points: Sequence[Shape], images: int, wrong: list[str], notes: list[Note]
     ) -> tuple[dict[str, Any], dict[str, Ragged], PointNames | None]:
         """Returns the keypoints of boxes and those of images, by feature, and their names. Appends to what is wrong, and to notes."""
         if self.keypoints is None:
@@ -182,17 +189,6 @@ def _with_masks(found: Found, owner: Mapping[str, str]) -> Found:
     records, own = np.searchsorted(kept, found.records), {name: column[kept] for name, column in found.own.items()}
     beside = {"mask": [owner[key] for key in keys]}
     return replace(found, keys=keys, sides=found.sides[kept], records=records, own=own, notes=(*found.notes, *more), beside=beside)
-
-
-class _Shape(NamedTuple):
-    """A shape, or a point."""
-
-    record: int  # its image
-    values: tuple[float, ...]  # the edges of its box; x and y of a point, with the centre of the first pixel at 0
-    name: str  # its class, or the name of the point
-    where: str  # its place, for messages
-    number: int  # its number among the shapes of the image that have an area
-    group: int | str | None  # its group, if points are joined with boxes
 
 
 def _place(shape: Any, where: str) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.families.decoder import MaskDecoder
-from pipegen.ops.kinds.numbering import with_numbers
+from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
 from pipegen.ops.model import FeatureName, Model

@@ -16,8 +16,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.dataset_folders.tfds import Prepared, class_names, described_as, find_prepared, parse_split
-from pipegen.ops.sources.listing.base import Listing, Parts, shards_of
-from pipegen.ops.sources.listing.shards import Shards
+from pipegen.ops.sources.listing.base import Listing, Shards, SplitSource, shards_of
 from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
 from pipegen.ops.sources.tfrecord import TFRecord
@@ -37,7 +36,7 @@ _Split = Annotated[str, Field(min_length=1)]
 FORMATS: dict[str, type[RecordSource]] = {"tfrecord": TFRecord, "array_record": ArrayRecord}  # source that reads each file format
 
 
-class Tfds(DescribedRecords):
+class Tfds(SplitSource, DescribedRecords):
     """A dataset prepared by TensorFlow Datasets: the folder `DATA_DIR/NAME/VERSION` with its metadata. Nothing is downloaded, and the
     library is not needed.
 
@@ -78,9 +77,6 @@ class Tfds(DescribedRecords):
     def has_folders(self) -> bool:
         return False
 
-    def split_names(self) -> tuple[str, ...] | None:
-        return None if isinstance(self.split, str) else tuple(self.split)
-
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Find the folder, index its files and list the parts of them that the splits name; see `Source.list`. Raises `OpError`: `PG401` if
         the dataset is missing, `PG447` for unusable metadata, splits or formats, `PG448` for a record in several splits; else as
@@ -90,7 +86,8 @@ class Tfds(DescribedRecords):
         files = dict.fromkeys(os.path.join(prepared.folder, file) for _, file, _, _ in pieces)
         source = self._format(prepared)(path=tuple(files), features=self._described(prepared), where=self.where, join=self.join)
         source.keep_index_in(self._folder)
-        return _parts_of(source.list(base, progress), pieces, prepared, isinstance(self.split, str))
+        listing = _parts_of(source.list(base, progress), pieces, prepared)
+        return replace(listing, parts=self.parts_of([split for split, *_ in pieces]))
 
     def _format(self, prepared: Prepared) -> type[RecordSource]:
         if prepared.file_format not in FORMATS:
@@ -103,14 +100,12 @@ class Tfds(DescribedRecords):
     def _pieces(self, prepared: Prepared) -> builtins.list[Piece]:
         """Returns the parts of files that the splits name; `PG447` for a bad split, `PG448` for overlaps."""
         found: builtins.list[Piece] = []
-        splits = {"": self.split} if isinstance(self.split, str) else self.split
-        for split, text in splits.items():
-            field = f"split.{split}" if split else "split"
+        for split, text, field in self.each_split():
             try:
                 named = prepared.pieces(parse_split(text))
                 pieces = [(split, prepared.shard(own, shard), first, count) for own, shard, first, count in named]
             except OpError as error:
-                raise OpError(error.code, error.message, field=field, help=error.help) from None
+                raise error.at(field) from None
             if not pieces:
                 raise OpError("PG447", f"{text!r} matches no record of {prepared.name!r}", field=field)
             found += pieces
@@ -154,7 +149,7 @@ class Tfds(DescribedRecords):
         return found
 
 
-def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared, single: bool) -> Listing:
+def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared) -> Listing:
     """Narrows a listing to parts of its files; `PG430` if a file's record count differs from the metadata."""
     held = shards_of(listing)
     at = {key: i for i, key in enumerate(listing.keys)}
@@ -172,5 +167,4 @@ def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared, sin
     numbers = held.records(places, counts, firsts) if listing.columns else places
     columns = {name: values[numbers] for name, values in listing.columns.items()}
     cells = listing.cells_of(places, counts, firsts)
-    taken = replace(listing.take(places), sizes=sizes, shards=shards, columns=columns, cells=cells)
-    return taken if single else replace(taken, parts=Parts.hold([split for split, *_ in pieces]))
+    return replace(listing.take(places), sizes=sizes, shards=shards, columns=columns, cells=cells)

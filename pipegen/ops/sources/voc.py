@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -12,15 +13,23 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.families.decoder import MaskDecoder
-from pipegen.ops.kinds.numbering import number_name
-from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text, read_xml
-from pipegen.ops.sources.annotations.pairs import annotated, below, listed_images, without_ending
+from pipegen.ops.kinds.item_number import number_name
+from pipegen.ops.sources.annotations.files import (
+    DamagedError,
+    annotated,
+    below,
+    damaged,
+    finite,
+    listed_images,
+    read_text,
+    read_xml,
+    without_ending,
+)
 from pipegen.ops.sources.annotations.source import (
-    BoxedSource,
     Found,
+    ListedSource,
+    Shape,
     gathered,
-    known_sides,
-    without_listed,
     without_masks,
     without_own_image,
 )
@@ -30,12 +39,10 @@ from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    import builtins
     from collections.abc import Callable
     from pathlib import Path
     from xml.etree.ElementTree import Element
 
-    from pipegen.ops.sources.listing.missing import Missing
 
 _Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
 _SETS, _SEGMENTED = "ImageSets/Main", "ImageSets/Segmentation"
@@ -43,7 +50,7 @@ _OPEN = 255  # the value of unlabelled pixels, such as those around objects
 _CLASSES = 21  # the 20 classes of Pascal VOC, and background
 
 
-class Voc(BoxedSource):
+class Voc(ListedSource):
     """Images, each with an XML file of boxes: a Pascal VOC folder, or the output of a labelling tool in its format.
 
     An image and its annotations share a name but for the ending; the usual folders are searched. Classes are ordered by name. `difficult`
@@ -69,9 +76,6 @@ class Voc(BoxedSource):
     corners: Literal["pixels", "edges"] = "pixels"
     """Meaning of `xmin` to `ymax`. `pixels`: the first and the last pixel of a box, counted from 1, as in Pascal VOC. `edges`: its edges,
     with the image's corner at 0, as many labelling tools write them."""
-
-    def split_names(self) -> tuple[str, ...] | None:
-        return tuple(self.split) if isinstance(self.split, Mapping) else None
 
     def _type(self, found: Found | None) -> ElementType:
         type_ = super()._type(found)
@@ -102,11 +106,11 @@ class Voc(BoxedSource):
         images, beside = listed_images(root, progress, ".xml")
         own, alone = annotated(root, images, folder, ".xml")
         missing = without_own_image(alone, root, "annotation file") if self.split is None else []
-        split_of = self._of_splits(path, root, images, missing)
+        known = {without_ending(key): key for key in images}
+        split_of = self.split_of(root, images, partial(self._named, path, root, known), missing)
         keys, more = self._with_masks(path, [*split_of]) if self.masks else ([*split_of], [])
-        parts = Parts.hold([split_of[key] for key in keys]) if isinstance(self.split, Mapping) else None
-        boxes: list[tuple[int, tuple[float, ...], str]] = []
-        places, wrong, difficult, objects = list[str](), list[str](), list[bool](), list[int]()
+        parts = self.parts_of([split_of[key] for key in keys])
+        boxes, wrong, difficult = list[Shape](), list[str](), list[bool]()
         sides: list[tuple[int, int] | None] = []
         first = 1 if self.corners == "pixels" else 0
         for record, key in enumerate(keys):
@@ -114,46 +118,33 @@ class Voc(BoxedSource):
             try:
                 tree = None if file is None else read_xml(file)
                 sides.append(None if tree is None else _sides(tree))
-                for number, thing in enumerate(tree.findall("object") if tree is not None else ()):
-                    where = f"{file}: object {number + 1}"
+                for number, thing in enumerate(tree.findall("object") if tree is not None else (), 1):
+                    where = f"{file}: object {number}"
                     name, (left, top, right, bottom) = _object(thing, where)
-                    boxes.append((record, (left - first, top - first, right, bottom), name))
-                    places.append(where)
-                    objects.append(number + 1)
+                    boxes.append(Shape(record, (left - first, top - first, right, bottom), name, where, number))
                     difficult.append((thing.findtext("difficult") or "").strip() == "1")
             except DamagedError as error:
                 wrong.append(str(error))
         if wrong:
             raise damaged(wrong, "path", len(own) + len(alone))
-        names = tuple(sorted({name for _, _, name in boxes}))
+        names = tuple(sorted({box.name for box in boxes}))
         items = {"difficult": np.array(difficult, np.float32)}
         if self.masks == "instances":
-            items |= {number_name("boxes"): np.array(objects, np.float32)}
-        found = gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, [*more, *beside], missing)
+            items |= {number_name("boxes"): np.array([box.number for box in boxes], np.float32)}
+        found = gathered(keys, sides, boxes, names, items, [*more, *beside], missing)
         if self.masks:
             masks_folder = self._masks_below(path)
             found = replace(found, beside={"mask": [f"{masks_folder}/{without_ending(key)}.png" for key in keys]})
         return root, found, parts
 
-    def _of_splits(self, path: str, root: str, keys: Sequence[str], lost: builtins.list[Missing]) -> dict[str, str]:
-        """Returns the split of each listed image, by path; appends listed images that are missing to `lost`."""
-        if self.split is None:
-            return dict.fromkeys(keys, "")
-        known = {without_ending(key): key for key in keys}
-        found: dict[str, str] = {}
-        for split, name in self.split.items() if isinstance(self.split, Mapping) else (("", self.split),):
-            field = f"split.{split}" if split else "split"
-            ids = _listed(path, _SEGMENTED if self.masks and os.path.isdir(f"{path}/{_SEGMENTED}") else _SETS, name, field)
-            gone = [i for i in ids if i not in known]
-            if len(gone) == len(ids):
-                message = f"the list `{name}` names {count(len(gone), 'image')} of {len(ids):,} that {root!r} lacks: {quoted(gone)}"
-                raise OpError("PG578", message, field=field, help="add the images, or remove them from the list")
-            lost += without_listed(gone, name, root, field)
-            for i in (i for i in ids if i in known):
-                if found.setdefault(known[i], split) != split:
-                    message = f"{i!r} is in the lists of both `{found[known[i]]}` and `{split}`"
-                    raise OpError("PG448", message, field=field, help="use lists that share no image")
-        return dict(sorted(found.items()))
+    def _named(self, path: str, root: str, known: Mapping[str, str], name: str, field: str) -> tuple[Sequence[str], Sequence[str]]:
+        """Returns the images of a list, and those that are missing; `known` has the path of each image without its ending."""
+        ids = _listed(path, _SEGMENTED if self.masks and os.path.isdir(f"{path}/{_SEGMENTED}") else _SETS, name, field)
+        gone = [i for i in ids if i not in known]
+        if len(gone) == len(ids):
+            message = f"the list `{name}` names {count(len(gone), 'image')} of {len(ids):,} that {root!r} lacks: {quoted(gone)}"
+            raise OpError("PG578", message, field=field, help="add the images, or remove them from the list")
+        return [known[i] for i in ids if i in known], gone
 
 
 def _listed(path: str, sets: str, name: str, field: str) -> list[str]:

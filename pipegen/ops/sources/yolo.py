@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
+from functools import partial
 from itertools import cycle
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat
-from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text
+from pipegen.ops.sources.annotations.files import (
+    DamagedError,
+    below,
+    damaged,
+    files_below,
+    finite,
+    listed_images,
+    read_text,
+    without_ending,
+)
 from pipegen.ops.sources.annotations.outlined import OutlinedSource
 from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
-from pipegen.ops.sources.annotations.pairs import below, files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
 from pipegen.ops.sources.annotations.sizes import sides_of
-from pipegen.ops.sources.annotations.source import Found, PointNames, gathered, known_sides, without_listed, without_own_image
-from pipegen.ops.sources.annotations.yolo_names import Described, Pose, described
+from pipegen.ops.sources.annotations.source import Found, ListedSource, PointNames, Shape, gathered, without_own_image
 from pipegen.ops.sources.listing.base import Parts
-from pipegen.ops.sources.listing.wording import close_names, count, quoted
+from pipegen.ops.sources.listing.wording import close_names, count, find_root, quoted
 from pipegen.ops.transform import SplitName
 
 if TYPE_CHECKING:
@@ -30,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipegen.ops.sources.listing.missing import Missing
+    from pipegen.ops.sources.listing.base import Missing
 
     Paths = builtins.list[str]
 
@@ -41,7 +50,7 @@ _FAR = 4.0  # larger coordinates, as fractions of the image, must be pixels
 _MOST_SAID = 1000
 
 
-class Yolo(PointedSource, OutlinedSource):
+class Yolo(PointedSource, OutlinedSource, ListedSource):
     """Images, each with a text file of lines with a class and a box: `0 0.5 0.5 0.2 0.4`. The box is its centre, width and height as
     fractions of the image.
 
@@ -59,20 +68,17 @@ class Yolo(PointedSource, OutlinedSource):
     """Images to read, as named in `data.yaml`, else by the folders below `images`: `train`, or one for each split of the pipeline:
     `{train: train, validation: val}`. By default every image."""
 
-    def split_names(self) -> tuple[str, ...] | None:
-        return tuple(self.split) if isinstance(self.split, Mapping) else None
-
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
         about = described(str(base), self.path)
         root = below(about.folder, None, (_IMAGES,), "path", about.folder)
         images, beside = listed_images(root, progress, ".txt")
         missing: builtins.list[Missing] = []
-        split_of, folders = self._of_splits(about, root, images, missing)
-        keys = [*split_of]
-        parts = Parts.hold([*split_of.values()]) if isinstance(self.split, Mapping) else None
-        boxes: list[tuple[int, tuple[float, ...], str]] = []
+        folders = ["."] if self.split is None else []
+        split_of = self.split_of(root, images, partial(self._named, about, root, images, folders), missing)
+        keys, parts = [*split_of], self.parts_of([*split_of.values()])
+        boxes: list[Shape] = []
         points: list[Sequence[float]] = []
-        own, places, wrong, outlines = list[int](), list[str](), list[str](), Outlines()
+        own, wrong, outlines = list[int](), list[str](), Outlines()
         sides: list[tuple[float, float] | None] = [None] * len(keys)
         if self.masks:
             read = (sides_of(f"{root}/{key}") for key in keys)
@@ -88,9 +94,8 @@ class Yolo(PointedSource, OutlinedSource):
                     if words:
                         where = f"{files[record]}:{line}"
                         name, box, outline, joints = _object(words, about, where)
-                        boxes.append((record, box, name))
+                        boxes.append(Shape(record, box, name, where))
                         points.append(joints)
-                        places.append(where)
                         width, height = sides[record] or (1, 1)
                         whole = [x * side for x, side in zip(outline, cycle((width, height)), strict=False)]
                         own.append(outlines.take([whole]) if self.masks and outline else NONE)
@@ -98,18 +103,18 @@ class Yolo(PointedSource, OutlinedSource):
                 if len(wrong) < _MOST_SAID:
                     wrong.append(str(error))
         far = {*outlines.finish().tolist()}
-        beyond = [place for place, i in zip(places, own, strict=True) if i in far]
+        beyond = [box.where for box, i in zip(boxes, own, strict=True) if i in far]
         wrong += [f"{place} has an outline more than {FARTHEST:,} pixels from its image" for place in beyond]
         pose = self._pose(about) if self.keypoints else None
         if pose is not None:
-            joints_, more = checked_points(_sets(points, pose), places.__getitem__)
+            joints_, more = checked_points(_sets(points, pose), lambda i: boxes[i].where)
             wrong += more
         if wrong:
             raise damaged(wrong, "path", sum(there))
-        names = about.names or tuple(sorted({name for _, _, name in boxes}, key=int))
+        names = about.names or tuple(sorted({box.name for box in boxes}, key=int))
         missing += without_own_image(_alone(root, images, folders), root, "text file")
         items = {} if pose is None else {POINTS: joints_}
-        found = gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, beside, missing, relative=True)
+        found = gathered(keys, sides, boxes, names, items, beside, missing, relative=True)
         drawn = (np.array(own, np.int64), outlines) if self.masks else None
         return root, replace(found, outlines=drawn, points=pose and PointNames(pose.names, pose.pairs)), parts
 
@@ -127,25 +132,10 @@ class Yolo(PointedSource, OutlinedSource):
         named = dict(zip(pose.names, self.names, strict=True))
         return pose._replace(names=self.names, pairs=pose.pairs and tuple((named[a], named[b]) for a, b in pose.pairs))
 
-    def _of_splits(self, about: Described, root: str, keys: Paths, lost: builtins.list[Missing]) -> tuple[dict[str, str], Paths]:
-        """Returns the split of each image, by path, and the folders taken whole, relative to the root; appends missing images to `lost`."""
-        if self.split is None:
-            return dict.fromkeys(keys, ""), ["."]
-        found: dict[str, str] = {}
-        folders: builtins.list[str] = []
-        for split, name in self.split.items() if isinstance(self.split, Mapping) else (("", self.split),):
-            field = f"split.{split}" if split else "split"
-            own, gone, whole = self._of_split(about, root, keys, name, field)
-            lost += without_listed(gone, name, root, field)
-            folders += whole
-            for key in own:
-                if found.setdefault(key, split) != split:
-                    message = f"{key!r} is in both `{found[key]}` and `{split}`"
-                    raise OpError("PG448", message, field=field, help="use splits that share no image")
-        return dict(sorted(found.items())), folders
-
-    def _of_split(self, about: Described, root: str, keys: Sequence[str], name: str, field: str) -> tuple[Paths, Paths, Paths]:
-        """Returns the images of a split, listed images that are missing, and the folders taken whole."""
+    def _named(
+        self, about: Described, root: str, keys: Sequence[str], whole: Paths, name: str, field: str
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """Returns the images of a split, and listed images that are missing; appends the folders that it takes whole."""
         folders = sorted({key.split("/")[0] for key in keys if "/" in key})
         places = about.splits.get(name) or ([f"{root}/{name}"] if name in folders else [])
         if not places:
@@ -155,7 +145,7 @@ class Yolo(PointedSource, OutlinedSource):
             help_ = f"is {quoted(near)} meant?" if near else help_
             raise OpError("PG578", f"{self.path!r} has no split `{name}`", field=field, help=help_)
         known_keys = set(keys)
-        found, gone, whole = list[str](), list[str](), list[str]()
+        found, gone = list[str](), list[str]()
         for place in places:
             if os.path.isdir(place):
                 within = os.path.relpath(os.path.realpath(place), os.path.realpath(root)).replace(os.sep, "/")
@@ -169,7 +159,7 @@ class Yolo(PointedSource, OutlinedSource):
                 message = f"the split `{name}` names {count(len(lost), 'path')} without images of {root!r}: {quoted(lost)}"
                 raise OpError("PG578", message, field=field, help="add the images, or correct the names")
             found += own
-        return found, gone, whole
+        return found, gone
 
 
 def _of_list(place: str, folder: str, root: str, known: set[str], field: str) -> tuple[list[str], list[str]]:
@@ -262,3 +252,118 @@ def _sets(given: Sequence[Sequence[float]], pose: Pose) -> Any:
         read = np.concatenate([read, np.where(absent, 0, 2)[..., None]], -1)
     found[own] = read
     return found
+
+
+YAMLS = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
+_TEXTS = ("classes.txt", "obj.names", "labels/classes.txt", "_darknet.labels")
+_MOST = 1 << 22
+_SPLITS = ("train", "val", "valid", "validation", "test")
+
+
+class Pose(NamedTuple):
+    """The keypoints of each box: their names, those that a mirror swaps (`None` if the file does not say), whether the names are numbers
+    since the file has none, and the numbers of each: 2 for x and y, 3 with a visibility."""
+
+    names: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...] | None
+    numbered: bool
+    columns: int
+
+
+@dataclass(frozen=True)
+class Described:
+    """The description of a dataset: its absolute folder; class names in index order, if given; for each named split, folders of images or
+    files that list them; the keypoints of each box, if there are some."""
+
+    folder: str
+    names: tuple[str, ...] = ()
+    splits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    points: Pose | None = None
+
+
+def described(base: str, path: str) -> Described:
+    """Reads the description of the dataset in a folder, or in a YAML file; `PG401` if it is missing, `PG475` for an invalid file."""
+    whole = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
+    if os.path.isfile(whole) and whole.lower().endswith((".yaml", ".yml")):
+        folder, file = os.path.dirname(whole), whole
+    else:
+        folder = find_root(base, path)
+        file = next((f"{folder}/{name}" for name in YAMLS if os.path.isfile(f"{folder}/{name}")), "")
+    try:
+        if file:
+            return _from_yaml(folder, file)
+        text = next((f"{folder}/{name}" for name in _TEXTS if os.path.isfile(f"{folder}/{name}")), None)
+        lines = read_text(text, _MOST).splitlines() if text is not None else ()
+        return Described(folder, _checked(text or "", [line.strip() for line in lines if line.strip()]))
+    except DamagedError as error:
+        raise damaged([str(error)], "path") from None
+
+
+def _from_yaml(folder: str, file: str) -> Described:
+    import yaml
+
+    text = read_text(file, _MOST)
+    try:
+        content = yaml.load(text, yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader)  # noqa: S506
+    except yaml.MarkedYAMLError as error:
+        at = f":{error.problem_mark.line + 1}:{error.problem_mark.column + 1}" if error.problem_mark else ""
+        raise DamagedError(f"{file}{at} is not YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise DamagedError(f"{file} is not YAML: {error}") from None
+    if not isinstance(content, dict):
+        raise DamagedError(f"{file} does not describe a dataset: it needs a map with `names`")
+    names = content.get("names")
+    if isinstance(names, dict):
+        if sorted(names, key=str) != sorted(range(len(names)), key=str):
+            raise DamagedError(f"{file}: the keys of `names` are not the numbers 0 to {len(names) - 1}")
+        names = [names[i] for i in range(len(names))]
+    names = [] if names is None else names
+    if not isinstance(names, list) or any(isinstance(name, (list, dict)) or name is None for name in names):
+        raise DamagedError(f"{file}: `names` must be a list of names")
+    own = content.get("path")
+    root = os.path.normpath(os.path.join(folder, own)) if isinstance(own, str) else folder
+    root = root if os.path.isdir(root) else folder
+    splits = {name: _places(content[name], root, folder) for name in _SPLITS if content.get(name)}
+    placed = {name: places for name, places in splits.items() if places}
+    return Described(root, _checked(file, [str(name) for name in names]), placed, _pose(file, content))
+
+
+def _pose(file: str, content: dict[str, Any]) -> Pose | None:
+    """Reads the shape, the names and the mirror images of keypoints."""
+    shape, flipped, named = (content.get(key) for key in ("kpt_shape", "flip_idx", "kpt_names"))
+    if shape is None:
+        return None
+    if not isinstance(shape, list) or len(shape) != 2 or not all(type(x) is int for x in shape) or shape[0] < 1 or shape[1] not in (2, 3):
+        raise DamagedError(f"{file}: `kpt_shape` must be the number of keypoints, and 2 (x, y) or 3 (and visibility): [17, 3]")
+    many = shape[0]
+    lists = list(named.values()) if isinstance(named, dict) else [] if named is None else [named]
+    lists = lists if lists and all(one == lists[0] for one in lists) else []  # classes may name them differently
+    names = tuple(map(str, lists[0])) if lists and isinstance(lists[0], list) else tuple(map(str, range(many)))
+    if len({*names}) != many or len(names) != many:
+        raise DamagedError(f"{file}: `kpt_names` must list {many} different names, as many as `kpt_shape` says")
+    if flipped is None:
+        return Pose(names, None, not lists, shape[1])
+    if not isinstance(flipped, list) or any(type(i) is not int for i in flipped) or sorted(flipped) != [*range(many)]:
+        raise DamagedError(f"{file}: `flip_idx` must hold each of the numbers 0 to {many - 1} once")
+    odd = next((i for i, other in enumerate(flipped) if flipped[other] != i), None)
+    if odd is not None:
+        raise DamagedError(f"{file}: `flip_idx` says that {odd} becomes {flipped[odd]} in a mirror, but not the reverse")
+    pairs = tuple((names[i], names[other]) for i, other in enumerate(flipped) if i < other)
+    return Pose(names, pairs, not lists, shape[1])
+
+
+def _checked(file: str, names: list[str]) -> tuple[str, ...]:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DamagedError(f"{file} has the class {twice!r} twice")
+    return tuple(names)
+
+
+def _places(value: Any, root: str, folder: str) -> tuple[str, ...]:
+    """Returns the paths of a split. Some tools write `../train/images`, one folder too far up, for a folder beside the file."""
+    found = []
+    for path in value if isinstance(value, list) else [value]:
+        if isinstance(path, str) and path:
+            tried = [os.path.normpath(os.path.join(at, name)) for at in (root, folder) for name in (path, path.removeprefix("../"))]
+            found.append(next((one for one in tried if os.path.exists(one)), tried[0]))
+    return tuple(found)

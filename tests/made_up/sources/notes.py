@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from pipegen.ops.sources.listing.wording import find_file
 from pipegen.ops.sources.tables.source import TableSource
-from pipegen.ops.sources.tables.table import Table, TableReading, find_table
+from pipegen.ops.sources.tables.table import Table, TableReading
 
 
 class NotesTable(TableReading):
@@ -16,7 +17,7 @@ class NotesTable(TableReading):
     """The file, relative to the spec's file."""
 
     def read(self, base: Path) -> Table:
-        file = find_table(str(base), self.path)
+        file = find_file(str(base), self.path)
         blocks = [block for block in Path(file).read_text().split("\n\n") if block.strip()]
         rows = [dict(line.split(": ", 1) for line in block.splitlines() if line) for block in blocks]
         names = tuple(rows[0])

@@ -14,6 +14,7 @@ from pipegen.errors import ModelMismatchError, OpError, SpecError
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
 from pipegen.ops.families.item_stages import Move
 from pipegen.ops.kinds.registry import kind_named
+from pipegen.ops.sources.array_rows.rows import row_of
 from pipegen.types import ElementType
 
 SIZE = HEIGHT, WIDTH = 48, 64
@@ -276,8 +277,9 @@ def _feature(**more: Any) -> Any:
 ])  # fmt: skip
 def test_boxes_that_are_none(given: Any, more: dict[str, Any], says: str) -> None:
     feature = _feature(**more)
+    rows = given if isinstance(given, int) else [np.array(row, np.float32) for row in given]
     with pytest.raises(OpError, match=says):
-        kind_named("boxes").read_array("boxes", feature, given if isinstance(given, int) else [np.array(row, np.float32) for row in given])
+        kind_named("boxes").read_array("boxes", feature, rows, row_of("boxes"))
 
 
 @pytest.mark.parametrize(("change", "says"), [

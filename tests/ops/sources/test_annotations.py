@@ -235,7 +235,7 @@ def test_lists_of_voc_are_splits(tmp_path: Path) -> None:
         ("trian", "PG578", "the list trian.txt is missing"),
         ("lost", "PG578", "names 1 image of 1 that"),
         ("none", "PG578", "is empty"),
-        ({"train": "train", "test": "train"}, "PG448", "in the lists of both `train` and `test`"),
+        ({"train": "train", "test": "train"}, "PG448", "is in both `train` and `test`"),
     ):
         wrong = error_of("voc", tmp_path, **source, split=split)
         assert (wrong.code, said in wrong.message) == (code, True), wrong.message
@@ -450,7 +450,7 @@ def test_a_file_of_labelme_that_is_wrong_is_an_error(changes: dict[str, Any], sa
 
 
 def test_what_lies_beside_annotated_images_is_told(tmp_path: Path) -> None:
-    from pipegen.ops.sources.annotations.pairs import listed_images
+    from pipegen.ops.sources.annotations.files import listed_images
 
     (tmp_path / "a.jpg").touch()
     (tmp_path / "b.jp2").touch()

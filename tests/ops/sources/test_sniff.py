@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipegen.ops.sources.folders.sniff import HEAD_BYTES, sniff
+from pipegen.ops.sources.folders.scan import HEAD_BYTES, sniff
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`OutlinedSource`, the base of sources whose boxes may have outlines, which are drawn into masks."""
+"""`OutlinedSource`, the base of sources whose boxes may have outlines: polygons and runs, which are packed, and drawn into masks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.families.decoder import OutlineDecoder
-from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
-from pipegen.ops.kinds.packed import Packed
+from pipegen.ops.kinds.item_number import MOST_INSTANCES, number_name
+from pipegen.ops.kinds.ragged import Packed
 from pipegen.ops.sources.annotations.outlines import NONE
 from pipegen.ops.sources.annotations.source import BoxedSource, Found
 from pipegen.ops.sources.listing.base import Note
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.transform import Transform
+
 
 _CROWD = 255  # the value of pixels of a crowd in a mask of classes
 

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from dataclasses import field, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -16,15 +16,14 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.kinds.boxes import boxes_type
+from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.kinds.label import item_label_type
-from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.any_kind import KeepsBoxes
-from pipegen.ops.sources.features.class_names import Classes, ClassName, KnownClasses
-from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Note, Parts, Source
-from pipegen.ops.sources.listing.missing import Missing
+from pipegen.ops.sources.features.classes import Classes, ClassName, KnownClasses
+from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Missing, Note, Parts, Source, SplitSource
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, is_are, quoted
 from pipegen.types import ElementType, FeatureType
@@ -34,9 +33,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.kinds.packed import Packed
+    from pipegen.ops.kinds.ragged import Packed
     from pipegen.ops.sources.annotations.outlines import Outlines
     from pipegen.ops.sources.listing.strings import Ints
+
+    Named = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
+    """From the name of a split, and the argument that names it, to its images, and to missing ones that it lists."""
 
 POINT_LABELS = "point_labels"  # the feature with the label of each point of an image
 _COMPARED = 32  # images whose size is compared with the annotations
@@ -314,24 +316,53 @@ def known_sides(sides: Sequence[tuple[float, float] | None]) -> Any:
     return np.array([one or (np.inf, np.inf) for one in sides], np.float64).reshape(-1, 2)
 
 
+class Shape(NamedTuple):
+    """A box that was read by itself, or a point."""
+
+    record: int  # its image
+    values: tuple[float, ...]  # the edges of the box; x and y of a point, with the centre of the first pixel at 0
+    name: str  # its class, or the name of the point
+    where: str  # its place, for messages
+    number: int = 0  # its number in a mask of the image
+    group: int | str | None = None  # its group, if points are joined with boxes
+
+
 def gathered(
     keys: Sequence[str],
-    sides: Any,
-    boxes: Sequence[tuple[int, tuple[float, ...], str]],
+    sides: Sequence[tuple[float, float] | None],
+    boxes: Sequence[Shape],
     names: tuple[str, ...],
-    places: Callable[[int], str],
     items: Mapping[str, Any],
     notes: Sequence[Note],
     missing: Sequence[Missing] = (),
     *,
     relative: bool = False,
 ) -> Found:
-    """Builds columns from boxes read one by one: image, edges and class of each, ordered by image."""
+    """Builds columns from boxes, ordered by image."""
     number = {name: i for i, name in enumerate(names)}
-    records = np.array([record for record, _, _ in boxes], np.int64)
-    edges = np.array([edge for _, edge, _ in boxes], np.float64).reshape(-1, 4)
-    classes = np.array([number[name] for _, _, name in boxes], np.int64)
-    return Found(keys, sides, records, edges, classes, names, places, items, tuple(notes), relative, missing=tuple(missing))
+    records = np.array([box.record for box in boxes], np.int64)
+    edges = np.array([box.values for box in boxes], np.float64).reshape(-1, 4)
+    classes, places = np.array([number[box.name] for box in boxes], np.int64), [box.where for box in boxes]
+    about = names, places.__getitem__, items, tuple(notes), relative
+    return Found(keys, known_sides(sides), records, edges, classes, *about, missing=tuple(missing))
+
+
+class ListedSource(SplitSource, BoxedSource):
+    """Images with boxes, of which `split` may name some."""
+
+    def split_of(self, root: str, keys: Sequence[str], named: Named, missing: builtins.list[Missing]) -> dict[str, str]:
+        """Returns the split of each image below `root`, by path; appends listed images that are missing. `PG448` for one of several."""
+        if self.split is None:
+            return dict.fromkeys(keys, "")
+        found: dict[str, str] = {}
+        for split, name, argument in self.each_split():
+            own, gone = named(name, argument)
+            missing += without_listed(gone, name, root, argument)
+            for key in own:
+                if found.setdefault(key, split) != split:
+                    message = f"{key!r} is in both `{found[key]}` and `{split}`"
+                    raise OpError("PG448", message, field=argument, help="use splits that share no image")
+        return dict(sorted(found.items()))
 
 
 def without_masks(left: int, total: int, reason: str) -> list[Note]:

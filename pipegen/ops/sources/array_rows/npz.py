@@ -6,6 +6,7 @@ import math
 import os
 import warnings
 import zipfile
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.diagnostic import write
@@ -13,7 +14,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.sources.listing.wording import quoted
+from pipegen.ops.sources.listing.wording import find_file, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _LOCAL_HEADER = 30  # bytes of a member's local header in a ZIP file, before its name and extra field
 _END, _TAIL = b"PK\5\6", 22 + 65535
 """First bytes of a ZIP file's end record, and its largest size with the comment."""
+_IN_MEMORY = "for arrays in memory, use `pipegen.build(spec, data={…})` without `path`"
+_find = partial(find_file, what="file", help=_IN_MEMORY)
 _HIGHEST = 2**63 - 1  # upper bound for the bytes of an array
 
 
@@ -50,9 +53,10 @@ def read_files(features: Mapping[str, ArrayFeature], path: str | None, base: str
     """
     if path is None:
         return {
-            name: read_array(_find(base, str(f.path), f"features.{name}.path"), f"features.{name}.path") for name, f in features.items()
+            name: read_array(_find(base, str(f.path), field=f"features.{name}.path"), f"features.{name}.path")
+            for name, f in features.items()
         }
-    file = _find(base, path, "path")
+    file = _find(base, path)
     members = _members(file)
     found: dict[str, Any] = {}
     for name, feature in features.items():
@@ -98,19 +102,11 @@ def read_array(file: str, field: str) -> Any:
 def packed_bytes(features: Mapping[str, ArrayFeature], path: str, base: str) -> int:
     """Returns the unpacked size of the compressed arrays of a `.npz` file, by its table of contents; 0 without one."""
     try:
-        members = _members(_find(base, path, "path"))
+        members = _members(_find(base, path))
     except OpError:
         return 0  # reading reports the error
     wanted = {feature.key or name for name, feature in features.items()}
     return sum(info.file_size for name, info in members.items() if name in wanted and info.compress_type != zipfile.ZIP_STORED)
-
-
-def _find(base: str, path: str, field: str) -> str:
-    file = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
-    if os.path.isfile(file):
-        return file
-    what = "is a folder, not a file" if os.path.isdir(file) else "does not exist"
-    raise OpError("PG401", f"{file!r} {what}", field=field, help="for arrays in memory, use `pipegen.build(spec, data={…})` without `path`")
 
 
 def _members(file: str) -> dict[str, zipfile.ZipInfo]:

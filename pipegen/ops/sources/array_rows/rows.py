@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.suggest import closest
@@ -11,11 +12,11 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.arguments.geometry import height_width
 from pipegen.ops.families.decoder import LARGEST
-from pipegen.ops.kinds.numbering import MOST_INSTANCES, counted_up, with_numbers
+from pipegen.ops.kinds.item_number import MOST_INSTANCES, counted_up, with_numbers
 from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.ops.sources.features.feature import aligned_images
-from pipegen.ops.sources.features.numbers import NumberType, as_numbers, without_fractions
+from pipegen.ops.kinds.registry import classes_of_several, kind_of, several_labels
+from pipegen.ops.sources.features.columns import as_numbers, without_fractions
+from pipegen.ops.sources.features.feature import NumberType, aligned_images
 from pipegen.ops.sources.listing.base import Listing, Note, main_label
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.listing.strings import Strings
@@ -25,7 +26,7 @@ from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Inte
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.kinds.base import Place
+    from pipegen.ops.kinds.base import Column, Place
     from pipegen.ops.sources.features.arrays import ArrayFeature
     from pipegen.ops.sources.listing.reader import Hold, Read
     from pipegen.ops.sources.listing.strings import Ints
@@ -85,31 +86,6 @@ class Rows(Reader):
         return found.hexdigest()
 
 
-def mismatch(reference: ElementType, other: ElementType) -> str | None:
-    """Describes how rows of another split differ from the reference; a model takes one shape and one dtype."""
-    for name, x in reference.items():
-        y = other[name]
-        if (x.dtype, x.shape) != (y.dtype, y.shape):
-            return f"`{name}` is {y.with_(interval=None)} here, but {x.with_(interval=None)} there"
-        if kind_of(x).categorical and (x.classes, x.ignore) != (y.classes, y.ignore):
-            return f"`{name}` has different `classes` or `ignore` here and there"
-    return None
-
-
-def common_type(parts: Sequence[ElementType], reference: ElementType) -> ElementType:
-    """Joins the row types of several splits, with all values that occur in any."""
-    features = []
-    for name, x in reference.items():
-        intervals = [part[name].interval for part in parts]
-        known = [interval for interval in intervals if interval is not None]
-        whole = known[0] if len(known) == len(intervals) else None
-        for interval in known:
-            whole = whole.union(interval) if whole is not None else None
-        most = max(part[name].most or 0 for part in parts) if x.most is not None else None
-        features.append((name, x.with_(interval=whole, most=most)))
-    return ElementType(tuple(features))
-
-
 def _hashed(array: Any, whole: bool) -> Iterator[Any]:
     if array.nbytes <= _HASHED_WHOLE:
         yield np.ascontiguousarray(array).data.cast("B")
@@ -149,27 +125,18 @@ def given_arrays(features: Mapping[str, ArrayFeature], data: object) -> dict[str
 
 def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -> Listing:
     """Lists rows of arrays as records; an invalid array is an error note, with no records."""
-    types: dict[str, FeatureType] = {}
-    images: dict[str, Any] = {}
-    columns: dict[str, Any] = {}
-    classes: dict[str, tuple[str, ...]] = {}
+    found: dict[str, Column] = {}
     notes: list[Note] = []
-    odd: list[Note] = []
-    staying: list[Any] = []
-    lengths: dict[str, int] = {}
     for name, feature in features.items():
         try:
-            kind = kind_of(feature)
-            read = kind.read_array(name, feature, arrays[name])
-            (images if kind.pictured else columns)[name] = read.values
-            types[name], lengths[name] = read.type, len(read.values)
-            odd += read.notes
-            staying += [read.stays] if read.stays is not None else []
-            if kind.labels or read.classes:
-                classes[name] = read.classes
+            found[name] = kind_of(feature).read_array(name, feature, arrays[name], row_of(name))
         except OpError as error:
-            field = f"features.{name}" + (f".{error.field}" if error.field else "")
-            notes.append(Note(error.code, error.message, error.help, field, "error"))
+            own = error.below(f"features.{name}")
+            notes.append(Note(own.code, own.message, own.help, own.field, "error"))
+    types = {name: column.type for name, column in found.items()}
+    images = {name: column.values for name, column in found.items() if kind_of(column.type).pictured}
+    columns = {name: column.values for name, column in found.items() if name not in images}
+    lengths = {name: len(column.values) for name, column in found.items()}
     if not notes and len(set(lengths.values())) > 1:
         counted = " and ".join(f"`{name}` has {count(n, 'row')}" for name, n in lengths.items())
         notes.append(Note("PG418", f"{counted}; all arrays need the same number of rows", field="features", severity="error"))
@@ -186,10 +153,9 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     notes = sizes_apart(type_)
     if notes:
         return _nothing(notes)
-    label = main_label(name for name in classes if kind_of(types[name]).labels and not several_labels(types[name]))
-    several = (names for name, names in classes.items() if kind_of(types[name]).labels)
-    names = classes.pop(label, ()) if label is not None else next(several, ())
+    label = main_label(name for name, t in types.items() if kind_of(t).labels and not several_labels(t))
     main = columns.pop(label) if label is not None else None
+    staying = [column.stays for column in found.values() if column.stays is not None]
     numbers = np.flatnonzero(np.logical_and.reduce(staying)) if staying else np.arange(n)
     if not len(numbers):
         return _nothing([Note("PG402", "`ignore` leaves out every row", field="features", severity="error")])
@@ -197,12 +163,12 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
         "",
         Strings.hold(map(str, numbers.tolist())),
         main if main is None or not staying else main[numbers],
-        names,
+        classes_of_several(found.values()) if label is None else found[label].classes,
         np.full(len(numbers), size),
-        tuple(odd),
+        tuple(note for column in found.values() for note in column.notes),
         readers={"": Rows(images)},
         columns={name: values[numbers] for name, values in columns.items()} if staying else columns,
-        column_classes=classes,
+        column_classes={name: column.classes for name, column in found.items() if column.classes and name != label},
         type=type_,
         rows=numbers,
     )
@@ -235,12 +201,8 @@ def read_values(name: str, given: Any, dtype: NumberType | None = None, *, weigh
     if array.ndim == 0 or not len(array):
         raise OpError("PG402", f"the array `{name}` has no rows")
 
-    def wrong(row: int) -> OpError:
-        what = "that are not 64-bit integers" if dtype == "int64" else "that are not finite numbers"
-        return OpError("PG419", f"row {row} of `{name}` holds values {what}", help="remove such rows")
-
     as_is = dtype if not weights else "float32"
-    values = as_numbers(np.asarray(array), as_is, wrong, lambda row: f"row {row} of `{name}`", None)
+    values = as_numbers(np.asarray(array), as_is, partial(_unfit, row_of(name), dtype, "rows"), row_of(name), None)
     if not weights:
         return values
     if values.ndim == 2 and values.shape[1] == 1:
@@ -389,7 +351,7 @@ def read_mask(name: str, feature: ArrayFeature, array: Any) -> tuple[Any, Featur
     if array.dtype.kind not in "bui":
         raise OpError("PG419", f"the masks of `{name}` are {array.dtype}", help="class indices must be integers; pass them as uint8")
     height, width = array.shape[1:3]
-    type_ = feature.possible()[0].with_(shape=(height, width, 1))
+    type_ = kind_of(feature).array_types(feature)[0].with_(shape=(height, width, 1))
     if feature.size is not None and (height, width) != feature.height_width():
         raise OpError("PG419", f"the masks of `{name}` are {height}×{width} pixels", field="size")
     highest = LARGEST if type_.classes is None else type_.classes - 1
@@ -438,23 +400,20 @@ def row_of(name: str) -> Place:
     return lambda row: f"row {row} of `{name}`"
 
 
-def read_ragged(
-    name: str, given: Any, shape: tuple[int, ...] | None, place: Place | None = None, dtype: NumberType | None = "float32"
-) -> Ragged:
+def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, where: Place, dtype: NumberType | None = "float32") -> Ragged:
     """Concatenates the items of all records.
 
     Args:
         name: The feature, for messages.
         given: A `Ragged` column, a list or an object array of one array `(items, ...)` per record, or an array `(records, items, ...)`.
         shape: Shape of an item; `None` to take it from the data. Items without an axis may be texts; others are numbers.
-        place: Names the place of a record, for messages; by default the row.
+        where: Names the place of a record, for messages.
         dtype: Target dtype of numbers; see `as_numbers`.
 
     Raises:
         OpError: `PG402` without records, `PG204` for a wrong shape, `PG419` for values that are not numbers, `PG666` for an integer that
             float32 cannot represent.
     """
-    where = place or row_of(name)
     if isinstance(given, Ragged):
         rows, lengths = None, np.asarray(given.lengths, np.int64)
         values = np.asarray(given.values)
@@ -485,11 +444,13 @@ def read_ragged(
     def whose(item: int) -> str:
         return where(int(np.searchsorted(ends, item, side="right")))
 
-    def wrong(item: int) -> OpError:
-        what = "that are not 64-bit integers" if dtype == "int64" else "that are not finite numbers"
-        return OpError("PG419", f"{whose(item)} holds values {what}", help="remove such items")
+    return Ragged(as_numbers(values, dtype, partial(_unfit, whose, dtype, "items"), whose, None), lengths)
 
-    return Ragged(as_numbers(values, dtype, wrong, whose, None), lengths)
+
+def _unfit(where: Place, dtype: NumberType | None, such: str, place: int) -> OpError:
+    """Returns the error of a row, or an item, with numbers that do not fit the dtype."""
+    what = "that are not 64-bit integers" if dtype == "int64" else "that are not finite numbers"
+    return OpError("PG419", f"{where(place)} holds values {what}", help=f"remove such {such}")
 
 
 def _row(where: str, given: Any, shape: tuple[int, ...] | None) -> Any:

@@ -11,11 +11,9 @@ from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules, Outside
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model
-from pipegen.ops.sources.features.class_names import Classes, ClassName, KnownClasses
-from pipegen.ops.sources.features.classes import as_values, read_labels
-from pipegen.ops.sources.features.feature import Feature, Index
+from pipegen.ops.sources.features.classes import Classes, ClassName, KnownClasses, as_values, read_labels
+from pipegen.ops.sources.features.feature import Feature, Index, NumberType
 from pipegen.ops.sources.features.label_values import IndexedNames
-from pipegen.ops.sources.features.numbers import NumberType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,11 +123,10 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
         return Classes(self.map or {}, self.ignore if isinstance(self.ignore, tuple) else ())
 
     def chosen_labels(
-        self, name: str, given: Any, place: Callable[[int], str] | None = None, notes: list[Note] | None = None
+        self, name: str, given: Any, where: Callable[[int], str], notes: list[Note] | None = None
     ) -> tuple[Ints, tuple[str, ...], Ints]:
         """Applies `map` and `ignore` to labels: class indices int64 `(n,)` (-1 for rows left out), the classes, and the rows kept, bool
         `(n,)`. For arguments and errors see `read_labels`."""
-        where = place or (lambda row: f"row {row} of `{name}`")
         stored = as_values(name, given)
         if not len(stored):
             return (*read_labels(name, self.classes, self.offset, stored, where), np.ones(0, bool))

@@ -8,12 +8,10 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.arguments.geometry import FixedSize, height_width
 from pipegen.ops.arguments.magnitudes import Number
-from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
+from pipegen.ops.kinds.registry import held_in_memory, names_of
 from pipegen.ops.sources.features.any_kind import AnyKind
 
 if TYPE_CHECKING:
-    from pipegen.types import FeatureType
-
     Kind = str
 else:
     Kind = names_of(held_in_memory)
@@ -62,10 +60,6 @@ class ArrayFeature(AnyKind):
         if self.key is not None and self.path is not None:
             raise ValueError("`key` names one of several arrays, but a `.npy` file holds one; leave `key` out")
         return self
-
-    def possible(self) -> tuple[FeatureType, ...]:
-        """Returns its possible types; the first is assumed before the data is known."""
-        return kind_of(self).array_types(self)
 
     def height_width(self) -> tuple[int | None, int | None]:
         """Returns the size of an image in pixels, if given."""

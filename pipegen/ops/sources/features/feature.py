@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
 from pipegen.ops.families.decoder import LARGEST, MaskDecoder
-from pipegen.ops.kinds.numbering import number_name, with_numbers
+from pipegen.ops.kinds.item_number import number_name, with_numbers
 from pipegen.ops.kinds.registry import kind_named, kind_of, named_kinds
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.listing.base import Source
@@ -19,6 +19,7 @@ from pipegen.ops.transform import Transform
 from pipegen.types import ElementType, FeatureType
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
+NumberType = Literal["float32", "int64"]  # the dtype of numbers
 _Stored = Annotated[int, Field(ge=0, le=65535)]
 
 
@@ -73,7 +74,7 @@ class Feature(Model):
 
     def type(self, of: str | None = None) -> FeatureType:
         """Returns the type, from the arguments alone, of a feature aligned with `of`."""
-        return kind_of(self).stored_type(self, of, self.num_classes)
+        return kind_of(self).stored_type(self, of)
 
 
 class EncodedFeature(Feature):
@@ -98,11 +99,6 @@ class EncodedFeature(Feature):
         """Returns the decoder of the files of a mask with `classes` classes."""
         allowed = tuple(sorted({*range(classes), self.ignore})) if classes is not None else None
         return MaskDecoder(values=tuple(self.values.items()) if self.values is not None else None, allowed=allowed)
-
-    def classes_of_mask(self) -> int | None:
-        """Counts the classes of a mask from its values, if given."""
-        indices = list((self.values or {}).values())
-        return max(indices) + 1 if indices else None
 
 
 def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
@@ -192,5 +188,5 @@ class FeatureSource(Source):
         return with_numbers(ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items())))
 
     def decoders(self) -> Mapping[str, Transform]:
-        found = {name: kind_of(feature).decoder(feature, feature.num_classes) for name, feature in self.features.items()}
+        found = {name: kind_of(feature).decoder(feature) for name, feature in self.features.items()}
         return {name: decoder for name, decoder in found.items() if decoder is not None}

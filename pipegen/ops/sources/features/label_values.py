@@ -238,6 +238,12 @@ def lists_numbers(classes: int | tuple[str, ...] | None, offset: int) -> bool:
     return any(WHOLE.fullmatch(plain(name)) for name in classes)
 
 
+def parts(cell: str, separator: str) -> list[str]:
+    """Splits a cell into its classes."""
+    found = cell[1:].split(LIST) if cell.startswith(LIST) else cell.split(separator)
+    return [part for part in map(str.strip, found) if part]
+
+
 def not_text(texts: Iterable[str]) -> str | None:
     """Returns the first text that is not UTF-8, which contains surrogates."""
     return next((text for text in texts if any("\ud800" <= letter <= "\udfff" for letter in text)), None)

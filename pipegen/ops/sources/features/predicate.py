@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from itertools import compress
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeAlias
 
 from pydantic import AfterValidator, Field
@@ -16,7 +17,8 @@ from pipegen.ops.sources.listing.wording import quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-if TYPE_CHECKING:
+    from pipegen.ops.sources.listing.base import Note
+
     Places: TypeAlias = Callable[[int], str]
 
 _FIELD = "where"
@@ -44,85 +46,62 @@ class Column:
         return f"`{self.name}`"
 
 
-@dataclass(frozen=True)
-class Compare:
-    """A comparison of two sides, at least one of them a column.
-
-    Compared with a number or a truth value, cells are parsed as such; with a text, they stay text. Two columns are compared as numbers by
-    `<` and similar, as texts by `==` and `!=`.
-    """
-
-    left: Column | Literal
-    symbol: str
-    right: Column | Literal
+class Predicate:
+    """What decides which rows are examples."""
 
     def columns(self) -> tuple[Column, ...]:
-        return tuple(side for side in (self.left, self.right) if isinstance(side, Column))
+        """Lists the columns that it reads."""
+        raise NotImplementedError
 
     def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
-        read = self._reader()
-        left, right = (_values(side, table, rows, read) for side in (self.left, self.right))
-        compare = _COMPARE[self.symbol]
-        return [row for row, a, b in zip(rows, left, right, strict=True) if compare(a, b)]
-
-    def _reader(self) -> Reader:
-        other = next((side for side in (self.left, self.right) if not isinstance(side, Column)), None)
-        if other is None:
-            return _as_text if self.symbol in ("==", "!=") else _as_number
-        return _reader_beside(other)
+        """Returns those of some rows for which it holds; `PG452` for a cell that cannot be compared."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Among:
-    """A test whether a cell is one of several texts or numbers."""
+class Comparison(Predicate):
+    """A comparison of columns and constants, or a test of one column."""
 
-    column: Column
-    values: tuple[Literal, ...]
+    sides: tuple[Column | Literal, ...]
+    read: Reader  # converts the cells of the columns
+    holds: Callable[..., bool]  # tests the values of the sides in a row
 
     def columns(self) -> tuple[Column, ...]:
-        return (self.column,)
+        return tuple(side for side in self.sides if isinstance(side, Column))
 
     def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
-        cells = _values(self.column, table, rows, _reader_beside(self.values[0]))
-        values = frozenset(self.values)
-        return [row for row, cell in zip(rows, cells, strict=True) if cell in values]
+        values = [_values(side, table, rows, self.read) for side in self.sides]
+        return list(compress(rows, map(self.holds, *values)))
+
+
+def _compare(left: Column | Literal, symbol: str, right: Column | Literal) -> Comparison:
+    """Compares two sides, at least one of them a column. Compared with a number or a truth value, cells are parsed as such; with a text,
+    they stay text. Two columns are compared as numbers by `<` and similar, as texts by `==` and `!=`."""
+    other = next((side for side in (left, right) if not isinstance(side, Column)), None)
+    of_columns = _as_text if symbol in ("==", "!=") else _as_number
+    return Comparison((left, right), of_columns if other is None else _reader_beside(other), _COMPARE[symbol])
 
 
 @dataclass(frozen=True)
-class Truth:
-    """A test of a cell: true for `true`, `yes` and `1`, false for `false`, `no` and `0`, in any case."""
-
-    column: Column
-
-    def columns(self) -> tuple[Column, ...]:
-        return (self.column,)
-
-    def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
-        return [row for row, cell in zip(rows, _values(self.column, table, rows, _as_truth), strict=True) if cell]
-
-
-@dataclass(frozen=True)
-class Not:
-    """The negation of a predicate."""
-
-    of: Predicate
-
-    def columns(self) -> tuple[Column, ...]:
-        return self.of.columns()
-
-    def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
-        out = set(self.of.select(table, rows))
-        return [row for row in rows if row not in out]
-
-
-@dataclass(frozen=True)
-class And:
-    """Predicates that must all hold; later ones are tested only on rows for which earlier ones hold."""
+class _Parts(Predicate):
+    """A predicate made of others."""
 
     parts: tuple[Predicate, ...]
 
     def columns(self) -> tuple[Column, ...]:
         return tuple(column for part in self.parts for column in part.columns())
+
+
+class Not(_Parts):
+    """The negation of a predicate."""
+
+    def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
+        out = set(self.parts[0].select(table, rows))
+        return [row for row in rows if row not in out]
+
+
+class And(_Parts):
+    """Predicates that must all hold; later ones are tested only on rows for which earlier ones hold."""
 
     def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
         kept = list(rows)
@@ -131,23 +110,14 @@ class And:
         return kept
 
 
-@dataclass(frozen=True)
-class Or:
+class Or(_Parts):
     """Predicates of which one must hold; later ones are tested only on rows for which no earlier one holds."""
-
-    parts: tuple[Predicate, ...]
-
-    def columns(self) -> tuple[Column, ...]:
-        return tuple(column for part in self.parts for column in part.columns())
 
     def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
         found: set[int] = set()
         for part in self.parts:
             found.update(part.select(table, [row for row in rows if row not in found]))
         return [row for row in rows if row in found]
-
-
-Predicate: TypeAlias = Compare | Among | Truth | Not | And | Or
 
 
 class Reader(Protocol):
@@ -211,6 +181,7 @@ def _as_number(cell: str) -> int | float:
 
 
 def _as_truth(cell: str) -> bool:
+    """Parses a truth value: `true`, `yes` and `1`, or `false`, `no` and `0`, in any case."""
     if cell.lower() not in _TRUTH:
         raise ValueError("true or false")
     return _TRUTH[cell.lower()]
@@ -269,22 +240,23 @@ class _Parser:
 
     def whole(self) -> Predicate:
         found = self._either()
-        token = self._tokens[self._next]
-        if token.kind != "end":
-            self._refuse(token, "must end or go on with `and` or `or`")
+        if self._token.kind != "end":
+            self._refuse(self._token, "must end or go on with `and` or `or`")
         return found
 
-    def _either(self) -> Predicate:
-        parts = [self._both()]
-        while self._take("word", "or"):
-            parts.append(self._both())
-        return parts[0] if len(parts) == 1 else Or(tuple(parts))
+    @property
+    def _token(self) -> _Token:
+        return self._tokens[self._next]
 
-    def _both(self) -> Predicate:
-        parts = [self._negation()]
-        while self._take("word", "and"):
-            parts.append(self._negation())
-        return parts[0] if len(parts) == 1 else And(tuple(parts))
+    def _either(self) -> Predicate:
+        return self._series("or", lambda: self._series("and", self._negation, And), Or)
+
+    def _series(self, word: str, part: Callable[[], Predicate], joined: type[_Parts]) -> Predicate:
+        """Parses one part, or several with a word between them."""
+        parts = [part()]
+        while self._take("word", word):
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else joined(tuple(parts))
 
     def _negation(self) -> Predicate:
         self._depth += 1
@@ -292,57 +264,57 @@ class _Parser:
             raise ValueError(f"a predicate can be nested at most {_DEEPEST} deep")
         try:
             if self._take("word", "not"):
-                return Not(self._negation())
+                return Not((self._negation(),))
             if self._take("symbol", "("):
                 inner = self._either()
-                if not self._take("symbol", ")"):
-                    self._refuse(self._tokens[self._next], "needs a closing `)`")
+                self._need(")", "needs a closing `)`")
                 return inner
             return self._comparison()
         finally:
             self._depth -= 1
 
     def _comparison(self) -> Predicate:
-        start = self._tokens[self._next]
+        start = self._token
         left = self._side()
-        negated = self._tokens[self._next].text == "not" and self._tokens[self._next + 1].text == "in"
+        negated = self._token.text == "not" and self._tokens[self._next + 1].text == "in"
         if negated:
             self._next += 1
         if self._take("word", "in"):
             if not isinstance(left, Column):
                 self._refuse(start, "needs a column before `in`")
-            among = Among(left, self._list())
-            return Not(among) if negated else among
+            values = self._list()
+            among = Comparison((left,), _reader_beside(values[0]), frozenset(values).__contains__)
+            return Not((among,)) if negated else among
         parts: list[Predicate] = []
-        while (token := self._tokens[self._next]).kind == "symbol" and token.text in _COMPARISONS:
+        while (token := self._token).kind == "symbol" and token.text in _COMPARISONS:
             self._next += 1
             right = self._side()
             if not isinstance(left, Column) and not isinstance(right, Column):
                 self._refuse(start, "must compare a column")
             if token.text not in ("==", "!=") and isinstance(left if isinstance(right, Column) else right, bool):
                 self._refuse(token, "can compare `true` and `false` by `==` and `!=` only")
-            parts.append(Compare(left, token.text, right))
+            parts.append(_compare(left, token.text, right))
             left = right
         if parts:
             return parts[0] if len(parts) == 1 else And(tuple(parts))
-        if isinstance(left, Column) and self._tokens[self._next].text not in _INSTEAD:
-            return Truth(left)
-        return self._refuse(self._tokens[self._next], f"must go on with {', '.join(f'`{c}`' for c in _COMPARISONS)} or `in`")
+        if isinstance(left, Column) and self._token.text not in _INSTEAD:
+            return Comparison((left,), _as_truth, bool)
+        return self._refuse(self._token, f"must go on with {', '.join(f'`{c}`' for c in _COMPARISONS)} or `in`")
 
     def _side(self) -> Column | Literal:
-        token = self._tokens[self._next]
+        token = self._token
         if token.kind == "quoted":
             self._next += 1
             return Column(token.text[1:-1])
         if token.kind == "word" and token.text not in _WORDS:
             self._next += 1
-            if self._tokens[self._next].text == "(":
+            if self._token.text == "(":
                 self._refuse(token, "cannot call functions")
             return Column(token.text)
         return self._literal("needs a column, a number or a text in quotes")
 
     def _literal(self, due: str) -> Literal:
-        token = self._tokens[self._next]
+        token = self._token
         self._next += 1
         if token.kind == "number":
             whole = token.text.lstrip("+-").isdigit()
@@ -354,23 +326,23 @@ class _Parser:
         return self._refuse(token, due)
 
     def _list(self) -> tuple[Literal, ...]:
-        first = self._tokens[self._next]
-        if not self._take("symbol", "["):
-            self._refuse(first, "needs a list after `in`, such as `['a', 'b']`")
-        values = [self._literal("needs a list of numbers, or of texts in quotes")]
-        while self._take("symbol", ","):
+        first, values = self._token, list[Literal]()
+        self._need("[", "needs a list after `in`, such as `['a', 'b']`")
+        while not values or self._take("symbol", ","):
             values.append(self._literal("needs a list of numbers, or of texts in quotes"))
-        if not self._take("symbol", "]"):
-            self._refuse(self._tokens[self._next], "needs a closing `]`")
+        self._need("]", "needs a closing `]`")
         if len({_sort(value) for value in values}) > 1:
             self._refuse(first, "cannot list both numbers and texts")
         return tuple(values)
 
     def _take(self, kind: str, text: str) -> bool:
-        token = self._tokens[self._next]
-        taken = (token.kind, token.text) == (kind, text)
+        taken = (self._token.kind, self._token.text) == (kind, text)
         self._next += taken
         return taken
+
+    def _need(self, symbol: str, due: str) -> None:
+        if not self._take("symbol", symbol):
+            self._refuse(self._token, due)
 
     def _refuse(self, token: _Token, due: str) -> NoReturn:
         instead = _INSTEAD.get(token.text) if token.kind == "symbol" else None
@@ -405,7 +377,7 @@ def _tokens(text: str) -> list[_Token]:
             return [*found, found[-1]]
 
 
-class Rows(Protocol):
+class Rows(Cells, Protocol):
     """A table, or records of which short values are read like one."""
 
     @property
@@ -414,8 +386,9 @@ class Rows(Protocol):
     def num_rows(self) -> int: ...
     @property
     def unit(self) -> str: ...
-    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]: ...
+    def notes(self) -> Iterable[Note]: ...
     def column(self, wanted: str | int, field: str) -> tuple[str, ...]: ...
+    def labels(self, wanted: str | int, field: str) -> Sequence[str]: ...
 
 
 def matching(table: Rows, where: str, rows: Sequence[int]) -> Sequence[int]:

@@ -10,7 +10,7 @@ from pipegen.lazy import np
 from pipegen.ops.sources.listing.reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.reader import Hold, Read, Together
@@ -35,13 +35,20 @@ class Changes:
         return self.names.get(name, name)
 
 
+_UNCHANGED = (
+    "numbered", "in_place", "at_once", "called", "starts", "checksums",
+    "check", "block_rows", "hold_window", "keeps", "damaged_files", "digest",
+)  # fmt: skip
+"""What an adapted reader has from the other one."""
+
+
 class AdaptedReader(Reader):
     """A reader that applies changes to another reader's records."""
 
     def __init__(self, inner: Reader, changes: Changes) -> None:
         self._inner, self._changes = inner, changes
-        self.numbered, self.in_place = inner.numbered, inner.in_place  # type: ignore[misc]
-        self.at_once, self.called, self.starts, self.checksums = inner.at_once, inner.called, inner.starts, inner.checksums
+        for name in _UNCHANGED:
+            setattr(self, name, getattr(inner, name))
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
         from pipegen.ops.lowering.record_values import renumbered, same_for_all
@@ -91,29 +98,11 @@ class AdaptedReader(Reader):
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
         return self._inner.stored(self._changes.own(feature), *place)
 
-    def check(self) -> None:
-        self._inner.check()
-
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return self._inner.python([self._changes.own(name) for name in features if name not in self._changes.values], ram_budget)
 
-    def block_rows(self, rows: Ints) -> Ints | None:
-        return self._inner.block_rows(rows)
-
-    def hold_window(self, num_bytes: int, ram_budget: int) -> None:
-        self._inner.hold_window(num_bytes, ram_budget)
-
-    def keeps(self) -> tuple[str, bool]:
-        return self._inner.keeps()
-
     def verifying(self) -> Reader:
         return AdaptedReader(self._inner.verifying(), self._changes)
-
-    def damaged_files(self) -> Iterator[tuple[str, str]]:
-        return self._inner.damaged_files()
-
-    def digest(self, *, whole: bool = False) -> str:
-        return self._inner.digest(whole=whole)
 
 
 def read_with(listing: Listing, changes: Changes) -> Listing:

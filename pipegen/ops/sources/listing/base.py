@@ -9,7 +9,6 @@ from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.model import Model
-from pipegen.ops.sources.listing.missing import Missing, taken
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes, shareable
 
@@ -18,13 +17,119 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
-    from pipegen.ops.sources.listing.shards import Shards
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.transform import Transform
     from pipegen.types import ElementType
 
     Cells: TypeAlias = Callable[[str | int, str], tuple[str, ...]]
     """Returns the text of a column for each record, given its name or number and the argument that names it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shards:
+    """The records of each file of a listing, in its order."""
+
+    rows: Ints  # number of records: int64 `(files,)`
+    numbers: Ints  # the reader's number of each file, stable when files are left out: int64 `(files,)`
+    digests: Strings  # identifies the content of each file: a hash, or its modification time
+    block_rows: Ints | None = None
+    """For files read by blocks: records per block, of which the last may have fewer, int64 `(files,)`. By default a file is one block."""
+    offsets: Ints | None = None
+    """The first record used, if only a part of a file is: int64 `(files,)`. Records keep their number in the file, and a file may be listed
+    several times with different parts."""
+    kept: Ints | None = None  # whether each record is used, bool, file after file; by default all are
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digests", Strings.hold(self.digests))
+
+    @property
+    def total(self) -> int:
+        """Number of records, including ignored ones."""
+        return int(self.rows.sum())
+
+    @property
+    def ignored(self) -> int:
+        """Number of ignored records."""
+        return 0 if self.kept is None else int((~self.kept).sum())
+
+    def take(self, files: Ints) -> Shards:
+        blocks, offsets = (None if column is None else column[files] for column in (self.block_rows, self.offsets))
+        kept = self.kept_rows(files, self.rows[files])
+        return Shards(self.rows[files], self.numbers[files], self.digests.take(files), blocks, offsets, kept)
+
+    def kept_rows(self, files: Ints, rows: Ints, offsets: Ints | None = None) -> Ints | None:
+        """Returns which records of some files are used, `rows` of each from `offsets` on."""
+        return None if self.kept is None else self.kept[self.records(files, rows, offsets)]
+
+    def records(self, files: Ints, rows: Ints, offsets: Ints | None = None) -> Ints:
+        """Returns the numbers among all records of those of some files, `rows` of each from `offsets` on: int64 `(n,)`."""
+        ends = np.cumsum(rows)
+        firsts = (np.cumsum(self.rows) - self.rows)[files] + (0 if offsets is None else offsets)
+        return np.arange(ends[-1] if len(ends) else 0) + np.repeat(firsts - (ends - rows), rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Missing:
+    """Records that lack a file, found in one place of a source."""
+
+    code: str  # the code of the finding
+    keys: Strings  # the name of each in `errors.exclude`: its key, or, for a file without a record, its path relative to the listing's root
+    example: Callable[[int], str]  # describes one of them, by its index in `keys`: which file is missing, and where it is named
+    records: Ints | None  # the index of each in the listing, rising; `None` for files without a record
+    what: tuple[str, str]  # the words for one of them and for several
+    lack: str  # what they lack
+    help: tuple[str, ...] = ()  # what to do instead of leaving them out
+    field: str | None = None  # the argument of the source that they concern; see `Note`
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", Strings.hold(self.keys))
+
+    def only(self, kept: Ints) -> Missing:
+        """Keeps some of them, by their indices in `keys`."""
+        numbers, example = kept.tolist(), self.example
+        records = None if self.records is None else self.records[kept]
+        return replace(self, keys=self.keys.take(kept), records=records, example=lambda i: example(numbers[i]))
+
+    def renamed(self, named: Callable[[str], str]) -> Missing:
+        """Rewrites the places named in its messages."""
+        example = self.example
+        return replace(self, example=lambda i: named(example(i)), help=tuple(map(named, self.help)))
+
+    def taken(self, place: Ints) -> Missing:
+        """Adapts to a listing of some records: `place` has the new index of each record, or -1."""
+        if self.records is None:
+            return self
+        kept = (place[self.records] >= 0).nonzero()[0]
+        own = self.only(kept)
+        return replace(own, records=place[own.records])
+
+    def within(self, part: str, start: int, before: str, field: str | None, *, rooted: bool) -> Missing:
+        """Adapts to a listing that becomes a part of a larger one.
+
+        Args:
+            part: The name of the part, put in front of sentences.
+            start: The index of its first record in the larger listing.
+            before: The prefix of its keys there.
+            field: The argument of the larger source.
+            rooted: Whether keys are those of the larger listing already.
+        """
+        example = self.example
+        return replace(
+            self,
+            keys=self.keys if rooted else self.keys.below(before),
+            records=None if self.records is None else self.records + start,
+            example=(lambda i: f"`{part}`: {example(i)}") if part else example,
+            field=field,
+        )
+
+
+def taken(groups: Sequence[Missing], records: Ints, total: int) -> tuple[Missing, ...]:
+    """Adapts groups to a listing of some records, out of `total`."""
+    if not groups:
+        return ()
+    place: Ints = np.full(total, -1, np.int64)
+    place[records] = np.arange(len(records))
+    return tuple(left for group in groups if len((left := group.taken(place)).keys))
 
 
 class LeftOut(NamedTuple):
@@ -334,6 +439,25 @@ class Source(Model):
             progress: Called with the number of files seen so far, now and then.
         """
         return self.list(base, progress)
+
+
+class SplitSource(Source):
+    """A source whose argument `split` names its records, or those of each split of the pipeline; each source declares it."""
+
+    if TYPE_CHECKING:
+        split: Any
+
+    def split_names(self) -> tuple[str, ...] | None:
+        return tuple(self.split) if isinstance(self.split, dict) else None
+
+    def each_split(self) -> Iterator[tuple[str, str, str]]:
+        """Yields the splits of the pipeline, or "", with what each takes, and the argument that says so."""
+        for split, name in self.split.items() if isinstance(self.split, dict) else (("", self.split),):
+            yield split, name, f"split.{split}" if split else "split"
+
+    def parts_of(self, splits: Sequence[str]) -> Parts | None:
+        """Makes the parts from the split of each record; `None` if the pipeline splits them."""
+        return Parts.hold(splits) if isinstance(self.split, dict) else None
 
 
 def main_label(names: Iterable[str]) -> str | None:

@@ -32,6 +32,15 @@ def find_root(base: str, path: str, *, field: str = "path") -> str:
     raise OpError("PG401", f"the folder {root!r} does not exist", field=field, help=nearest_folder(root))
 
 
+def find_file(base: str, path: str, *, field: str = "path", what: str = "table", help: str | None = None) -> str:
+    """Returns the absolute path of a file relative to `base`; `PG401` if it is missing."""
+    file = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
+    if os.path.isfile(file):
+        return file
+    message = f"{file!r} {f'is a folder, not a {what}' if os.path.isdir(file) else 'does not exist'}"
+    raise OpError("PG401", message, field=field, help=help)
+
+
 def nearest_folder(path: str) -> str:
     """Describes how much of a path exists, and similar names."""
     parent, missing = os.path.split(path)

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np
-from pipegen.ops.kinds.packed import counts_classes
-from pipegen.ops.kinds.ragged import Ragged, joined
+from pipegen.ops.kinds.ragged import Ragged, counts_classes, joined
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.array_rows.rows import common_type, mismatch
-from pipegen.ops.sources.features.columns import Labels, classes_used, with_classes
-from pipegen.ops.sources.listing.base import Files, Listing, Note, Parts
-from pipegen.ops.sources.listing.shards import Shards
+from pipegen.ops.sources.features.columns import classes_used, with_classes
+from pipegen.ops.sources.listing.base import Files, Listing, Note, Parts, Shards
 from pipegen.ops.sources.listing.strings import Strings
+from pipegen.types import ElementType, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipegen.ops.sources.listing.base import Cells
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.types import ElementType
 
 
 def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None = None, notes: Sequence[Note] = ()) -> Listing:
@@ -63,7 +60,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
     cells = [listing.cells for listing in every if listing.cells is not None]
     all_notes += _apart(listings, first, reference)
     apart = root is None or any(listing.paths is not None for listing in every)
-    types = [listing.type for listing in listings.values() if listing.type is not None and listing.numbered]
+    types = [listing.type for listing in every if listing.type is not None]
     return Listing(
         root=root if root is not None else first.root,
         keys=Strings.join([listing.keys if root is not None else listing.keys.below(f"{split}/") for split, listing in chosen.items()]),
@@ -78,11 +75,11 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         columns=_joined(columns),
         beside=_all_files([listing.beside for listing in every]),
         cells=partial(_cells, cells) if cells else None,
-        rows=_rows(every),
+        rows=_some([listing.rows for listing in every], [_own_rows(listing) for listing in every]),
         column_classes=first.column_classes,
-        type=common_type(types, first.type) if first.type is not None and first.numbered else _with_room(every, first.type),
+        type=None if first.type is None else _common_type(types, first.type),
         shards=_all_shards([listing.shards for listing in every]),
-        sides=_all_sides(every),
+        sides=_some([listing.sides for listing in every], [np.full((len(listing.keys), 2), np.nan) for listing in every]),
         missing=tuple(
             group.within(split, start, f"{split}/", group.field, rooted=root is not None)
             for (split, listing), start in zip(chosen.items(), starts, strict=False)
@@ -91,10 +88,11 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
     )
 
 
-def _all_sides(parts: Sequence[Listing]) -> Any:
-    if all(listing.sides is None for listing in parts):
+def _some(columns: Sequence[Any], otherwise: Sequence[Any]) -> Any:
+    """Joins a column that some parts may lack, with other values for these; `None` if all do."""
+    if all(column is None for column in columns):
         return None
-    return np.concatenate([np.full((len(own.keys), 2), np.nan) if own.sides is None else own.sides for own in parts])
+    return _all([other if own is None else own for own, other in zip(columns, otherwise, strict=True)])
 
 
 def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tuple[dict[str, Any], list[Note]]:
@@ -102,13 +100,12 @@ def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tu
     values, notes = dict(listing.columns), []
     for name, own in listing.column_classes.items():
         names = first.column_classes.get(name, own)
-        labels = Labels(listing.columns[name], own)
-        lacking = classes_used(labels) - set(names)
+        lacking = classes_used(listing.columns[name], own) - set(names)
         if lacking:
             message = f"`{split}` has the class {min(lacking)!r} in `{name}`, which `{reference}` lacks"
             notes.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", split, "error"))
         else:
-            values[name] = with_classes(labels, names)
+            values[name] = with_classes(listing.columns[name], own, names)
     for name in values.keys() - listing.column_classes.keys():
         if counts_classes(listing, name) and listing.column_classes != first.column_classes:
             message = f"`{split}` and `{reference}` have different classes, which number the pixels of `{name}`"
@@ -117,7 +114,7 @@ def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tu
         if shape != due and not listing.numbered:
             message = f"`{split}`: `{name}` has the shape {shape}, but {due} in `{reference}`"
             notes.append(Note("PG210", message, field=split, severity="error"))
-        elif listing.type and first.type and name in first.type and kind_of(first.type[name]).points:
+        elif listing.type and first.type and name in first.type and kind_of(first.type[name]).crop_guide == "points":
             here, there = (kind_of(own[name]).arguments_of(own[name]) for own in (listing.type, first.type))
             if here != there:
                 message = f"`{split}`: `{name}` has other names or mirror pairs than in `{reference}`"
@@ -125,32 +122,37 @@ def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tu
     return values, notes
 
 
-def _with_room(parts: Sequence[Listing], reference: ElementType | None) -> ElementType | None:
-    """Gives a type enough places for the items of every split."""
-    if reference is None:
-        return None
-    types = [listing.type for listing in parts if listing.type is not None]
-    room = {name: max(own[name].most or 0 for own in types if name in own) for name, t in reference.items() if t.most is not None}
-    return reference.replace(**{name: reference[name].with_(most=most) for name, most in room.items()})
+def _common_type(parts: Sequence[ElementType], reference: ElementType) -> ElementType:
+    """Joins the types of several splits: with the values that occur in any, and places for the items of each."""
+    found = []
+    for name, x in reference.items():
+        own = [part[name] for part in parts if name in part]
+        known = [t.interval for t in own if t.interval is not None]
+        most = max(t.most or 0 for t in own) if x.most is not None else None
+        found.append((name, x.with_(interval=reduce(Interval.union, known) if len(known) == len(own) else None, most=most)))
+    return ElementType(tuple(found))
+
+
+def _mismatch(reference: ElementType, other: ElementType) -> str | None:
+    """Describes how rows of another split differ from the reference; a model takes one shape and one dtype."""
+    for name, x in reference.items():
+        y = other[name]
+        if (x.dtype, x.shape) != (y.dtype, y.shape):
+            return f"`{name}` is {y.with_(interval=None)} here, but {x.with_(interval=None)} there"
+        if kind_of(x).categorical and (x.classes, x.ignore) != (y.classes, y.ignore):
+            return f"`{name}` has different `classes` or `ignore` here and there"
+    return None
 
 
 def _cells(parts: list[Cells], column: str | int, field: str) -> tuple[str, ...]:
     return tuple(chain.from_iterable([cells(column, field) for cells in parts]))
 
 
-def _rows(parts: Sequence[Listing]) -> Ints | None:
-    """Joins the rows of several splits, if any; each split's reader knows its own."""
-    if all(listing.rows is None for listing in parts):
-        return None
-    return _all([_own_rows(listing) for listing in parts])
-
-
 def _own_rows(listing: Listing) -> Ints:
-    """Returns the rows of a split; zeros for files, which are read by path."""
-    if listing.rows is not None:
-        return listing.rows
-    numbered = listing.reader().numbered
-    return np.array([listing.row(i) if numbered else 0 for i in range(len(listing.keys))], np.int64)
+    """Returns the rows of a split by their keys; zeros for files, which are read by path."""
+    if listing.rows is not None or not listing.reader().numbered:
+        return np.zeros(len(listing.keys), np.int64)
+    return np.array([listing.row(i) for i in range(len(listing.keys))], np.int64)
 
 
 def _all_files(parts: Sequence[Mapping[str, Files]]) -> dict[str, Files]:
@@ -164,7 +166,7 @@ def _all_files(parts: Sequence[Mapping[str, Files]]) -> dict[str, Files]:
     }
 
 
-def _all(columns: Sequence[Ints | None]) -> Ints:
+def _all(columns: Sequence[Any]) -> Ints:
     return np.concatenate([column for column in columns if column is not None] or [np.zeros(0, np.int32)])
 
 
@@ -174,15 +176,9 @@ def _all_shards(parts: Sequence[Shards | None]) -> Shards | None:
     if not held:
         return None
     rows, numbers = (_all([getattr(shards, name) for shards in held]) for name in ("rows", "numbers"))
-    blocks = None
-    if any(shards.block_rows is not None for shards in held):
-        blocks = _all([shards.rows if shards.block_rows is None else shards.block_rows for shards in held])
-    offsets = None
-    if any(shards.offsets is not None for shards in held):
-        offsets = _all([np.zeros_like(shards.rows) if shards.offsets is None else shards.offsets for shards in held])
-    kept = None
-    if any(shards.kept is not None for shards in held):
-        kept = _all([np.ones(shards.total, bool) if shards.kept is None else shards.kept for shards in held])
+    blocks = _some([shards.block_rows for shards in held], [shards.rows for shards in held])
+    offsets = _some([shards.offsets for shards in held], [np.zeros_like(shards.rows) for shards in held])
+    kept = _some([shards.kept for shards in held], [np.ones(shards.total, bool) for shards in held])
     return Shards(rows, numbers, Strings.join([shards.digests for shards in held]), blocks, offsets, kept)
 
 
@@ -198,7 +194,7 @@ def _apart(listings: Mapping[str, Listing], first: Listing, reference: str) -> l
     """Notes splits that cannot be read like the reference: other rows, other storage, other classes."""
     notes = []
     for split, listing in listings.items():
-        what = mismatch(first.type, listing.type) if first.type and listing.type and first.numbered and listing.numbered else None
+        what = _mismatch(first.type, listing.type) if first.type and listing.type and first.numbered and listing.numbered else None
         if (listing.shards is None) != (first.shards is None):
             what = f"files hold many records each either here or in `{reference}`, but not in both"
         if what is not None:

@@ -12,9 +12,8 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import Opened
+from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, Scan
 from pipegen.ops.sources.folders.scan import Found as Image
-from pipegen.ops.sources.folders.scan import Scan
-from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.records.index import Indexed, RecordIndex
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.shards.findings import KINDS, finding_notes, tallied, unpacked_name

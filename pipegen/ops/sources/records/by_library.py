@@ -139,7 +139,7 @@ class StoreReader(RecordReader):
 
     def _check_whole(self, name: str, stored: Any, values: Any) -> None:
         """Raises `StoreError` if the conversion changed a whole number."""
-        from pipegen.ops.sources.features.numbers import changed_whole
+        from pipegen.ops.sources.features.columns import changed_whole
 
         if values.dtype.kind == "i":
             lost = values.astype(stored.dtype) != stored if stored.dtype.kind == "f" else (values < 0) & (stored > 0)

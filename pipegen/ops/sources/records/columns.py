@@ -15,10 +15,10 @@ from pipegen.kept import keep_or_warn, open_kept
 from pipegen.lazy import np
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.features.items import read_items, side_by_side
+from pipegen.ops.sources.features.columns import read_items, side_by_side
 from pipegen.ops.sources.features.label_values import Values, label_texts, text_of
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.tables.rows import kept_rows
+from pipegen.ops.sources.tables.join import kept_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -80,7 +80,7 @@ def _values_of_arrays(arrays: Mapping[str, Ints], total: int) -> Values | None:
 
 def items_of_records(
     features: Mapping[str, RecordFeature], found: Indexed, read: Callable[[str, str, InShard], Sequence[Any]]
-) -> tuple[dict[str, Column], list[Note]]:
+) -> dict[str, Column]:
     """Reads features with any number of items or of classes of all records; see `read_items`. `read` reads the list of each record, given
     the feature and its key."""
 
@@ -191,7 +191,7 @@ class RecordCells:
         try:
             texts = kept_values(self._found, file, f"`{key}` of the records", lambda: self._read_all(key)).as_texts()
         except OpError as error:  # its own field is that of a feature
-            raise OpError(error.code, error.message, field=field or None, help=error.help) from None
+            raise error.at(field or None) from None
         if texts.texts in ((), ("",)):
             known = self._reader_of(key).known()  # which are all keys if it lacks one
             help_ = suggested(key, known) if known else None

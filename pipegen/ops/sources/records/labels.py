@@ -53,8 +53,7 @@ def _of_feature(name: str) -> Iterator[None]:
     try:
         yield
     except OpError as error:
-        field = f"features.{name}" + (f".{error.field}" if error.field else "")
-        raise OpError(error.code, error.message, field=field, help=error.help) from None
+        raise error.below(f"features.{name}") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -15,12 +16,11 @@ from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.ragged import Ragged, spread
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.registry import classes_of_several, kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.columns import read_numbers
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
-from pipegen.ops.sources.listing.base import Listing, Note, main_label, shards_of
-from pipegen.ops.sources.listing.shards import Shards
+from pipegen.ops.sources.listing.base import Listing, Note, Shards, main_label, shards_of
 from pipegen.ops.sources.records.columns import KeyReader, RecordCells, items_of_records
 from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
@@ -114,7 +114,7 @@ class RecordSource(DescribedRecords):
         if tried.errors:
             raise OpErrors(dict.fromkeys(tried.errors), None)
 
-        columns = {name: spread(values, rows, total) for name, values in held.columns.items()}
+        columns = {name: spread(column.values, rows, total) for name, column in held.items()}
         main, plain = (
             self.class_feature(),
             main_label(n for n, f in self.features.items() if kind_of(f).labels and not (f.joined or f.several)),
@@ -122,17 +122,17 @@ class RecordSource(DescribedRecords):
         classes = {
             **listing.column_classes,
             **({plain: listing.class_names} if plain is not None and plain != main else {}),
-            **held.classes,
+            **{name: column.classes for name, column in held.items() if column.classes},
         }
         own = main if main is not None and main in joined else None
-        names = classes.pop(own) if own is not None else listing.class_names or held.class_names(None)
+        names = classes.pop(own) if own is not None else listing.class_names or classes_of_several(held.values())
         inferred = self.infer()
-        types = {name: t.with_(of=inferred[name].of) for name, t in held.types.items()}
+        types = {name: column.type.with_(of=inferred[name].of) for name, column in held.items()}
         single = {name: values.reshape(-1) for name, values in columns.items() if not isinstance(values, Ragged) and values.size == total}
         made = replace(
             listing,
             class_names=names,
-            notes=(*listing.notes, *held.notes),
+            notes=(*listing.notes, *chain.from_iterable(column.notes for column in held.values())),
             columns={**listing.columns, **columns},
             column_classes=classes,
             type=inferred.replace(**dict(listing.type.items() if listing.type is not None else ()), **types),
@@ -204,19 +204,18 @@ class RecordSource(DescribedRecords):
         for name, column in columns.items():
             type_ = type_.replace(**{name: type_[name].with_(classes=len(column.names))})
             notes += column.notes
-        items, more = items_of_records(self.features, found, partial(self.stored, "list"))
-        notes += more
+        items = items_of_records(self.features, found, partial(self.stored, "list"))
+        notes += chain.from_iterable(column.notes for column in items.values())
         stays = [column.stays for column in items.values() if column.stays is not None]
         kept = np.logical_and.reduce([*stays, *([found.kept] if found.kept is not None else ())]) if stays else found.kept
         if kept is not None and not kept.any():
             raise OpError("PG402", "`ignore` leaves out every record", field="features")
-        several = next((column.classes for column in items.values() if kind_of(column.type).labels), ())
         type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in items.items()})
         return Listing(
             found.root,
             [shard.key for shard in found.shards],  # type: ignore[arg-type]
             None,
-            columns[main].names if main is not None else several,
+            columns[main].names if main is not None else classes_of_several(items.values()),
             self.record_bytes(found),
             tuple(notes),
             readers={"": reader},

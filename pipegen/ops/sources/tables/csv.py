@@ -16,8 +16,8 @@ from pydantic import Field, field_validator
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import count
-from pipegen.ops.sources.tables.table import Table, TableReading, find_table, not_text
+from pipegen.ops.sources.listing.wording import count, find_file
+from pipegen.ops.sources.tables.table import Table, TableReading, not_text
 
 WHITESPACE = "whitespace"
 _TABS = (".tsv", ".tab")
@@ -84,7 +84,7 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
     Raises:
         OpError: `PG401` if the file is missing; `PG421` if it is not a text table, or its rows differ in length.
     """
-    file = find_table(base, path)
+    file = find_file(base, path)
     lines: list[int] = []
     cells: list[tuple[str, ...]] = []
     spanning: list[int] = []

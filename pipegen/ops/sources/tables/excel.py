@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +14,8 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import close_names, count, quoted
-from pipegen.ops.sources.tables.table import Table, TableReading, find_table
+from pipegen.ops.sources.listing.wording import close_names, count, find_file, quoted
+from pipegen.ops.sources.tables.table import Table, TableReading
 
 _AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
 _SEEN = 20  # rows of other sheets that are read to see whether they have data
@@ -34,7 +35,7 @@ class ExcelTable(TableReading):
     def read(self, base: Path) -> SheetTable:
         """Reads the sheet without its empty rows. Raises `OpError`: `PG401` if the file is missing, `PG421` if it cannot be read or lacks
         the sheet."""
-        file = find_table(str(base), self.path)
+        file = find_file(str(base), self.path)
         _check_archive(file)
         try:
             import pandas as pd
@@ -62,10 +63,8 @@ class ExcelTable(TableReading):
         rows = [(number, row) for number, row in enumerate(frame.itertuples(index=False, name=None), 1) if not blank[number - 1]]
         names = None
         if self.header and rows:
-            names = tuple("" if cell != cell else str(cell).strip() for cell in rows[0][1])
-            again = next(
-                (number for number, row in rows[1:] if tuple("" if cell != cell else str(cell).strip() for cell in row) == names), None
-            )
+            names = _header(rows[0][1])
+            again = next((number for number, row in rows[1:] if _header(row) == names), None)
             if again is not None:
                 message = f"{file}, sheet {sheet!r}, row {again} repeats the header, as if a second table follows the first"
                 raise OpError("PG421", message, field="path", help="remove this row, or move the second table to another sheet")
@@ -84,6 +83,10 @@ class ExcelTable(TableReading):
         near = close_names(str(self.sheet), sheets)
         help_ = f"is {near[0]!r} meant?" if near else f"its sheets are {quoted(sheets)}"
         raise OpError("PG421", f"{file!r} has no sheet {self.sheet!r}", field="sheet", help=help_)
+
+
+def _header(row: Iterable[Any]) -> tuple[str, ...]:
+    return tuple("" if cell != cell else str(cell).strip() for cell in row)
 
 
 def _check_archive(file: str) -> None:

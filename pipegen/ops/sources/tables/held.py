@@ -3,65 +3,39 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from pipegen.errors import Attempts, OpErrors
+from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
-from pipegen.ops.kinds.label import label_type
+from pipegen.ops.kinds.base import Column
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.features.columns import Labels, read_numbers, read_one_label, read_several_labels
-from pipegen.ops.sources.features.items import read_items, side_by_side
+from pipegen.ops.sources.features.columns import read_items, read_numbers, side_by_side
+from pipegen.ops.sources.features.label_values import Values
 from pipegen.ops.sources.tables.nested import listed, points_of, read_pixels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pipegen.ops.kinds.base import Place
-    from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.tables.features import InTable, TableFeature
     from pipegen.ops.sources.tables.table import Table
-    from pipegen.types import FeatureType
 
 
-class Held(NamedTuple):
-    """Features held in memory."""
-
-    columns: dict[str, Any]  # the values of each, for all rows
-    types: dict[str, FeatureType]  # the types of those that the data determines further than the arguments
-    classes: dict[str, tuple[str, ...]]  # the classes of labels
-    notes: list[Note]  # findings about them
-
-    def class_names(self, label: str | None) -> tuple[str, ...]:
-        """Returns the classes of the data: those of `label`, which has one for each row, else of the first label with several."""
-        several = (names for name, names in self.classes.items() if kind_of(self.types[name]).labels)
-        return self.classes[label] if label is not None else next(several, ())
-
-
-def read_held(features: Mapping[str, InTable], table: Table, tried: Attempts) -> Held:
+def read_held(features: Mapping[str, InTable], table: Table, tried: Attempts) -> dict[str, Column]:
     """Reads those features that are not pixels; `tried` collects errors.
 
     They are `PG420` for an invalid label, `PG423` and `PG666` for an invalid number, `PG431` for items, and those of `Table.column`.
     """
-    found = Held({}, {}, {}, [])
-    for name, feature in features.items():
-        kind = kind_of(feature)
-        if kind.labels and (labels := tried.of(_labels, table, name, feature, found.notes)) is not None:
-            found.columns[name], found.classes[name] = labels.values, labels.names
-            found.types[name] = label_type(len(labels.names), several=feature.several)
-        elif kind.storage == "dense" and not kind.labels:
-            found.columns[name] = tried.of(_numbers, table, name, feature)
+    dense = {name: feature for name, feature in features.items() if kind_of(feature).storage == "dense"}
+    read = {name: tried.of(_labels if kind_of(feature).labels else _numbers, table, name, feature) for name, feature in dense.items()}
 
     def place_in(name: str) -> Place:
         feature = features[name]
         return table.place_in(feature.columns[0] if feature.columns else feature.column_of(name))
 
     others = {name: feature for name, feature in features.items() if not kind_of(feature).labels}
-    items, told = tried.of(read_items, others, partial(_lists, table, features), place_in) or ({}, ())
-    found.notes.extend(told)
-    for name, column in items.items():
-        found.columns[name], found.types[name] = column.values, column.type
-        found.classes.update({name: column.classes} if column.classes else {})
-    return found
+    items = tried.of(read_items, others, partial(_lists, table, features), place_in) or {}
+    return {name: column for name, column in (*read.items(), *items.items()) if column is not None}
 
 
 def read_images(name: str, feature: TableFeature, table: Table) -> Any:
@@ -78,13 +52,16 @@ def _in_one(cells: tuple[Any, ...]) -> Any:
     return " ".join(cells) if isinstance(cells[0], str) else cells
 
 
-def _labels(table: Table, name: str, feature: InTable, notes: list[Note]) -> Labels:
+def _labels(table: Table, name: str, feature: InTable) -> Column:
+    """Reads labels of rows that have no ignored class."""
     field, column = f"features.{name}", feature.column_of(name)
     cells = feature.chosen.renamed(table.labels(column, f"{field}.column"), feature.separator)
-    about = feature.classes, feature.offset, table.place_in(column), field, notes
-    if feature.separator is not None:
-        return read_several_labels(name, cells, feature.separator, *about)
-    return read_one_label(name, cells, *about)
+    plain, place = feature.model_copy(update={"map": None, "ignore": 0}), table.place_in(column)
+    of_row = place if feature.several else lambda row: f"the label at {place(row)}"
+    try:
+        return kind_of(feature).read_array(name, plain, Values.of_texts(cells), of_row)
+    except OpError as error:
+        raise error.at(f"{field}.{error.field or 'column'}") from None
 
 
 def _lists(table: Table, features: Mapping[str, InTable], name: str) -> list[Any]:
@@ -95,15 +72,18 @@ def _lists(table: Table, features: Mapping[str, InTable], name: str) -> list[Any
         place = table.place_in(column)
         return [listed(cell, feature.separator, place, row) for row, cell in enumerate(table.values(column, f"{field}.column"))]
     each = [(column, f"{field}.columns.{i}") for i, column in enumerate(feature.columns)]
-    if kind_of(feature).points:
+    if kind_of(feature).crop_guide == "points":
         return points_of([table.column(*at) for at in each], [table.place_in(column) for column, _ in each], len(feature.names or ()))
     lists = ([listed(cell, None, table.place_in(at[0]), row) for row, cell in enumerate(table.values(*at))] for at in each)
     return [*map(side_by_side, zip(*lists, strict=True))]
 
 
-def _numbers(table: Table, name: str, feature: InTable) -> Any:
+def _numbers(table: Table, name: str, feature: InTable) -> Column:
     """Reads float32 or int64 `(n,)`, `(n, columns)` or `(n, *shape)`."""
-    field = f"features.{name}"
+    return Column(_values(table, f"features.{name}", name, feature), feature.type())
+
+
+def _values(table: Table, field: str, name: str, feature: InTable) -> Any:
     if feature.columns is None:
         column = feature.column_of(name)
         if feature.shape is not None:

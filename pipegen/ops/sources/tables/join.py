@@ -1,4 +1,4 @@
-"""Joins a second table by key: each row gets the columns of the only row with its key."""
+"""Joins a second table by key: each row gets the columns of the only row with its key. Selects the rows that are records."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from pydantic import field_validator, model_validator
 from pipegen.errors import OpError, OpErrors
 from pipegen.frozen import dataclass
 from pipegen.ops.model import Model
+from pipegen.ops.sources.features.predicate import Rows, matching, some
+from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.sources.tables.csv import CsvTable
 from pipegen.ops.sources.tables.excel import ExcelTable
-from pipegen.ops.sources.tables.features import Column
+from pipegen.ops.sources.tables.features import Column, InTable
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
 from pipegen.ops.sources.tables.parquet_files import ParquetTable
 from pipegen.ops.sources.tables.sql import SqlTable
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.sources.features.predicate import Rows
-    from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
     from pipegen.ops.sources.listing.strings import Strings
 
@@ -87,9 +87,7 @@ class Join(Model):
         try:
             right = reading.read(base)
         except OpError as error:
-            raise OpErrors(
-                OpError(e.code, e.message, field=f"{at}.{e.field}" if e.field else at, help=e.help) for e in error.every
-            ) from None
+            raise OpErrors(e.below(at) for e in error.every) from None
         other = self.on[self.own] if isinstance(self.on, dict) else self.on
         rows_of: dict[str, int] = {}
         twice: dict[str, int] = {}
@@ -230,3 +228,46 @@ class Joined(Table):
 
 _DROP = "or leave such rows out with `missing: drop` in `join`"
 _MOST_COMPARED = 10_000
+
+
+def kept_rows(
+    table: Rows, where: str | None, labels: Mapping[str, InTable], partners: Partners | None
+) -> tuple[Sequence[int], tuple[Note, ...]]:
+    """Leaves out rows that a join drops, rows that `where` excludes, and rows of ignored classes.
+
+    Args:
+        table: The rows, joined if there is a join.
+        where: The predicate.
+        labels: The features that are labels in columns.
+        partners: The joined table.
+
+    Returns:
+        The remaining rows, rising, and findings.
+
+    Raises:
+        OpErrors: `PG402` if no row is left, `PG421` for unknown columns, `PG450` for keys with no or several partners, `PG452` for cells
+            that cannot be compared.
+    """
+    rows: Sequence[int] = range(table.num_rows)
+    notes = list(table.notes())
+    if partners is not None and partners.drops:
+        rows = partners.rows()
+        if len(rows) < table.num_rows:
+            one, several = (f"{what} whose key the joined table lacks" for what in (table.unit.removesuffix("s"), table.unit))
+            gone = LeftOut(table.num_rows - len(rows), one, several)
+            told = f"{gone.number} {one.split()[0] if gone.number == 1 else table.unit} of {table.num_rows:,} left out"
+            notes.append(Note("PG411", f"{told}: {partners.right.called} lacks the key", field="join.missing", left_out=(gone,)))
+        rows = some(rows, table, "join.on", "has a key of the joined table")
+    if where is not None:
+        rows = matching(table, where, rows)
+    for name, feature in labels.items():
+        if feature.chosen:
+            field = f"features.{name}"
+            cells = table.labels(feature.column_of(name), f"{field}.column")
+            notes += feature.chosen.notes(cells, feature.separator, field)
+            renamed = feature.chosen.renamed([cells[row] for row in rows], feature.separator)
+            stays = feature.chosen.without_ignored(renamed, feature.separator)
+            rows = some([rows[i] for i in stays], table, f"{field}.ignore", "has a class that `ignore` keeps")
+    if partners is not None:
+        partners.require(rows)
+    return rows, tuple(notes)

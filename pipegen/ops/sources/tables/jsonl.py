@@ -12,7 +12,8 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.sources.tables.table import Table, TableReading, find_table, not_text
+from pipegen.ops.sources.listing.wording import find_file
+from pipegen.ops.sources.tables.table import Table, TableReading, not_text
 
 
 class JsonLinesTable(TableReading):
@@ -24,7 +25,7 @@ class JsonLinesTable(TableReading):
     def read(self, base: Path) -> LineTable:
         """Reads all lines except blank ones. Raises `OpError`: `PG401` if the file is missing, `PG421` for a line that is not a JSON
         object."""
-        file = find_table(str(base), self.path)
+        file = find_file(str(base), self.path)
         rows: list[dict[str, Any]] = []
         lines: list[int] = []
         names: dict[str, None] = {}

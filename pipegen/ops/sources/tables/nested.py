@@ -12,9 +12,9 @@ from typing import Any
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.memory import available_memory
-from pipegen.ops.sources.features.columns import read_numbers
+from pipegen.ops.sources.features.columns import as_numbers, read_numbers, without_fractions
+from pipegen.ops.sources.features.feature import NumberType
 from pipegen.ops.sources.features.label_values import is_missing
-from pipegen.ops.sources.features.numbers import NumberType, as_numbers, without_fractions
 from pipegen.ops.sources.listing.wording import count
 from pipegen.types import DTYPE_BYTES
 

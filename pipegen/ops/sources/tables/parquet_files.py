@@ -14,7 +14,7 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install, np
-from pipegen.ops.sources.features.numbers import NumberType
+from pipegen.ops.sources.features.feature import NumberType
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.blocks import BlockReader
 from pipegen.ops.sources.listing.strings import Strings

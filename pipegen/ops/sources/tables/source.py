@@ -2,47 +2,50 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 from collections import Counter, deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from pipegen.errors import Attempts, OpError, OpErrors
+from pipegen.errors import Attempts, DataError, OpError, OpErrors
+from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.mounts import content_of
+from pipegen.ops.kinds.registry import classes_of_several, kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where
-from pipegen.ops.sources.listing.base import Files, Listing, Note
-from pipegen.ops.sources.listing.missing import Missing
+from pipegen.ops.sources.listing.base import Files, Listing, Missing, Note
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.held import read_held, read_images
-from pipegen.ops.sources.tables.join import Join
-from pipegen.ops.sources.tables.raster_windows import RasterColumn, WindowReader, windows_of
-from pipegen.ops.sources.tables.rows import file_name, kept_rows, row_keys
+from pipegen.ops.sources.tables.join import Join, kept_rows
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import TypeAlias
 
+    from pipegen.ops.sources.features.file_formats import GeoTiff
     from pipegen.ops.sources.listing.blocks import BlockReader
+    from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.tables.table import Table
 
-if TYPE_CHECKING:
     _Listed: TypeAlias = tuple[Files, tuple[Note, ...], tuple[Missing, ...]]
     """One file of each row, findings about them, and the missing ones."""
 
 _ROOT = "the paths must be relative to `root`"
+_ROWS = ("row", "rows")
 
 
 class TableSource(FeatureSource):
@@ -102,7 +105,10 @@ class TableSource(FeatureSource):
             message = f"the cells of `{self.pictures[0]}` are files, but those of `{next(iter(pixels))}` are pixels"
             tried.errors.append(OpError("PG446", message, field=f"features.{self.pictures[0]}", help="store both in the same way"))
         in_files = () if inside is not None or pixels else self.pictures
-        found = {name: tried.of(self._files, name, table, base, None if i else progress) for i, name in enumerate(in_files)}
+        found: dict[str, _Listed | None] = {}
+        for name in in_files:
+            first = found.get(in_files[0])
+            found[name] = tried.of(self._files, name, table, base, None if found else progress, first and first[0].keys)
         missing = tuple(group for listed in found.values() if listed is not None for group in listed[2])
         records = tried.of(self._rows, table, inside) if not in_files else found[in_files[0]]
         reader: Reader | None = inside
@@ -117,25 +123,26 @@ class TableSource(FeatureSource):
             known = None if records is None else Listing(table.folder, records[0].keys, None, (), records[0].sizes, missing=missing)
             raise OpErrors(dict.fromkeys(tried.errors), table.column, known)
         files, notes, _ = records
-        notes = (*chosen, *notes, *held.notes)
+        notes = (*chosen, *notes, *chain.from_iterable(column.notes for column in held.values()))
         beside = {name: further[0] for name, further in found.items() if further is not None and name != in_files[0]}
         sizes: Ints = sum((further.sizes.astype("int64") for further in beside.values()), start=files.sizes)
         label, inferred = self.class_feature(), self.infer()
-        main = held.columns.pop(label) if label is not None else None
+        types = {name: column.type.with_(of=inferred[name].of) for name, column in held.items()}
+        main = held.pop(label) if label is not None else None
         return Listing(
             table.folder,
             files.keys,
-            main,
-            held.class_names(label),
+            None if main is None else main.values,
+            classes_of_several(held.values()) if main is None else main.classes,
             sizes,
             notes,
             paths=files.paths,
             in_table=True,
-            columns=held.columns,
+            columns={name: column.values for name, column in held.items()},
             beside=beside,
             cells=table.column,
-            column_classes={name: classes for name, classes in held.classes.items() if name != label},
-            type=inferred.replace(**{name: t.with_(of=inferred[name].of) for name, t in held.types.items()}),
+            column_classes={name: column.classes for name, column in held.items() if column.classes},
+            type=inferred.replace(**types),
             readers={"": reader or FileReader()},
             rows=None if reader is None else np.array(table.kept, np.int64) if inside is not None else np.arange(table.num_rows),
             missing=missing,
@@ -179,84 +186,69 @@ class TableSource(FeatureSource):
         size = sum(t.num_bytes or 1 for _, t in self.infer().items())
         return Files(table.whole.row_names(table.kept), Strings.hold(map(table.place, range(n))), np.full(n, size)), (), ()
 
-    def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None) -> _Listed:
+    def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None, known: Strings | None) -> _Listed:
+        """Lists the file of each row for a feature. Rows are named by their first file, whose keys are `known` for other features."""
         feature, field = self.features[image], f"features.{image}"
-        if feature.root is not None and not os.path.isdir(self._root(image, table, base)):
-            raise OpError("PG401", f"the folder {self._root(image, table, base)!r} does not exist", field=f"{field}.root")
-        every, root = self._paths(image, table, base), self._root(image, table, base)
+        column = feature.column_of(image)
+        root = table.folder_of(column)
+        if feature.root is not None:
+            root = os.path.abspath(os.path.join(str(base), os.path.expanduser(feature.root)))
+            if not os.path.isdir(root):
+                raise OpError("PG401", f"the folder {root!r} does not exist", field=f"{field}.root")
+        every = paths_of(table.whole.column(column, f"{field}.column"), root, feature.ending)
         every_key, kept = row_keys(every), table.kept
         keys, cells = [every_key[row] for row in kept], [every[row] for row in kept]
-        rows_of = Counter(map(file_name, cells))
-        paths: list[str] = []
+        paths = [os.path.join(root, cell) for cell in cells]
         sizes: list[int] = []
-        missing: list[int] = []
-        empty: list[int] = []
-        for row, cell in enumerate(cells):
-            path = os.path.join(root, cell)
+        for row, path in enumerate(paths):
             try:
-                size = os.stat(path).st_size if os.path.isfile(path) else -1
+                sizes.append(os.stat(path).st_size if os.path.isfile(path) else -1)
             except (OSError, ValueError):
-                size = -1
-            if size < 0:
-                (missing if cell else empty).append(row)
-            paths.append(path)
-            sizes.append(size if size >= 0 else 1)
+                sizes.append(-1)
             if progress is not None and row % 1000 == 999:
                 progress(row + 1)
         names = Strings.hold(keys)
         alike = all(path == f"{root}/{key}" for path, key in zip(paths, keys, strict=True))
-        files = Files(names, names.below(f"{root}/") if alike else Strings.hold(paths), as_sizes(sizes))
-        return (
-            files,
-            _repeated([name for name, rows in rows_of.items() if rows > 1]),
-            (*self._missing(image, table, base, keys, paths, missing, empty),),
+        files = Files(
+            names, names.below(f"{root}/") if alike else Strings.hold(paths), as_sizes([size if size >= 0 else 1 for size in sizes])
         )
+        repeated = [name for name, rows in Counter(map(file_name, cells)).items() if rows > 1]
 
-    def _root(self, name: str, table: Table, base: Path) -> str:
-        """Returns the folder that the paths of a feature are relative to."""
-        feature = self.features[name]
-        if feature.root is None:
-            return table.folder_of(feature.column_of(name))
-        return os.path.abspath(os.path.join(str(base), os.path.expanduser(feature.root)))
-
-    def _paths(self, name: str, table: Table, base: Path) -> Sequence[str]:
-        """Returns the paths in the cells of a feature, of all rows."""
-        feature = self.features[name]
-        cells = table.whole.column(feature.column_of(name), f"features.{name}.column")
-        return paths_of(cells, self._root(name, table, base), feature.ending)
-
-    def _missing(
-        self,
-        image: str,
-        table: Table,
-        base: Path,
-        keys: Sequence[str],
-        paths: Sequence[str],
-        missing: Sequence[int],
-        empty: Sequence[int],
-    ) -> Iterator[Missing]:
-        """Yields the rows whose file is missing, and those without a path; `keys` and `paths` are those of all rows."""
-        feature, field, rows = self.features[image], f"features.{image}", ("row", "rows")
-        place = table.place_in(feature.column_of(image))
-        known = keys if image == self.pictures[0] else self._first_keys(table, base)
-        if empty:
-            own = Strings.hold([known[row] for row in empty])
+        place, of_rows = table.place_in(column), names if known is None else known
+        lacking = np.flatnonzero(np.array(sizes) < 0)
+        bare: Ints = np.array([not cells[row] for row in lacking.tolist()], bool)
+        empty, missing, lost = lacking[bare], lacking[~bare], list[Missing]()
+        if len(empty):
             told = f"names no {feature.kind}"
-            said = lambda i: f"{place(empty[i])} {told}"  # noqa: E731
-            yield Missing("PG421", own, said, np.array(empty), rows, "a file", field=f"{field}.column")
-        if missing:
-            own = Strings.hold([known[row] for row in missing])
+            said = lambda i: f"{place(int(empty[i]))} {told}"  # noqa: E731
+            lost.append(Missing("PG421", of_rows.take(empty), said, empty, _ROWS, "a file", field=f"{field}.column"))
+        if len(missing):
             at = f"{field}.{'root' if feature.root else 'column'}"
             put = "add the files" if len(missing) > 1 else "add the file"
-            path, root = paths[missing[0]], os.path.join(base, feature.root or "")
-            help_ = why_missing(path) or ((where_instead(path, root) or _ROOT) if len(missing) == len(paths) else put)
-            said = lambda i: f"{place(missing[i])} names {paths[missing[i]]!r}, which does not exist"  # noqa: E731
-            yield Missing("PG401", own, said, np.array(missing), rows, "a file", (help_,), at)
+            first, folder = paths[missing[0]], os.path.join(base, feature.root or "")
+            help_ = why_missing(first) or ((where_instead(first, folder) or _ROOT) if len(missing) == len(paths) else put)
+            said = lambda i: f"{place(int(missing[i]))} names {paths[missing[i]]!r}, which does not exist"  # noqa: E731
+            lost.append(Missing("PG401", of_rows.take(missing), said, missing, _ROWS, "a file", (help_,), at))
+        return files, _repeated(repeated), tuple(lost)
 
-    def _first_keys(self, table: Table, base: Path) -> builtins.list[str]:
-        """Returns the keys of the rows, from the first of their files."""
-        every = row_keys(self._paths(self.pictures[0], table, base))
-        return [every[row] for row in table.kept]
+
+def row_keys(cells: Sequence[str]) -> list[str]:
+    """Names records by the paths of their files, with a number if a file is in several rows. Names are unique."""
+    rows_of: dict[str, int] = {}
+    keys: dict[str, None] = {}
+    for cell in cells:
+        name = file_name(cell)
+        rows_of[name] = rows_of.get(name, 0) + 1
+        key = name if rows_of[name] == 1 else f"{name}#{rows_of[name]}"
+        while key in keys:  # a file may have the name of another one's second row
+            key += "#"
+        keys[key] = None
+    return list(keys)
+
+
+def file_name(cell: str) -> str:
+    """Normalises the path in a cell."""
+    return os.path.normpath(cell).replace(os.sep, "/")
 
 
 def _repeated(names: list[str]) -> tuple[Note, ...]:
@@ -337,3 +329,125 @@ def _is_file(root: str, cell: str) -> bool:
         return os.path.isfile(os.path.join(root, cell))
     except ValueError:
         return False
+
+
+_VALUE = 4  # bytes of a value in memory: float32
+
+
+@dataclass(frozen=True, eq=False)
+class RasterColumn:
+    """The files of a feature, one for each row."""
+
+    files: Files  # the files
+    bands: tuple[int, ...] = ()  # the bands that are read; empty if files are read whole
+    windows: Ints | None = None  # first row and column, height and width of each window, int64 `(n, 4)`; `None` if files are read whole
+
+
+def windows_of(geotiff: GeoTiff, table: Table, field: str) -> Ints:
+    """Returns the window of each row, int64 `(n, 4)`; `PG421` without a column, `PG423` for an invalid number."""
+    assert geotiff.window is not None  # noqa: S101 - callers check it
+    found: Ints = np.empty((table.num_rows, 4), np.int64)
+    for i, (side, least) in enumerate(zip(geotiff.window, (0, 0, 1, 1), strict=True)):
+        if isinstance(side, int):
+            found[:, i] = side
+            continue
+        place = table.place_in(side)
+        for row, cell in enumerate(table.column(side, f"{field}.{i}")):
+            if not (cell.isascii() and cell.isdigit() and len(cell) < 10 and int(cell) >= least):
+                message = f"{place(row)} holds {cell!r}, but a window needs an integer of {least} or more"
+                raise OpError("PG423", message, field=f"{field}.{i}", help="remove such rows, or round them")
+            found[row, i] = int(cell)
+    return found
+
+
+class WindowReader(Reader):
+    """A reader of windows of rasters and of other files, by row number.
+
+    Args:
+        columns: The files of each feature.
+        place: Describes the place of a row.
+    """
+
+    numbered: ClassVar[bool] = True
+
+    def __init__(self, columns: Mapping[str, RasterColumn], place: Callable[[int], str]) -> None:
+        self._columns, self._place = dict(columns), place
+        self._stamps = {path: _stamp(path) for column in columns.values() for path in dict.fromkeys(column.files.paths)}
+        self._rasters: Any = None
+
+    def row_sizes(self) -> Ints:
+        """Returns the bytes of each row in memory, or on disk for files read whole: int64 `(n,)`."""
+        each = [
+            column.files.sizes.astype(np.int64) if column.windows is None else column.windows[:, 2:].prod(1) * len(column.bands) * _VALUE
+            for column in self._columns.values()
+        ]
+        return np.sum(each, axis=0, dtype=np.int64)
+
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
+        from pipegen.ops.lowering.stored_readers import called
+
+        self.check()
+        return called(lambda names, *place: [self._taken(name, *place) for name in names], dict.fromkeys(features, ("string", ())))
+
+    def python(self, features: Iterable[str], ram_budget: int) -> str:
+        return "windows of GeoTIFF files"
+
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        """Returns the bytes of files, and windows as `.npy` files."""
+        found: Sequence[Any] = self._taken(feature, *place)
+        return found
+
+    def check(self) -> None:
+        for path, stamp in self._stamps.items():
+            if _stamp(path) != stamp:
+                raise DataError(f"{path} was changed since it was listed; build the pipeline again")
+
+    def digest(self, *, whole: bool = False) -> str:
+        """Identifies windows, and files by size or, with `whole`, by content."""
+        found = hashlib.blake2b(digest_size=32)
+        for name, column in sorted(self._columns.items()):
+            found.update(f"{name} {column.bands}\n".encode())
+            found.update(b"" if column.windows is None else column.windows.tobytes())
+            for block in column.files.keys.blocks():
+                found.update(b"\n".join(block) + b"\n")
+            found.update(column.files.sizes.astype("<i8").tobytes())
+        for path in self._stamps if whole else ():
+            found.update(hashlib.blake2b(content_of(path)).digest())
+        return found.hexdigest()
+
+    def _taken(self, feature: str, rows: Any) -> Any:
+        several = np.atleast_1d(rows)
+        found: Any = np.empty(len(several), object)
+        for place, row in enumerate(several.tolist()):
+            found[place] = self._content(self._columns[feature], row)
+        return found if np.ndim(rows) else found[0]
+
+    def _content(self, column: RasterColumn, row: int) -> bytes:
+        path = column.files.paths[row]
+        if column.windows is None:
+            return content_of(path)
+        try:
+            if _stamp(path) != self._stamps[path]:
+                raise OSError("was changed since it was listed; build the pipeline again")
+            values = self._cut(path, column.bands, column.windows[row].tolist())
+        except Exception as error:  # libraries raise anything for damage
+            raise OSError(f"{self._place(row)}: {path} {' '.join(str(error).split())}") from error
+        stream = io.BytesIO()
+        np.save(stream, values, allow_pickle=False)
+        return stream.getvalue()
+
+    def _cut(self, path: str, bands: Sequence[int], window: Sequence[int]) -> Any:
+        from pipegen.ops.lowering.array_formats import Rasters
+
+        if self._rasters is None:
+            self._rasters = Rasters()
+        return self._rasters.cut(path, self._stamps[path], bands, window)
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    """Returns size and modification time of a file; -1 for a missing one."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return -1, -1
+    return about.st_size, about.st_mtime_ns

@@ -1,23 +1,33 @@
-"""The rows of a database query, read once and then from a snapshot."""
+"""The rows of a database query, read once and then from a snapshot, so that every run and every host sees the same ones.
+
+The first line of a snapshot has the query, the address and the time; then each line is a row, a list of texts; the last one has their
+number and the SHA-256 of all lines before it.
+"""
 
 from __future__ import annotations
 
+import contextvars
+import hashlib
+import json
 import os
+import queue
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PlainSerializer, field_validator
 
 from pipegen.errors import OpError
+from pipegen.files import inert, whole_file
 from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install
 from pipegen.ops.sources.features.label_values import text_of
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.tables.sql_run import LateError, Running
-from pipegen.ops.sources.tables.sql_snapshot import Snapshot, keep_snapshot, read_snapshot, snapshot_name
 from pipegen.ops.sources.tables.table import Table, TableReading
 from pipegen.terminal import Secretive, masked_address, without_secrets
 
@@ -254,3 +264,172 @@ def refuse_writing(query: str) -> None:
     writing = next((word for word in words if word in _WRITES), None)
     if writing is not None:
         raise ValueError(f"a query can only read, but this one has `{writing}`; put a column of that name in double quotes")
+
+
+_CHUNK = 1000  # rows per chunk
+_WAITING = 4  # chunks in the queue at most
+_LOOK = 0.05  # seconds between checks for an interrupt
+_PATIENCE = 2.0  # seconds that a database may take to end a cancelled statement
+
+
+class LateError(Exception):
+    """The database exceeded its time limit."""
+
+
+class Running:
+    """A running query, which can be interrupted: another thread waits for the database, this one for that thread. Drivers wait in C, where
+    neither Ctrl-C nor a time limit reaches them.
+
+    Args:
+        work: Queries the database in the other thread: calls its argument with the driver's connection, then yields the column names, then
+            rows.
+        limit: Seconds for everything.
+    """
+
+    def __init__(self, work: Callable[[Callable[[Any], None]], Iterator[Any]], limit: float) -> None:
+        self._work, self._until = work, time.monotonic() + limit
+        self._results: queue.Queue[tuple[str, Any]] = queue.Queue(_WAITING)
+        self._stopped = threading.Event()
+        self._connection: Any = None
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(target=context.run, args=(self._ask,), name="pipegen-query", daemon=True)
+        self._thread.start()
+
+    def columns(self) -> Any:
+        """Returns the column names. Raises `LateError` if it takes too long; `Exception`: Whatever the work raises."""
+        return self._next()[1]
+
+    def rows(self) -> Iterator[Any]:
+        """Yields the rows; raises as `columns`."""
+        while (got := self._next())[0] == "rows":
+            yield from got[1]
+
+    def end(self) -> None:
+        self._stopped.set()
+        while self._thread.is_alive():
+            _cancel(self._connection)
+            self._thread.join(_LOOK)
+            if time.monotonic() > self._until + _PATIENCE:
+                break
+            self._until = min(self._until, time.monotonic())
+
+    def _next(self) -> tuple[str, Any]:
+        while True:
+            left = self._until - time.monotonic()
+            with suppress(queue.Empty):
+                kind, value = self._results.get(timeout=max(0.0, min(_LOOK, left)))
+                if kind == "error":
+                    raise value
+                return kind, value
+            if left <= 0:
+                raise LateError
+
+    def _ask(self) -> None:
+        try:
+            found = self._work(self._connected)
+            self._hand("columns", next(found))
+            chunk = []
+            for row in found:
+                chunk.append(row)
+                if len(chunk) == _CHUNK:
+                    self._hand("rows", chunk)
+                    chunk = []
+            self._hand("rows", chunk)
+            self._hand("end", None)
+        except _StoppedError:
+            return
+        except BaseException as error:  # raised again by the caller's thread
+            with suppress(_StoppedError):
+                self._hand("error", error)
+
+    def _connected(self, connection: Any) -> None:
+        self._connection = connection
+        if self._stopped.is_set():
+            raise _StoppedError
+
+    def _hand(self, kind: str, value: Any) -> None:
+        while not self._stopped.is_set():
+            with suppress(queue.Full):
+                self._results.put((kind, value), timeout=_LOOK)
+                return
+        raise _StoppedError
+
+
+class _StoppedError(Exception):
+    """The query was cancelled."""
+
+
+def _cancel(connection: Any) -> None:
+    """Cancels what a driver's connection does, by the driver's own method."""
+    for name in ("interrupt", "cancel", "_force_close", "close"):  # SQLite and DuckDB; PostgreSQL and Oracle; PyMySQL; others
+        method = getattr(connection, name, None)
+        if method is not None:
+            with suppress(Exception):
+                method()
+            return
+
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Kept rows."""
+
+    columns: tuple[str, ...]  # their names
+    rows: tuple[tuple[str, ...], ...]  # a text for each column
+    taken: str  # the time of the query, in ISO form
+
+
+def snapshot_name(url: str, query: str) -> str:
+    """Returns the file name for a query and an address without its password."""
+    digest = hashlib.sha256(json.dumps([url, query]).encode()).hexdigest()
+    return f"sql-{digest[:16]}.jsonl"
+
+
+def read_snapshot(file: str, url: str, query: str) -> Snapshot | None:
+    """Reads a snapshot; `None` without one. Raises `ValueError` if the file is damaged, or belongs to another query; `OSError` if it cannot
+    be read."""
+    if not os.path.lexists(file):
+        return None
+    digest = hashlib.sha256()
+    with open(file, "rb") as stream:
+        lines = stream.readlines()
+    if len(lines) < 2:
+        raise ValueError("it is cut short")
+    for line in lines[:-1]:
+        digest.update(line)
+    about, end = (_record(line) for line in (lines[0], lines[-1]))
+    if about.get("pipegen_sql") != _FORMAT:
+        raise ValueError("it is not a snapshot of a query")
+    if end.get("rows") != len(lines) - 2 or end.get("sha256") != digest.hexdigest():
+        raise ValueError("it is damaged, or was changed by hand")
+    if (about["url"], about["query"]) != (url, query):
+        raise ValueError("it holds the rows of another query")
+    rows = tuple(tuple(json.loads(line)) for line in lines[1:-1])
+    return Snapshot(tuple(about["columns"]), rows, str(about["taken"]))
+
+
+def _record(line: bytes) -> dict[str, Any]:
+    value = json.loads(line)
+    return value if isinstance(value, dict) else {}
+
+
+def keep_snapshot(file: str, url: str, query: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Writes the rows as they come, atomically. If another process was faster, its rows stay. Raises `OSError` if it cannot be written."""
+    os.makedirs(os.path.dirname(file), exist_ok=True)
+    digest, count = hashlib.sha256(), 0
+    taken = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    about = {"pipegen_sql": _FORMAT, "url": url, "query": query, "taken": taken, "columns": list(columns)}
+    with suppress(FileExistsError), whole_file(file, new=True) as stream:
+
+        def append(value: object) -> None:
+            line = inert(json.dumps(value)).encode() + b"\n"
+            digest.update(line)
+            stream.write(line)
+
+        append(about)
+        for row in rows:
+            append(row)
+            count += 1
+        stream.write(json.dumps({"rows": count, "sha256": digest.hexdigest()}).encode() + b"\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.sources.features.numbers import NumberType
+    from pipegen.ops.sources.features.feature import NumberType
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
 
@@ -227,14 +226,6 @@ class SomeRows(Table):
 
 def _at(cells: Sequence[Any], rows: Sequence[int]) -> Iterator[Any]:
     return (cells[row] for row in rows)
-
-
-def find_table(base: str, path: str) -> str:
-    """Returns the absolute path of a table's file; `PG401` if it is missing."""
-    file = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
-    if not os.path.isfile(file):
-        raise OpError("PG401", f"{file!r} {'is a folder, not a table' if os.path.isdir(file) else 'does not exist'}", field="path")
-    return file
 
 
 def not_text(file: str, error: UnicodeDecodeError) -> OpError:

@@ -1,15 +1,34 @@
-"""Numbers of items in the pixels of a mask of instances."""
+"""Numbers of items in the pixels of a mask of instances, and other kinds that the pipeline makes: no source has them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pipegen.lazy import np
+from pipegen.ops.kinds.base import FeatureKind
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
+
+
+class Valid(FeatureKind):
+    """A boolean for each item, false for padding. It is made with a ragged feature."""
+
+    name = "valid"
+    plural = "valid masks"
+    valid = True
+
+
+class ItemNumber(FeatureKind):
+    """The number of each item of another feature in a mask of instances, as float32. It is made with such a mask."""
+
+    name = "item_number"
+    plural = "numbers of items in a mask"
+    storage = "ragged"
+    numbers_items = True
+
 
 MOST_INSTANCES = 254  # most items of a mask: a pixel is a byte, 0 is no item, and 255 may be ignored by the loss
 
