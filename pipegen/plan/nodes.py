@@ -109,8 +109,7 @@ class Element:
 class CacheKind:
     """A place for the rows of a cache, as plans and reports see it.
 
-    To add a kind: a value below, its reader and writer in `backend/reading/graph_caches.py`, and a line in the table at the end of
-    `backend/datasets/engine.py`."""
+    To add a kind: a value below, its reader and writer in `backend/reading/graph_caches.py`, and how `Engine._cache` opens it."""
 
     name: str  # its name in reports
     where: str  # the place in the text of a plan
