@@ -111,12 +111,12 @@ class ShardFormat:
     @contextmanager
     def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
         """Opens the files of a shard; they are complete when the context ends."""
-        with self.writing(files) as write:
+        with self.writing(files) as put:
 
             def add(record: Record) -> dict[str, tuple[int, int]]:
                 places: dict[str, tuple[int, int]] = {}
                 for part in self.parts(record):
-                    at = write(part)
+                    at = put(part)
                     places |= {f"@place.{name}": (at + offset, len(record.values[name])) for name, offset in part.images.items()}
                 return places
 
