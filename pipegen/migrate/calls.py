@@ -5,23 +5,22 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import Literal, cast
 
 from pipegen.migrate.evaluate import Evaluator, Handler, arguments, bind
 from pipegen.migrate.members import attribute, from_outside, is_plain_class, parsed
 from pipegen.migrate.nodes import Row, called, flattened, start
 from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS, is_keras
 from pipegen.migrate.values import (
-    ClassIndices,
     Const,
     Dotted,
     Flow,
     Frame,
     Generator,
     Instance,
+    Labels,
     Local,
     Map,
-    OneHot,
     Options,
     Parser,
     Record,
@@ -313,9 +312,8 @@ def table_method(table: Table, name: str, node: ast.Call) -> Value:
 def subscript(evaluator: Evaluator, node: ast.Subscript, frame: Frame) -> Value:
     """Evaluates `owner[key]`."""
     owner = evaluator.value(node.value, frame)
-    rows = of_rows(owner, node.slice)
-    if rows is not None:
-        return rows
+    if isinstance(owner, Labels) and (owner.form == "indices" or not isinstance(node.slice, ast.Tuple)):
+        return owner  # some rows; a column of one-hot rows is not followed
     if isinstance(owner, Table):
         return owner if isinstance(node.slice, ast.List) else Unknown("its rows are selected by code", node.lineno)
     if not isinstance(owner, (Options, Seq, Map)):
@@ -345,16 +343,16 @@ _KEEPING_FORM = (
 _ENCODERS = ("sklearn.preprocessing.LabelEncoder", "sklearn.preprocessing._label.LabelEncoder")
 
 
-def form_of(value: Value | None) -> type[Value] | None:
+def form_of(value: Value | None) -> Literal["one-hot", "indices"] | None:
     """Form of labels of a value, if known."""
-    return type(value) if isinstance(value, (OneHot, ClassIndices)) else None
+    return value.form if isinstance(value, Labels) else None
 
 
 def of_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value | None:
     """Labels that a function or a method of an array returns; `None` for other calls."""
     name = called(node)
     if name in ("fit_transform", "transform") and isinstance(node.func, ast.Attribute):
-        return ClassIndices() if _is_encoder(evaluator, node.func.value, frame) else None
+        return Labels("indices") if _is_encoder(evaluator, node.func.value, frame) else None
     if name not in _KEEPING_FORM:
         return None
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -374,20 +372,13 @@ def _is_encoder(evaluator: Evaluator, node: ast.expr, frame: Frame) -> bool:
     return len(bindings) == 1 and isinstance(bindings[0].value, ast.Call) and _is_encoder(evaluator, bindings[0].value, around)
 
 
-def of_rows(value: Value, chosen: ast.expr) -> Value | None:
-    """Some rows of labels; `None` for other values and for columns."""
-    if isinstance(value, ClassIndices):
-        return value
-    return value if isinstance(value, OneHot) and not isinstance(chosen, ast.Tuple) else None
-
-
 def of_arrays(name: str, values: list[Value], node: ast.Call) -> Value | None:
     """Labels and arrays that functions of Keras and scikit-learn return; `None` for other functions."""
     last, several = name.rsplit(".", 1)[-1], are_several(values, node)
     if is_keras(name) and last == "to_categorical":
-        return OneHot()
+        return Labels("one-hot")
     if is_keras(name) and last == "load_data":
-        pair = Seq((Unknown("it is a dataset of Keras", node.lineno), ClassIndices()))
+        pair = Seq((Unknown("it is a dataset of Keras", node.lineno), Labels("indices")))
         return Seq((pair, pair))
     if last in ("shuffle", "resample") and name.split(".")[0] == "sklearn" and values and len(values) == len(node.args):
         return values[0] if len(values) == 1 else Seq(tuple(values), is_list=True)  # each array with the same content, in another order

@@ -9,11 +9,12 @@ from dataclasses import field
 from typing import Any, cast
 
 from pipegen.frozen import dataclass
+from pipegen.migrate.calls import form_of
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.interpret import Collected
 from pipegen.migrate.nodes import Comprehension, called
 from pipegen.migrate.steps import Knob, augments
-from pipegen.migrate.values import Const, Flow, Frame, Generator, OneHot, Table, Unknown, Zipped, certain, origins_of, plain, same
+from pipegen.migrate.values import Const, Flow, Frame, Generator, Table, Unknown, Zipped, certain, origins_of, plain, same
 
 _ROLES = {"training": "train", "validation": "validation"}
 
@@ -264,7 +265,7 @@ def takes_share(flow: Flow) -> bool:
 def class_mode(flow: Flow) -> Any:
     """Class mode of an iterator, in Keras' words; for `flow`, from its labels."""
     if flow.method == "flow":
-        return "categorical" if isinstance(flow.argument("y"), OneHot) else "sparse"
+        return "categorical" if form_of(flow.argument("y")) == "one-hot" else "sparse"
     return flow.get("class_mode", "categorical")
 
 

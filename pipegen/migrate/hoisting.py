@@ -20,13 +20,13 @@ from pipegen.migrate.nodes import Function, called, defaults_of, parameters, pas
 from pipegen.migrate.steps import RANDOM
 from pipegen.migrate.values import (
     Argument,
+    Const,
     Dotted,
     Flow,
     Frame,
     Generator,
     Local,
     Seq,
-    Setting,
     Table,
     Unknown,
     Value,
@@ -227,7 +227,7 @@ def _without_callers(value: Value) -> Value:
     """A value without the origins that are calls of functions of the file, since the actual calls count."""
     if isinstance(value, Seq):
         return Seq(tuple(map(_without_callers, value.items)), value.is_list)
-    if not isinstance(value, Setting):
+    if not isinstance(value, Const):
         return value
     rest = tuple(origin for origin in value.origins if not origin.startswith(CALLER))
     return replace(value, origins=rest)

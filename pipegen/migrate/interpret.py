@@ -37,6 +37,17 @@ class Use:
         """Line of the use."""
         return self.node.lineno
 
+    @property
+    def is_next(self) -> bool:
+        """True for `next(it)` and `it.next()`."""
+        return self.kind == "next" or (self.kind == "method" and self.name in ("next", "__next__"))
+
+    @property
+    def is_first(self) -> bool:
+        """True for `it[0]`."""
+        index = self.outer.slice if self.kind == "item" and isinstance(self.outer, ast.Subscript) else None
+        return isinstance(index, ast.Constant) and index.value == 0
+
 
 @dataclass(eq=False)
 class ModelCall:
@@ -86,7 +97,7 @@ class Collected:
     def only_drawn_from(self, flow: Flow) -> bool:
         """True if the only use of an iterator is taking batches by `next`."""
         uses = self.uses_of(flow)
-        return bool(uses) and all(u.kind == "next" or (u.kind == "method" and u.name in ("next", "__next__")) for u in uses)
+        return bool(uses) and all(u.is_next for u in uses)
 
     def is_paired(self, flow: Flow) -> bool:
         """True if an iterator is joined with another: by `zip`, or by drawing batches side by side with the same seed."""

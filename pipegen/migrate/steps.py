@@ -86,68 +86,6 @@ class Step:
     comment: str = ""
 
 
-@dataclass
-class Amounts:
-    """Reads the arguments of one generator."""
-
-    generator: Generator
-    size: tuple[int, int] | None  # height and width of the images, if known
-    files: bool  # true if the images come from files, so that their values are 0 to 255
-    findings: Findings
-    fitted: bool  # true if `fit` is called on the generator
-    channels: int  # number of channels of the images
-    knobs: Knobs
-    found: list[Step] = field(default_factory=list)
-
-    def _say(self, code: str, name: str, message: str, help: str = "") -> None:
-        self.findings.add(code, self.generator.line_of(name), message, help)
-
-    def _number(self, name: str) -> float | None:
-        """A given, non-zero number; reports any other value."""
-        value = self.generator.known(name)
-        if isinstance(value, Unknown):
-            self._unknown(name, value)
-        elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-            return float(value) if value else None
-        elif value not in (None, False):
-            self._say("PG610", name, f"`{name}={value!r}` is not a number", "it is left out of the spec")
-        return None
-
-    def _amount(self, name: str) -> str:
-        """An absolute number, or its param; empty for zero."""
-        value = None if is_open(self.generator, name) else self._number(name)
-        return self._value(Knob(name, name), "" if value is None else number(abs(value)), "0", ", min: 0")
-
-    def _value(self, knob: Knob, text: str, idle: str, limits: str = "", comment: str = "") -> str:
-        """A value, or its param if it is unknown or may change at run time; `idle` is a default that does nothing."""
-        if is_open(self.generator, knob.argument):
-            message = f"`{knob.argument}` is not known: {reason_of(self.generator.known(knob.argument))}"
-            self._say("PG610", knob.argument, message, f"the spec has `{knob.param}`, by default {idle}: put the value there")
-            return self.knobs.add(knob, idle, limits, NOT_KNOWN)
-        return self.knobs.add(knob, text or idle, limits, comment) if varies(self.generator, knob.argument) else text
-
-    def _truth(self, name: str) -> bool:
-        given, value = self.generator.argument(name), self.generator.known(name)
-        if isinstance(given, Local) or (isinstance(given, Dotted) and (is_keras(given.name) or given.name.split(".")[0] in _LIBRARIES)):
-            return True  # a function or a class
-        if isinstance(value, Unknown):
-            self._unknown(name, value)
-            return False
-        return bool(value)
-
-    def _unknown(self, name: str, value: Unknown) -> None:
-        line = value.line or self.generator.line_of(name)
-        self.findings.add("PG610", line, f"`{name}` is not known: {reason_of(value)}", "add its step by hand")
-
-
-def number(value: float) -> str:
-    """A number in YAML, with at most twelve digits."""
-    if value == int(value) and abs(value) < 1e9:
-        return str(int(value))
-    text = f"{value:.12g}"
-    return text if len(text) < 8 else f"{value:.6g}" if "e" not in f"{value:.6g}" and abs(value) >= 0.01 else repr(value)
-
-
 _FILLS = ("nearest", "reflect", "wrap")
 _ORDERS = {0: "nearest", 3: "bicubic"}
 RANDOM = (
@@ -158,8 +96,17 @@ STATISTICS = ("featurewise_center", "featurewise_std_normalization", "zca_whiten
 
 
 @dataclass
-class Steps(Amounts):
+class Steps:
     """Writes the steps of one generator."""
+
+    generator: Generator
+    size: tuple[int, int] | None  # height and width of the images, if known
+    files: bool  # true if the images come from files, so that their values are 0 to 255
+    findings: Findings
+    fitted: bool  # true if `fit` is called on the generator
+    channels: int  # number of channels of the images
+    knobs: Knobs
+    found: list[Step] = field(default_factory=list)
 
     def augmentation(self) -> list[Step]:
         """Random steps as one run: rotation, shift, shear, zoom, flips; then colours."""
@@ -402,6 +349,56 @@ class Steps(Amounts):
         message = "`zca_epsilon` was added to singular values; the step adds it to variances. With many examples, the results are similar"
         self._say("PG623", "zca_whitening", message)
         return f"whiten: {{center: channel{f', epsilon: {number(epsilon)}' if epsilon and 0 < epsilon <= 1 and epsilon != 1e-6 else ''}}}"
+
+    # Arguments
+
+    def _say(self, code: str, name: str, message: str, help: str = "") -> None:
+        self.findings.add(code, self.generator.line_of(name), message, help)
+
+    def _number(self, name: str) -> float | None:
+        """A given, non-zero number; reports any other value."""
+        value = self.generator.known(name)
+        if isinstance(value, Unknown):
+            self._unknown(name, value)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+            return float(value) if value else None
+        elif value not in (None, False):
+            self._say("PG610", name, f"`{name}={value!r}` is not a number", "it is left out of the spec")
+        return None
+
+    def _amount(self, name: str) -> str:
+        """An absolute number, or its param; empty for zero."""
+        value = None if is_open(self.generator, name) else self._number(name)
+        return self._value(Knob(name, name), "" if value is None else number(abs(value)), "0", ", min: 0")
+
+    def _value(self, knob: Knob, text: str, idle: str, limits: str = "", comment: str = "") -> str:
+        """A value, or its param if it is unknown or may change at run time; `idle` is a default that does nothing."""
+        if is_open(self.generator, knob.argument):
+            message = f"`{knob.argument}` is not known: {reason_of(self.generator.known(knob.argument))}"
+            self._say("PG610", knob.argument, message, f"the spec has `{knob.param}`, by default {idle}: put the value there")
+            return self.knobs.add(knob, idle, limits, NOT_KNOWN)
+        return self.knobs.add(knob, text or idle, limits, comment) if varies(self.generator, knob.argument) else text
+
+    def _truth(self, name: str) -> bool:
+        given, value = self.generator.argument(name), self.generator.known(name)
+        if isinstance(given, Local) or (isinstance(given, Dotted) and (is_keras(given.name) or given.name.split(".")[0] in _LIBRARIES)):
+            return True  # a function or a class
+        if isinstance(value, Unknown):
+            self._unknown(name, value)
+            return False
+        return bool(value)
+
+    def _unknown(self, name: str, value: Unknown) -> None:
+        line = value.line or self.generator.line_of(name)
+        self.findings.add("PG610", line, f"`{name}` is not known: {reason_of(value)}", "add its step by hand")
+
+
+def number(value: float) -> str:
+    """A number in YAML, with at most twelve digits."""
+    if value == int(value) and abs(value) < 1e9:
+        return str(int(value))
+    text = f"{value:.12g}"
+    return text if len(text) < 8 else f"{value:.6g}" if "e" not in f"{value:.6g}" and abs(value) >= 0.01 else repr(value)
 
 
 def augments(generator: Generator) -> bool:

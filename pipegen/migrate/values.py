@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field
-from typing import Any, TypeGuard
+from typing import Any, Literal, TypeGuard
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.scopes import Binding, Scope
@@ -33,13 +33,7 @@ class Const(Value):
     """A number, a text, a boolean or `None`."""
 
     value: Any
-
-
-@dataclass(frozen=True, eq=False)
-class Setting(Const):
-    """A value that something outside the code may override."""
-
-    origins: tuple[str, ...] = ()  # what may override it, such as `--batch`, in words for a sentence
+    origins: tuple[str, ...] = ()  # what outside the code may override it, such as `--batch`, in words for a sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,13 +128,10 @@ class Share(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class OneHot(Value):
-    """Labels made by `to_categorical`."""
+class Labels(Value):
+    """Labels as an array: rows made by `to_categorical`, or integers, such as in Keras' own datasets."""
 
-
-@dataclass(frozen=True, eq=False)
-class ClassIndices(Value):
-    """Integer labels, such as those of Keras' own datasets."""
+    form: Literal["one-hot", "indices"]
 
 
 @dataclass(eq=False)
@@ -265,7 +256,7 @@ def origins_of(*values: Value | None) -> tuple[str, ...]:
     """What may override some values, each once."""
     found: dict[str, None] = {}
     for value in values:
-        if isinstance(value, (Setting, Table)):
+        if isinstance(value, (Const, Table)):
             found.update(dict.fromkeys(value.origins))
         elif isinstance(value, (Seq, Map)):
             inner = value.items if isinstance(value, Seq) else value.items.values()
@@ -277,7 +268,7 @@ def setting(value: Value, origin: str) -> Value:
     """A default that something outside the code may override."""
     if isinstance(value, Seq):
         return Seq(tuple(setting(item, origin) for item in value.items), value.is_list)
-    return Setting(plain(value), tuple(dict.fromkeys((*origins_of(value), origin))))
+    return Const(plain(value), tuple(dict.fromkeys((*origins_of(value), origin))))
 
 
 def told(values: dict[str, Value], origin: str) -> dict[str, Value]:
@@ -286,9 +277,8 @@ def told(values: dict[str, Value], origin: str) -> dict[str, Value]:
 
 
 def derived(value: Any, *sources: Value) -> Const:
-    """A plain value computed from others; a `Setting` if one of them is."""
-    origins = origins_of(*sources)
-    return Setting(value, origins) if origins else Const(value)
+    """A plain value computed from others; what may override one of them may override it, too."""
+    return Const(value, origins_of(*sources))
 
 
 def picked(value: Value, by: Value) -> Value | None:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipegen.migrate.calls import hold_table_numbers
+from pipegen.migrate.calls import form_of, hold_table_numbers
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.findings import Findings
@@ -16,7 +16,7 @@ from pipegen.migrate.homes import array_stands, constants, of_function, stands
 from pipegen.migrate.nodes import Row, names_in
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import RANDOM, Knob, Knobs, Step, Steps, expression, grouped, permission
-from pipegen.migrate.values import Argument, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, origins_of, plain, reason_of
+from pipegen.migrate.values import Argument, Flow, Frame, Generator, Seq, Table, Unknown, origins_of, plain, reason_of
 
 _METHODS = {
     "nearest": "nearest", "bilinear": "bilinear", "bicubic": "bicubic", "lanczos": "lanczos3", "box": "area", "hamming": "bilinear",
@@ -376,7 +376,7 @@ class BuildCall:
             return f"{{{image}}}"
         label, value = self.edits.source(flow.args["y"].node), flow.argument("y")
         name = Sources(self.written.group).given_labels()
-        if name == "label" and isinstance(value, OneHot):
+        if name == "label" and form_of(value) == "one-hot":
             label = f"{grouped(flow.args['y'].node, label)}.argmax(axis=1)"
         weight = f', "weight": {self.edits.source(flow.args["sample_weight"].node)}' if weighted(flow) else ""
         return f'{{{image}, "{name}": {label}{weight}}}'
