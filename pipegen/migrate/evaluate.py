@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from pipegen.migrate import nodes, scopes
 from pipegen.migrate.signatures import is_keras
 from pipegen.migrate.values import (
     Argument,
+    Class,
     Const,
     Dotted,
     Flow,
@@ -35,9 +36,7 @@ from pipegen.migrate.values import (
     either,
     negate,
     origins_of,
-    plain,
     same,
-    setting,
     text_of,
     told,
     unknown,
@@ -187,8 +186,10 @@ class Evaluator:
         line = binding.after[0]
         if binding.kind == "import":
             return Dotted(binding.dotted)
-        if binding.kind in ("def", "class"):
-            return Local(cast("ast.FunctionDef", binding.node), frame)
+        if isinstance(binding.node, ast.ClassDef):
+            return Class(binding.node, frame)
+        if isinstance(binding.node, nodes.Function):
+            return Local(binding.node, frame)
         if binding.kind == "param":
             in_loop = isinstance(frame.scope.node, (nodes.Comprehension, ast.For))
             function = getattr(frame.scope.node, "name", "a function")
@@ -212,7 +213,7 @@ class Evaluator:
     def returned(self, function: Local, call: ast.Call, frame: Frame) -> tuple[Frame | None, Value]:
         """Frame of a call, and its return value."""
         node = function.node
-        if isinstance(node, ast.ClassDef) or self.is_too_deep(node, frame):
+        if self.is_too_deep(node, frame):
             return None, Unknown("its result is not followed", call.lineno)
         args = bind(self, node.args, call, frame, function.frame, method=function.bound is not None)
         if args is None:
@@ -257,13 +258,6 @@ def _chosen(evaluator: Evaluator, node: ast.IfExp, frame: Frame) -> Value:
     if test is None:
         return Unknown("it depends on a condition that is known only at run time", node.lineno)
     return evaluator.value(node.body if test else node.orelse, frame)
-
-
-def _compared(evaluator: Evaluator, node: ast.Compare, frame: Frame) -> Value:
-    if len(node.ops) > 1:
-        return Unknown("it is computed at run time", node.lineno)
-    left, right = (evaluator.value(side, frame) for side in (node.left, node.comparators[0]))
-    return compare(node.ops[0], left, right, node.lineno)
 
 
 def _text(evaluator: Evaluator, node: ast.JoinedStr, frame: Frame) -> Value:
@@ -316,8 +310,7 @@ def imported(name: str, imports: list[scopes.Binding]) -> Value:
 
 def changed(name: str, value: Value, changes: list[scopes.Binding]) -> Value:
     """Value of a name after changes in place."""
-    a_class = isinstance(value, Local) and isinstance(value.node, ast.ClassDef)
-    if not changes or (isinstance(value, _UNCHANGING) and not a_class):
+    if not changes or isinstance(value, _UNCHANGING):
         return value
     if isinstance(value, Table) and all(c.column is not None for c in changes):
         columns = {c.column or "": c.line or c.after[0] for c in changes if not _to_text(c.value)}
@@ -381,8 +374,7 @@ def _frames(evaluator: Evaluator, change: scopes.Binding, frame: Frame) -> list[
 def defaults(evaluator: Evaluator, node: nodes.Function, parent: Frame) -> dict[str, Value]:
     """Defaults of a function's parameters, as values that a caller may replace; omits unknown ones."""
     values = {name: evaluator.value(default, parent) for name, default in nodes.defaults_of(node.args)}
-    known = {name: value for name, value in values.items() if not isinstance(plain(value), (Unknown, dict, type(None)))}
-    return {name: setting(value, f"the caller of `{shown_name(node, parent)}`") for name, value in known.items()}
+    return told(values, f"the caller of `{shown_name(node, parent)}`")
 
 
 def bind(
@@ -606,7 +598,7 @@ _HANDLERS: dict[type[ast.expr], Handler] = {
     ast.UnaryOp: lambda evaluator, node, frame: negate(node.op, evaluator.value(node.operand, frame), node.lineno),
     ast.BoolOp: lambda evaluator, node, frame: either(node.op, [evaluator.value(side, frame) for side in node.values], node.lineno),
     ast.IfExp: _chosen,
-    ast.Compare: _compared,
+    ast.Compare: lambda e, node, frame: compare(node, e.value(node.left, frame), e.value(node.comparators[0], frame)),
     ast.JoinedStr: _text,
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp), comprehension),
 }

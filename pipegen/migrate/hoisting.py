@@ -20,6 +20,7 @@ from pipegen.migrate.nodes import Function, called, defaults_of, parameters, pas
 from pipegen.migrate.steps import RANDOM
 from pipegen.migrate.values import (
     Argument,
+    Class,
     Const,
     Dotted,
     Flow,
@@ -198,7 +199,7 @@ def _only_reads(found: Collected, node: ast.expr, frame: Frame) -> bool:
     """True if the calls in an expression only make generators and iterators, or compute values from their arguments."""
     for call in (n for n in ast.walk(node) if isinstance(n, ast.Call)):
         made, function = found.evaluator.value(call, frame), found.evaluator.value(call.func, frame)
-        reads = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and not isinstance(function, Local)
+        reads = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and not isinstance(function, (Class, Local))
         if isinstance(function, Dotted):
             reads = function.name.startswith(_READING) or function.name.rsplit(".", 1)[-1] in ("to_categorical", "deepcopy", "copy")
         if not reads and not isinstance(made, (Flow, Generator, Zipped, Seq)):
@@ -262,7 +263,7 @@ def as_called(evaluator: Evaluator, node: ast.expr, frame: Frame, sites: Sequenc
     outside: dict[int, str] = {}
     for call, caller in reversed(sites):
         function = evaluator.value(call.func, caller)
-        if not isinstance(function, Local) or isinstance(function.node, ast.ClassDef):
+        if not isinstance(function, Local):
             return None
         put = _Put(function, function.node.args, call, of_function(frame), outside)
         found, frame = put.visit(found), caller

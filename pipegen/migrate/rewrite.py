@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import posixpath
-import re
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -92,7 +91,8 @@ class Rewriter:
         if loop is not None:
             return self._keep(group, loop, quiet=move is not None)
         owner = owner_of(group, self.found)
-        pipe = f"{owner}.{self._new_name()}" if owner else self._new_name()
+        self.names.append(self.edits.new_name("pipe"))
+        pipe = f"{owner}.{self.names[-1]}" if owner else self.names[-1]
         self.edits.before(home, f"{pipe} = {call}")
         waiting = [flow for flow in group.flows if later is not None and home_of(flow) is not later]
         self.done += group.flows
@@ -185,8 +185,7 @@ class Rewriter:
         """Iterator in place of a call from which several rounds take batches; empty for other calls."""
         if not any(u.node is flow.node and uses.region_of(u) is not None for u in uses.going_on(self.found, flow)):
             return ""
-        name = self.draws.new_name("batches")
-        self.draws.names_of_calls.append(name)
+        name = self.edits.new_name("batches")
         self.edits.before(home, f"{name} = {endless}")
         return name
 
@@ -198,12 +197,6 @@ class Rewriter:
             within = any(n is node for n in ast.walk(flow.node))  # else it is the name of a parameter where the iterator was made
             return self.edits.source(node) if within or not isinstance(known, str) else repr(str(known))
         return repr(posixpath.join(known, below)) if isinstance(known, str) else f"os.path.join({self.edits.source(node)}, {below!r})"
-
-    def _new_name(self) -> str:
-        taken = {*re.findall(r"\w+", self.code.text), *self.names}
-        name = next(n for n in ("pipe", *(f"pipe{i}" for i in range(2, len(taken) + 3))) if n not in taken)
-        self.names.append(name)
-        return name
 
 
 def _split_name(group: Group, split: str) -> str:

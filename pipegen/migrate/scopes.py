@@ -12,7 +12,7 @@ from pipegen.migrate import nodes
 
 Node = ast.Module | nodes.Function | ast.ClassDef | ast.Lambda | nodes.Comprehension | ast.For
 
-Kind = Literal["value", "import", "def", "class", "param", "changed", "other"]
+Kind = Literal["value", "import", "definition", "param", "changed", "other"]
 Condition = tuple[ast.expr, bool]  # of a branch, with the truth that it requires
 ALWAYS: nodes.Position = (1 << 29, 0)  # position of events in a function, which may run at any time
 _MOST_ROUNDS = 5
@@ -32,7 +32,7 @@ class Binding:
     name: str
     after: nodes.Position  # the position from which it holds
     kind: Kind
-    """`value`: the expression in `value`, `path` into it; `import`: `dotted`; `def` and `class`: `node`; `param`; `changed`: the object
+    """`value`: the expression in `value`, `path` into it; `import`: `dotted`; `definition`: `node`; `param`; `changed`: the object
     itself is changed in place; `other`: something that is not followed, such as a loop's target."""
     straight: bool  # true if the statement runs whenever its scope does, once and in order
     value: ast.expr | None = None  # for `changed` by a method call as a statement: the call
@@ -132,7 +132,7 @@ class _Reader:
     def statement(self, node: ast.stmt, straight: bool) -> None:
         after = nodes.end(node)
         if isinstance(node, (nodes.Function, ast.ClassDef)):
-            self._bind(node.name, after, "class" if isinstance(node, ast.ClassDef) else "def", straight, node=node)
+            self._bind(node.name, after, "definition", straight, node=node)
             for name, line, anew in foreign(node, self.changers):  # outer names that it rebinds, or whose objects it changes
                 self.scope.add(Binding(name, ALWAYS, "other" if anew else "changed", straight=False, line=line))
             return

@@ -12,7 +12,7 @@ from pipegen.frozen import dataclass
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.nodes import Row, flattened
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.values import Const, Dotted, Generator, Local, Seq, Unknown, Value, is_number, origins_of, plain, reason_of
+from pipegen.migrate.values import Class, Const, Dotted, Generator, Local, Seq, Unknown, Value, is_number, origins_of, plain
 from pipegen.ops.transforms.standardize import LARGEST
 
 _LIBRARIES = ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
@@ -56,7 +56,7 @@ def is_open(generator: Generator, name: str) -> bool:
     if name not in generator.args:
         return False
     argument = generator.args[name]
-    unknown = isinstance(plain(argument.value), Unknown) and not isinstance(argument.value, Local)
+    unknown = isinstance(plain(argument.value), Unknown) and not isinstance(argument.value, (Class, Local))
     return unknown and all(isinstance(n, _READING) for n in ast.walk(argument.node)) and not isinstance(argument.node, ast.Constant)
 
 
@@ -374,14 +374,15 @@ class Steps:
     def _value(self, knob: Knob, text: str, idle: str, limits: str = "", comment: str = "") -> str:
         """A value, or its param if it is unknown or may change at run time; `idle` is a default that does nothing."""
         if is_open(self.generator, knob.argument):
-            message = f"`{knob.argument}` is not known: {reason_of(self.generator.known(knob.argument))}"
+            message = f"`{knob.argument}` is not known: {self.generator.known(knob.argument).reason}"
             self._say("PG610", knob.argument, message, f"the spec has `{knob.param}`, by default {idle}: put the value there")
             return self.knobs.add(knob, idle, limits, NOT_KNOWN)
         return self.knobs.add(knob, text or idle, limits, comment) if varies(self.generator, knob.argument) else text
 
     def _truth(self, name: str) -> bool:
         given, value = self.generator.argument(name), self.generator.known(name)
-        if isinstance(given, Local) or (isinstance(given, Dotted) and (is_keras(given.name) or given.name.split(".")[0] in _LIBRARIES)):
+        of_library = isinstance(given, Dotted) and (is_keras(given.name) or given.name.split(".")[0] in _LIBRARIES)
+        if of_library or isinstance(given, (Class, Local)):
             return True  # a function or a class
         if isinstance(value, Unknown):
             self._unknown(name, value)
@@ -390,7 +391,7 @@ class Steps:
 
     def _unknown(self, name: str, value: Unknown) -> None:
         line = value.line or self.generator.line_of(name)
-        self.findings.add("PG610", line, f"`{name}` is not known: {reason_of(value)}", "add its step by hand")
+        self.findings.add("PG610", line, f"`{name}` is not known: {value.reason}", "add its step by hand")
 
 
 def number(value: float) -> str:
@@ -488,7 +489,7 @@ def _dotted(node: ast.expr, function: Local) -> str:
 def _result(function: Local) -> tuple[ast.expr | None, str | None]:
     """The single expression that a function returns, and the name of its argument."""
     node = function.node
-    if isinstance(node, ast.ClassDef) or len(node.args.args) != 1:
+    if len(node.args.args) != 1:
         return None, None
     argument = node.args.args[0].arg
     if isinstance(node, ast.Lambda):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -84,16 +83,9 @@ class Draws:
 
     edits: Edits
     found: Collected
-    names_of_calls: list[str] = field(default_factory=list)  # iterators that replace calls
     _names: dict[str, str] = field(default_factory=dict)
     _placed: set[tuple[str, int]] = field(default_factory=set)
     _rounds: dict[tuple[str, int], str] = field(default_factory=dict)
-
-    def new_name(self, wanted: str) -> str:
-        """A name that is not used in the code."""
-        made = (*self._names.values(), *self._rounds.values(), *self.names_of_calls)
-        taken = {*re.findall(r"\w+", self.edits.text), *(name.removeprefix("self.") for name in made)}
-        return next(n for n in (wanted, *(f"{wanted}{i}" for i in range(2, len(taken) + 3))) if n not in taken)
 
     def iterator(self, use: Use, dataset: str) -> str | None:
         """Variable of the iterator for a use, created at its dataset if there is a place."""
@@ -102,7 +94,7 @@ class Draws:
         if place is None or not isinstance(use.node, (ast.Name, ast.Attribute)):
             return None
         if target not in self._names:
-            name = self.new_name("batches")
+            name = self.edits.new_name("batches")
             self._names[target] = f"self.{name}" if isinstance(use.node, ast.Attribute) else name
         name = self._names[target]
         if (name, id(place)) not in self._placed:
@@ -124,7 +116,7 @@ class Draws:
             return f"next({iterator})"
         key = (iterator, id(region))
         if key not in self._rounds:
-            self._rounds[key] = self.new_name("batch")
+            self._rounds[key] = self.edits.new_name("batch")
             self.edits.before(region.body[0], f"{self._rounds[key]} = next({iterator})")
         return self._rounds[key]
 
@@ -368,8 +360,7 @@ def _edit_use(edits: UseEdits, use: Use, split: str) -> None:
     whole = passes_on(use)
     given = split if use.node is use.of.node else edits.edits.source(use.node)
     if use.kind == "model":
-        call = next(c for c in edits.found.calls if c.node is use.outer)
-        edit_model_call(edits.edits, call, edits.found.evaluator, edits.findings, {})
+        edits.edit(use)
     elif isinstance(whole, ast.GeneratorExp):
         around = (n for n in ast.walk(edits.edits.tree) if isinstance(n, ast.Call) and whole in n.args)
         shares = any(nodes.end(call.func) == nodes.start(whole) for call in around)  # its brackets are those of the call

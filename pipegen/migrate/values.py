@@ -73,18 +73,26 @@ class Dotted(Value):
 
 @dataclass(frozen=True, eq=False)
 class Local(Value):
-    """A function, lambda or class of the file, and the frame of its definition."""
+    """A function or lambda of the file, and the frame of its definition."""
 
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     frame: Frame
     bound: Value | None = None  # for a method: the object that it is called on, which may be unknown
+
+
+@dataclass(frozen=True, eq=False)
+class Class(Value):
+    """A class of the file, and the frame of its definition."""
+
+    node: ast.ClassDef
+    frame: Frame
 
 
 @dataclass(frozen=True, eq=False)
 class Instance(Value):
     """An object of a plain class of the file."""
 
-    of: Local
+    of: Class
     made: Frame | None = None  # the frame of its constructor's call; `None` without a constructor
 
 
@@ -299,11 +307,6 @@ def unknown(value: object, reason: str, line: int) -> Unknown:
     return value if isinstance(value, Unknown) and value.line else Unknown(reason, line)
 
 
-def reason_of(value: object) -> str:
-    """Reason why a value is unknown, to follow a colon."""
-    return value.reason if isinstance(value, Unknown) and value.reason else "it is computed at run time"
-
-
 def is_number(value: object) -> TypeGuard[float]:
     """True for a number that is not a boolean."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -375,12 +378,12 @@ def _is_small(op: ast.operator, a: object, b: object) -> bool:
     return isinstance(a, (int, float)) and isinstance(b, (int, float)) and abs(a) < 1e300 and abs(b) < 1e300
 
 
-def compare(op: ast.cmpop, left: Value, right: Value, line: int) -> Value:
-    """Compares by `==` or `!=`, or by `is` if one side is `None`."""
-    a, b = plain(left), plain(right)
+def compare(node: ast.Compare, left: Value, right: Value) -> Value:
+    """Compares two values by `==` or `!=`, or by `is` if one side is `None`."""
+    op, line, a, b = node.ops[0], node.lineno, plain(left), plain(right)
     same = isinstance(op, (ast.Eq, ast.Is))
     by_name = isinstance(op, (ast.Is, ast.IsNot))
-    if not by_name and not isinstance(op, (ast.Eq, ast.NotEq)):
+    if len(node.ops) > 1 or not (by_name or isinstance(op, (ast.Eq, ast.NotEq))):
         return Unknown("it is computed at run time", line)
     if by_name and (a is None or b is None):
         other = left if b is None else right
@@ -404,7 +407,7 @@ def either(op: ast.boolop, sides: list[Value], line: int) -> Value:
 
 def truth_of(value: Value) -> bool | None:
     """Truth of a value; `None` if uncertain."""
-    if isinstance(value, (Generator, Flow, Local)):
+    if isinstance(value, (Generator, Flow, Local, Class)):
         return True
     known = certain(value)
     return None if isinstance(known, Unknown) else bool(known)

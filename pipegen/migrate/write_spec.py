@@ -16,7 +16,7 @@ from pipegen.migrate.homes import array_stands, constants, of_function, stands
 from pipegen.migrate.nodes import Row, names_in
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import RANDOM, Knob, Knobs, Step, Steps, expression, grouped, permission
-from pipegen.migrate.values import Argument, Flow, Frame, Generator, Seq, Table, Unknown, origins_of, plain, reason_of
+from pipegen.migrate.values import Argument, Flow, Frame, Generator, Seq, Table, Unknown, origins_of, plain
 
 _METHODS = {
     "nearest": "nearest", "bilinear": "bilinear", "bicubic": "bicubic", "lanczos": "lanczos3", "box": "area", "hamming": "bilinear",
@@ -101,7 +101,7 @@ class Writer:
         for name, default in _DEFAULTS.items():
             value = flow.known(name)
             if isinstance(value, Unknown):
-                message = f"`{name}` of the {split} data is not known: {reason_of(value)}"
+                message = f"`{name}` of the {split} data is not known: {value.reason}"
                 self.findings.add("PG610", flow.line_of(name), message, f"the spec assumes {default}: check if that is right")
 
     def _report_differences(self, split: str, flow: Flow) -> None:
