@@ -11,7 +11,7 @@ from typing import cast
 from pipegen.migrate import uses
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.groups import Display, Group, Written, displays_of, folder_below, owner_of
+from pipegen.migrate.groups import Display, Group, Pair, Written, displays_of, folder_below, owner_of
 from pipegen.migrate.hoisting import Hoisted, hoisted, unused
 from pipegen.migrate.homes import branch_of, home_of, late_home, loop_around, of_function, waiting_name
 from pipegen.migrate.interpret import Collected, Use
@@ -104,8 +104,8 @@ class Rewriter:
             fresh = f"{pipe}.predict_on({self._folder(flow)})" if flow in left_out else self._fresh(pipe, name, flow)
             own = self._of_place(flow, f"{uses.access(pipe, name)}{uses.ENDLESS}", home) or fresh
             edits = uses.UseEdits(self.edits, self.found, self.findings, pipe, name, self.draws, flow in left_out, own)
-            if split in group.zips:
-                uses.edit_pair(edits, group.zips[split])
+            if split in group.pairs:
+                uses.edit_pair(edits, group.pairs[split].zipped)
                 continue
             if flow in waiting:
                 self.edits.before(home, f"{waiting_name(flow)} = {fresh}")
@@ -125,7 +125,7 @@ class Rewriter:
         missing = next((what for what in ("arrays", "table") if problem.startswith(f"the {what} of")), "")
         where = f" where all its {missing} are there" if missing == "arrays" else " where its tables are there" if missing else ""
         help_ = f"write `pipe = {hint(written)}`{where}, and `{uses.access('pipe', split)}` instead of the iterator"
-        if group.masks:
+        if group.pairs:
             help_ = help_.removesuffix("the iterator") + "both"
         elif "together" in problem:
             help_ = "write one spec with a feature for each of them"
@@ -229,7 +229,7 @@ class Refusals:
             return f"{which} in a branch"
         if loop is not None and not all(start(loop) <= start(f.node) <= end(loop) for f in flows):
             return "some of its iterators are made in a loop, and others outside of it"
-        if not self.group.masks and any(self.found.is_paired(f) for f in flows):
+        if not self.group.pairs and any(self.found.is_paired(f) for f in flows):
             return "its iterators are advanced together, and must stay aligned"
         if any(id(f.node) in self.found.shared and id(f.node) not in self.whole for f in flows):
             return "one line makes several of the iterators"
@@ -254,7 +254,7 @@ class Refusals:
             return "one of its iterators has labels, and another has none"
         if any(folder_below(f) is None or (folder_below(f) and not self._joins(f)) for f in left_out):
             return "an iterator without labels reads several folders or an unknown one"
-        joined = (f for f in self.group.flows if self.group.masks and folder_below(f) and origins_of(f.argument("directory")))
+        joined = (f for f in self.group.flows if self.group.pairs and folder_below(f) and origins_of(f.argument("directory")))
         return "" if all(self._joins(f) for f in joined) else "a path is joined at run time, and `os` is not imported"
 
     def _joins(self, flow: Flow) -> bool:
@@ -273,8 +273,8 @@ class Refusals:
 
     def _of_uses(self) -> str:
         flows = self.group.flows
-        if self.group.masks:
-            problems = (problem_of(self.found, zipped, self.group.parts[s], self.group.masks[s]) for s, zipped in self.group.zips.items())
+        if self.group.pairs:
+            problems = (problem_of(self.found, pair) for pair in self.group.pairs.values())
             if problem := next(filter(None, problems), ""):
                 return problem
         if any(_batch_of(f) != _batch_of(self.group.first) and self.found.is_drawn_from(f) for f in flows):
@@ -358,11 +358,12 @@ def _trains_its_own(found: Collected, group: Group, loop: Loop) -> bool:
 _COUNTS = ("samples", "n", "batch_size", "target_size")  # members of an iterator of images that its pairs have, too
 
 
-def problem_of(found: Collected, zipped: Zipped, image: Flow, mask: Flow) -> str:
+def problem_of(found: Collected, pair: Pair) -> str:
     """Reason why the code around a pair is not edited; empty if it is."""
-    if zipped.flows != (image, mask):
+    zipped = pair.zipped
+    if zipped.flows != (pair.image, pair.mask):
         return "the masks come first in the `zip`, but second in the spec"
-    if of_function(zipped.frame) is not of_function(image.frame):
+    if of_function(zipped.frame) is not of_function(pair.image.frame):
         return "its iterators are joined in another function"
     if len([p for p in found.pairs if p.node is zipped.node]) > 1:
         return "one line joins several of the iterators"

@@ -407,9 +407,10 @@ def augments(generator: Generator) -> bool:
     return any(generator.known(name) for name in RANDOM)
 
 
-def permission(value: Value) -> str:
-    """Argument of `build` that permits an imported `preprocessing_function`; else empty."""
-    called = python_function(value) if preset_of(value) is None else ""
+def permission(generator: Generator | Unknown) -> str:
+    """Argument of `build` that permits the imported `preprocessing_function` of a generator, if it has one; else empty."""
+    value = generator.argument("preprocessing_function") if isinstance(generator, Generator) else None
+    called = python_function(value) if value is not None and preset_of(value) is None else ""
     return f', allow_code=["{re.split("[.:]", called)[0]}"]' if called else ""
 
 

@@ -198,7 +198,7 @@ class Writer:
         lines = []
         if mode in ("input", "input_image"):
             lines.append("x: image, y: image")
-        elif self.group.masks:
+        elif self.group.pairs:
             lines.append("x: image, y: mask")
         elif mode is None and any(names_folders(flow) for flow in self.group.parts.values()):
             lines.append("x: image, y: null")  # the folders are classes of the source, which the model does not receive
@@ -265,10 +265,11 @@ def _help(group: Group, thing: Flow | Generator, name: str, here: list[str]) -> 
 
 def params_of(group: Group, flow: Flow, argument: str, params: tuple[str, ...]) -> list[str]:
     """Params of a spec that hold an argument of one of its iterators."""
-    split = next((s for s, f in (*group.parts.items(), *group.masks.items()) if f is flow), "")
+    masks = {split: pair.mask for split, pair in group.pairs.items()}
+    split = next((s for s, f in (*group.parts.items(), *masks.items()) if f is flow), "")
     if argument == "directory":
-        what = "masks" if flow in group.masks.values() else "images"
-        names = [what, f"{split}_{what}"] if group.masks or flow.method == "flow_from_dataframe" else ["data", split]
+        what = "masks" if flow in masks.values() else "images"
+        names = [what, f"{split}_{what}"] if group.pairs or flow.method == "flow_from_dataframe" else ["data", split]
     elif argument == "dataframe":
         names = ["table", f"{split}_table"]
     elif argument == "seed":
@@ -325,7 +326,11 @@ class BuildCall:
     def text(self) -> str | None:
         """The call; `None`, with `problem` set, if the form or place of the arrays is uncertain."""
         data = self._data()
-        return None if data is None else f"pipegen.build({_quoted(self.written.file)}{self._params()}{data}{allowed(self.written)})"
+        return (
+            None
+            if data is None
+            else f"pipegen.build({_quoted(self.written.file)}{self._params()}{data}{permission(self.written.group.first.generator)})"
+        )
 
     def _data(self) -> str | None:
         """Arrays and tables of the code; `None` if their form or place is uncertain."""
@@ -454,7 +459,7 @@ class BuildCall:
         group, declared = self.written.group, self.written.params
         for param in params_of(group, flow, "directory", declared):
             text = self._text(flow, "directory") if self._varies(flow, "directory") else ""
-            below = folder_below(flow) if group.masks else ""
+            below = folder_below(flow) if group.pairs else ""
             if text:
                 yield param, f"os.path.join({text}, {below!r})" if below else text
         table = flow.argument("dataframe")
@@ -517,14 +522,7 @@ def hint(written: Written) -> str:
     split = next(iter(group.parts))
     several = f', data={{"{split}": {inner}' + (", …}" if len(group.parts) > 1 else "}")
     data = "" if group.method != "flow" and not tables else f", data={inner}" if sources.is_whole() else several
-    return f"pipegen.build({_quoted(written.file)}{data}{allowed(written)})"
-
-
-def allowed(written: Written) -> str:
-    """Argument that permits calling a user's function, if the spec calls one."""
-    generator = written.group.first.generator
-    argument = generator.args.get("preprocessing_function") if isinstance(generator, Generator) else None
-    return permission(argument.value) if argument is not None else ""
+    return f"pipegen.build({_quoted(written.file)}{data}{permission(group.first.generator)})"
 
 
 def _quoted(name: str) -> str:
