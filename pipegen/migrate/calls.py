@@ -5,23 +5,23 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import Literal, cast
 
 from pipegen.migrate.evaluate import Evaluator, Handler, arguments, bind
 from pipegen.migrate.members import attribute, from_outside, is_plain_class, parsed
 from pipegen.migrate.nodes import Row, called, flattened, start
 from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS, is_keras
 from pipegen.migrate.values import (
-    ClassIndices,
+    Class,
     Const,
     Dotted,
     Flow,
     Frame,
     Generator,
     Instance,
+    Labels,
     Local,
     Map,
-    OneHot,
     Options,
     Parser,
     Record,
@@ -48,14 +48,14 @@ def call_value(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     """Evaluates a call."""
     if isinstance(node.func, ast.Attribute) and node.func.attr in FLOWS:
         owner = evaluator.value(node.func.value, frame)
-        if isinstance(owner, Generator) or (node.func.attr != "flow" and not isinstance(owner, (Dotted, Local))):
+        if isinstance(owner, Generator) or (node.func.attr != "flow" and not isinstance(owner, (Class, Dotted, Local))):
             args, wrong = arguments(evaluator, node, frame, FLOWS[node.func.attr])
             generator = owner if isinstance(owner, (Generator, Unknown)) else Unknown("it is not an ImageDataGenerator", node.lineno)
             return Flow(node.lineno, args, node, frame, wrong, node.func.attr, generator)
     if (labels := of_call(evaluator, node, frame)) is not None:
         return labels
     function = evaluator.value(node.func, frame)
-    if isinstance(function, Local) and isinstance(function.node, ast.ClassDef):
+    if isinstance(function, Class):
         return _instance(evaluator, node, frame, function)
     if isinstance(function, Local):
         return evaluator.returned(function, node, frame)[1]
@@ -70,29 +70,27 @@ def call_value(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     return Unknown("it is the result of a call", node.lineno)
 
 
-def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Value:
+def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Class) -> Value:
     """Object of a class of the file: a generator, if the class is a subclass that keeps the constructor."""
-    definition = cast("ast.ClassDef", of.node)
     classes = _generator_classes(evaluator, of)
     if not classes:
         made = _made(evaluator, node, frame, of)
-        return made if made is not None else Unknown(f"it is an object of `{definition.name}`", node.lineno)
+        return made if made is not None else Unknown(f"it is an object of `{of.node.name}`", node.lineno)
     if any(isinstance(m, ast.FunctionDef) and m.name == "__init__" for c in classes for m in c.body):
-        return Unknown(f"`{definition.name}` is a subclass of ImageDataGenerator with a constructor of its own", node.lineno)
+        return Unknown(f"`{of.node.name}` is a subclass of ImageDataGenerator with a constructor of its own", node.lineno)
     args, wrong = arguments(evaluator, node, frame, CONSTRUCTOR)
     return Generator(node.lineno, args, node, frame, wrong, classes)
 
 
-def _generator_classes(evaluator: Evaluator, of: Local, depth: int = 0) -> tuple[ast.ClassDef, ...]:
+def _generator_classes(evaluator: Evaluator, of: Class, depth: int = 0) -> tuple[ast.ClassDef, ...]:
     """A class of the file and its bases up to `ImageDataGenerator`; empty if it does not derive from that."""
-    definition = cast("ast.ClassDef", of.node)
-    for base in (evaluator.value(b, of.frame) for b in definition.bases):
+    for base in (evaluator.value(b, of.frame) for b in of.node.bases):
         if isinstance(base, Dotted) and _is_generator(base.name):
-            return (definition,)
-        if isinstance(base, Local) and isinstance(base.node, ast.ClassDef) and depth < _MOST_CLASSES:
+            return (of.node,)
+        if isinstance(base, Class) and depth < _MOST_CLASSES:
             above = _generator_classes(evaluator, base, depth + 1)
             if above:
-                return (definition, *above)
+                return (of.node, *above)
     return ()
 
 
@@ -149,15 +147,14 @@ def _method(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     return plain_method(owner, name, values, node)
 
 
-def _made(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Value | None:
+def _made(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Class) -> Value | None:
     """Object of a class of the file, if its attributes can be followed; else `None`."""
-    definition = cast("ast.ClassDef", of.node)
     fields = _fields(evaluator, of)
     if fields is not None:
-        return _record(evaluator, node, frame, fields, definition)
+        return _record(evaluator, node, frame, fields, of.node)
     if not is_plain_class(evaluator, of):
         return None
-    constructor = next((m for m in definition.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
+    constructor = next((m for m in of.node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
     seen = evaluator.objects.setdefault(id(of.node), [])
     if constructor is None and (node.args or node.keywords):
         return None
@@ -167,7 +164,7 @@ def _made(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Valu
     args = bind(evaluator, constructor.args, node, frame, of.frame, method=True)
     if constructor.decorator_list or args is None or evaluator.is_too_deep(constructor, frame):
         return None
-    made = evaluator.frame(constructor, evaluator.frame(definition, of.frame, {}), args, call=node, caller=frame)
+    made = evaluator.frame(constructor, evaluator.frame(of.node, of.frame, {}), args, call=node, caller=frame)
     made.depth = max(made.depth, frame.depth + 1)
     found = Instance(of, made)
     seen.append(found)
@@ -177,20 +174,19 @@ def _made(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Valu
     return found
 
 
-def _fields(evaluator: Evaluator, of: Local) -> list[tuple[str, Value | None]] | None:
+def _fields(evaluator: Evaluator, of: Class) -> list[tuple[str, Value | None]] | None:
     """Fields of a data class or a `NamedTuple` with their defaults, in order; `None` for other classes."""
-    definition = cast("ast.ClassDef", of.node)
-    bases = [getattr(evaluator.value(b, of.frame), "name", "") for b in definition.bases]
-    made_by = [evaluator.value(d.func if isinstance(d, ast.Call) else d, of.frame) for d in definition.decorator_list]
+    bases = [getattr(evaluator.value(b, of.frame), "name", "") for b in of.node.bases]
+    made_by = [evaluator.value(d.func if isinstance(d, ast.Call) else d, of.frame) for d in of.node.decorator_list]
     data_class = not bases and [getattr(d, "name", "") for d in made_by] == ["dataclasses.dataclass"]
     if not data_class and not (bases == ["typing.NamedTuple"] and not made_by):
         return None
     odd = ("__init__", "__new__", "__getattr__", "__getattribute__", "__setattr__", "__post_init__")
-    if any(isinstance(m, ast.FunctionDef) and m.name in odd for m in definition.body):
+    if any(isinstance(m, ast.FunctionDef) and m.name in odd for m in of.node.body):
         return None
-    inner = evaluator.frame(definition, of.frame, {})
+    inner = evaluator.frame(of.node, of.frame, {})
     found: list[tuple[str, Value | None]] = []
-    for statement in definition.body:
+    for statement in of.node.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             if any(word in ast.dump(statement.annotation) for word in ("ClassVar", "InitVar", "KW_ONLY")):
                 return None
@@ -313,9 +309,8 @@ def table_method(table: Table, name: str, node: ast.Call) -> Value:
 def subscript(evaluator: Evaluator, node: ast.Subscript, frame: Frame) -> Value:
     """Evaluates `owner[key]`."""
     owner = evaluator.value(node.value, frame)
-    rows = of_rows(owner, node.slice)
-    if rows is not None:
-        return rows
+    if isinstance(owner, Labels) and (owner.form == "indices" or not isinstance(node.slice, ast.Tuple)):
+        return owner  # some rows; a column of one-hot rows is not followed
     if isinstance(owner, Table):
         return owner if isinstance(node.slice, ast.List) else Unknown("its rows are selected by code", node.lineno)
     if not isinstance(owner, (Options, Seq, Map)):
@@ -345,16 +340,16 @@ _KEEPING_FORM = (
 _ENCODERS = ("sklearn.preprocessing.LabelEncoder", "sklearn.preprocessing._label.LabelEncoder")
 
 
-def form_of(value: Value | None) -> type[Value] | None:
+def form_of(value: Value | None) -> Literal["one-hot", "indices"] | None:
     """Form of labels of a value, if known."""
-    return type(value) if isinstance(value, (OneHot, ClassIndices)) else None
+    return value.form if isinstance(value, Labels) else None
 
 
 def of_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value | None:
     """Labels that a function or a method of an array returns; `None` for other calls."""
     name = called(node)
     if name in ("fit_transform", "transform") and isinstance(node.func, ast.Attribute):
-        return ClassIndices() if _is_encoder(evaluator, node.func.value, frame) else None
+        return Labels("indices") if _is_encoder(evaluator, node.func.value, frame) else None
     if name not in _KEEPING_FORM:
         return None
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -374,20 +369,13 @@ def _is_encoder(evaluator: Evaluator, node: ast.expr, frame: Frame) -> bool:
     return len(bindings) == 1 and isinstance(bindings[0].value, ast.Call) and _is_encoder(evaluator, bindings[0].value, around)
 
 
-def of_rows(value: Value, chosen: ast.expr) -> Value | None:
-    """Some rows of labels; `None` for other values and for columns."""
-    if isinstance(value, ClassIndices):
-        return value
-    return value if isinstance(value, OneHot) and not isinstance(chosen, ast.Tuple) else None
-
-
 def of_arrays(name: str, values: list[Value], node: ast.Call) -> Value | None:
     """Labels and arrays that functions of Keras and scikit-learn return; `None` for other functions."""
     last, several = name.rsplit(".", 1)[-1], are_several(values, node)
     if is_keras(name) and last == "to_categorical":
-        return OneHot()
+        return Labels("one-hot")
     if is_keras(name) and last == "load_data":
-        pair = Seq((Unknown("it is a dataset of Keras", node.lineno), ClassIndices()))
+        pair = Seq((Unknown("it is a dataset of Keras", node.lineno), Labels("indices")))
         return Seq((pair, pair))
     if last in ("shuffle", "resample") and name.split(".")[0] == "sklearn" and values and len(values) == len(node.args):
         return values[0] if len(values) == 1 else Seq(tuple(values), is_list=True)  # each array with the same content, in another order

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain, count
 from typing import Any
 
 from pipegen.migrate.nodes import Function
@@ -26,8 +26,10 @@ class Edits:
     _gone: set[int] = field(default_factory=set)
     texts: dict[int, str] = field(default_factory=dict)  # texts of expressions that are not in the source, by node id
     imports: set[str] = field(default_factory=set)  # modules of the standard library that the edits need
+    _taken: set[str] = field(init=False)  # words of the source, and new names
 
     def __post_init__(self) -> None:
+        self._taken = set(re.findall(r"\w+", self.text))
         self._lines = lines_of(self.text)
         self._starts = [0, *accumulate(map(len, self._lines))]
         for node in ast.walk(self.tree):
@@ -37,6 +39,12 @@ class Edits:
                     self._blocks.update({id(s): block for s in block if isinstance(s, ast.stmt)})
             if isinstance(node, (ast.If, ast.Try)):
                 self._branches.update({id(s): node for s in _inner(node)})
+
+    def new_name(self, wanted: str) -> str:
+        """A name that is not used in the code, and from now on taken."""
+        name = next(n for n in chain([wanted], (f"{wanted}{i}" for i in count(2))) if n not in self._taken)
+        self._taken.add(name)
+        return name
 
     def offset(self, line: int, column: int) -> int:
         """Offset of a line and a column, which is in bytes, as in nodes."""

@@ -9,40 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-from pipegen.migrate.nodes import (
-    Comprehension,
-    Function,
-    Position,
-    Row,
-    branches,
-    called,
-    defaults_of,
-    end,
-    ends,
-    flattened,
-    hands_on,
-    is_main,
-    is_undecorated,
-    own_nodes,
-    passing_loop,
-    start,
-)
-from pipegen.migrate.scopes import (
-    ALWAYS,
-    Binding,
-    Condition,
-    Node,
-    assignments_of,
-    attributes_from_outside,
-    changers_of,
-    given_below,
-    scope_of,
-)
+from pipegen.migrate import nodes, scopes
 from pipegen.migrate.signatures import is_keras
 from pipegen.migrate.values import (
     Argument,
+    Class,
     Const,
     Dotted,
     Flow,
@@ -63,9 +36,7 @@ from pipegen.migrate.values import (
     either,
     negate,
     origins_of,
-    plain,
     same,
-    setting,
     text_of,
     told,
     unknown,
@@ -97,11 +68,12 @@ class Evaluator:
         self.whole = whole  # ids of functions and loops that are not followed in each call and round
         self._handlers = {**_HANDLERS, **handlers}
         self._given: dict[int, dict[str, Value]] = {}
-        self._attributes = attributes_from_outside(tree)
-        changers, classes = changers_of(tree), [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
-        self._scope = cache(partial(scope_of, changers=changers))
-        self.assignments = cache(partial(assignments_of, changers=changers))  # assignments of a class's methods to attributes of `self`
-        self.given_below = cache(partial(given_below, classes=classes))
+        self._attributes = scopes.attributes_from_outside(tree)
+        changers, classes = scopes.changers_of(tree), [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+        self._scope = cache(partial(scopes.scope_of, changers=changers))
+        self.assignments = cache(partial(scopes.assignments_of, changers=changers))
+        """Assignments of a class's methods to attributes of `self`."""
+        self.given_below = cache(partial(scopes.given_below, classes=classes))
         """Attributes and methods of a class that derived classes may override."""
         self._frames: dict[tuple[int, int, int], Frame] = {}
         self.rounds: dict[tuple[int, int], list[Frame] | None] = {}
@@ -110,7 +82,7 @@ class Evaluator:
         self.outside = outside(self, tree)
         self.objects: dict[int, list[Instance]] = {}  # known objects of each plain class, by the id of its definition
         self.called: dict[int, Frame] = {}  # frame of the first known call of each function, by node id
-        self.calls = Counter(called(n) for n in ast.walk(tree) if isinstance(n, ast.Call))
+        self.calls = Counter(nodes.called(n) for n in ast.walk(tree) if isinstance(n, ast.Call))
         """Number of calls of functions and methods, by name."""
 
     def is_assigned(self, name: str) -> bool:
@@ -118,7 +90,7 @@ class Evaluator:
         return name in self._attributes or "*" in self._attributes
 
     def frame(
-        self, node: Node, parent: Frame, args: dict[str, Value], *, call: ast.AST | None = None, caller: Frame | None = None
+        self, node: scopes.Node, parent: Frame, args: dict[str, Value], *, call: ast.AST | None = None, caller: Frame | None = None
     ) -> Frame:
         """Frame of a scope inside another; each call from a frame has one.
 
@@ -126,12 +98,12 @@ class Evaluator:
         """
         key = (id(call or node), id(parent), id(caller))
         if key not in self._frames:
-            if call is None and isinstance(node, Function):
+            if call is None and isinstance(node, nodes.Function):
                 args = {**defaults(self, node, parent), **self._given.get(id(node), {}), **args}
             self._frames[key] = self.inner_frame(node, parent, args)
         return self._frames[key]
 
-    def inner_frame(self, node: Node, parent: Frame, args: dict[str, Value]) -> Frame:
+    def inner_frame(self, node: scopes.Node, parent: Frame, args: dict[str, Value]) -> Frame:
         """A new frame of a scope inside another."""
         of_class = parent if isinstance(parent.scope.node, ast.ClassDef) else parent.class_frame
         return Frame(self._scope(node), parent, args, parent.depth + 1, of_class)
@@ -153,14 +125,14 @@ class Evaluator:
         known = certain(self.value(test, frame))
         return None if isinstance(known, Unknown) else bool(known)
 
-    def taken(self, conditions: Sequence[Condition], frame: Frame) -> bool | None:
+    def taken(self, conditions: Sequence[scopes.Condition], frame: Frame) -> bool | None:
         """True if all conditions are as a branch requires, False if one is not; `None` if uncertain."""
         as_required = [None if (truth := self.truth(test, frame)) is None else truth == wanted for test, wanted in conditions]
         return False if False in as_required else None if None in as_required else True
 
     # Names
 
-    def name(self, name: str, at: Position, frame: Frame, *, inside: bool = True) -> Value:
+    def name(self, name: str, at: nodes.Position, frame: Frame, *, inside: bool = True) -> Value:
         """Looks up a name at a position of a frame."""
         scope = frame.scope
         if name in scope.module_names and frame.parent is not None:
@@ -171,19 +143,19 @@ class Evaluator:
         if bindings and not hidden and not (isinstance(scope.node, ast.For) and all(b.kind == "changed" for b in bindings)):
             return self._bound(name, bindings, at, frame, inside)
         if frame.parent is not None:
-            own = isinstance(scope.node, (Comprehension, ast.For))
+            own = isinstance(scope.node, (nodes.Comprehension, ast.For))
             return self.name(name, at, frame.parent, inside=inside and own)
         for star in scope.stars:
             if is_keras(star) and name in ("ImageDataGenerator", "preprocess_input"):
                 return Dotted(f"{star}.{name}")
         return Dotted(f"builtins.{name}") if hasattr(builtins, name) else Unknown(f"`{name}` is not defined in this file", at[0])
 
-    def _bound(self, name: str, bindings: list[Binding], at: Position, frame: Frame, inside: bool) -> Value:
+    def _bound(self, name: str, bindings: list[scopes.Binding], at: nodes.Position, frame: Frame, inside: bool) -> Value:
         base = self._run([b for b in bindings if b.kind != "changed"], frame)
         chosen: Value
-        where: Position = (0, 0)
+        where: nodes.Position = (0, 0)
         prior = [b for b in base if b.after <= at]
-        anew = next((b for b in base if b.after == ALWAYS), None)
+        anew = next((b for b in base if b.after == scopes.ALWAYS), None)
         if anew is not None:
             return Unknown(f"`{name}` is assigned in a function, too", anew.line)
         if isinstance(frame.scope.node, ast.For) and not (inside and prior and prior[-1].straight):
@@ -200,27 +172,29 @@ class Evaluator:
             chosen = values[0] if values and all(same(values[0], v) for v in values[1:]) else several
         once = inside and frame.scope.is_once(at)  # then nothing later in the text runs earlier
         changes = [b for b in bindings if b.kind == "changed" and b.after > where]
-        changes = [b for b in changes if not inside or b.after <= at or b.after == ALWAYS or not (b.straight or once)]
-        going_on = inside and any(b.loop is not None and start(b.loop) <= at <= end(b.loop) for b in changes)
+        changes = [b for b in changes if not inside or b.after <= at or b.after == scopes.ALWAYS or not (b.straight or once)]
+        going_on = inside and any(b.loop is not None and nodes.start(b.loop) <= at <= nodes.end(b.loop) for b in changes)
         made = None if going_on else filled(self, chosen, changes, frame)
         return made if made is not None else changed(name, chosen, changes)
 
-    def _run(self, bindings: list[Binding], frame: Frame) -> list[Binding]:
+    def _run(self, bindings: list[scopes.Binding], frame: Frame) -> list[scopes.Binding]:
         """Bindings without those of untaken branches; those of certainly taken branches count as straight."""
         taken = [(binding, self.taken(binding.conditions, frame) if binding.conditions else None) for binding in bindings]
         return [replace(binding, straight=True) if sure else binding for binding, sure in taken if sure is not False]
 
-    def _one(self, binding: Binding, frame: Frame) -> Value:
+    def _one(self, binding: scopes.Binding, frame: Frame) -> Value:
         line = binding.after[0]
         if binding.kind == "import":
             return Dotted(binding.dotted)
-        if binding.kind in ("def", "class"):
-            return Local(cast("ast.FunctionDef", binding.node), frame)
+        if isinstance(binding.node, ast.ClassDef):
+            return Class(binding.node, frame)
+        if isinstance(binding.node, nodes.Function):
+            return Local(binding.node, frame)
         if binding.kind == "param":
-            in_loop = isinstance(frame.scope.node, (Comprehension, ast.For))
+            in_loop = isinstance(frame.scope.node, (nodes.Comprehension, ast.For))
             function = getattr(frame.scope.node, "name", "a function")
             how = "gets its value in a loop" if in_loop else f"is an argument of `{function}`"
-            return frame.args.get(binding.name, Unknown(f"`{binding.name}` {how}", line or start(frame.scope.node)[0]))
+            return frame.args.get(binding.name, Unknown(f"`{binding.name}` {how}", line or nodes.start(frame.scope.node)[0]))
         if binding.kind == "value" and binding.value is not None:
             value = self.value(binding.value, frame)
             for index in binding.path:
@@ -239,7 +213,7 @@ class Evaluator:
     def returned(self, function: Local, call: ast.Call, frame: Frame) -> tuple[Frame | None, Value]:
         """Frame of a call, and its return value."""
         node = function.node
-        if isinstance(node, ast.ClassDef) or self.is_too_deep(node, frame):
+        if self.is_too_deep(node, frame):
             return None, Unknown("its result is not followed", call.lineno)
         args = bind(self, node.args, call, frame, function.frame, method=function.bound is not None)
         if args is None:
@@ -254,13 +228,13 @@ class Evaluator:
         self.called.setdefault(id(node), inner)
         if isinstance(node, ast.Lambda):
             return inner, self.value(node.body, inner)
-        if not isinstance(node, Function) or not is_undecorated(node):
+        if not isinstance(node, nodes.Function) or not nodes.is_undecorated(node):
             return inner, Unknown(f"`{getattr(node, 'name', '')}` is decorated", call.lineno)
-        returns = [n for n in own_nodes(node) if isinstance(n, ast.Return)]
-        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in own_nodes(node))
+        returns = [n for n in nodes.own_nodes(node) if isinstance(n, ast.Return)]
+        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes.own_nodes(node))
         if not returns and not yields:
             return inner, Const(None)
-        body = flattened(node.body)
+        body = nodes.flattened(node.body)
         handed = handed_on(self, body, inner) if yields and not returns else None
         if handed is not None:
             return inner, handed
@@ -286,19 +260,12 @@ def _chosen(evaluator: Evaluator, node: ast.IfExp, frame: Frame) -> Value:
     return evaluator.value(node.body if test else node.orelse, frame)
 
 
-def _compared(evaluator: Evaluator, node: ast.Compare, frame: Frame) -> Value:
-    if len(node.ops) > 1:
-        return Unknown("it is computed at run time", node.lineno)
-    left, right = (evaluator.value(side, frame) for side in (node.left, node.comparators[0]))
-    return compare(node.ops[0], left, right, node.lineno)
-
-
 def _text(evaluator: Evaluator, node: ast.JoinedStr, frame: Frame) -> Value:
     parts = [piece.value if isinstance(piece, ast.FormattedValue) else piece for piece in node.values]
     return text_of(node, [evaluator.value(part, frame) for part in parts])
 
 
-def _sequence(evaluator: Evaluator, node: Row, frame: Frame) -> Value:
+def _sequence(evaluator: Evaluator, node: nodes.Row, frame: Frame) -> Value:
     items: list[Value] = []
     for element in node.elts:
         if isinstance(element, ast.Starred):
@@ -330,7 +297,7 @@ def _map(evaluator: Evaluator, node: ast.Dict, frame: Frame) -> Value:
 _UNCHANGING = (Unknown, Const, Dotted, Generator, Flow, Local, Parser, Zipped)
 
 
-def imported(name: str, imports: list[Binding]) -> Value:
+def imported(name: str, imports: list[scopes.Binding]) -> Value:
     """Resolves a name that several statements import, such as in `try` and `except ImportError`."""
     of_keras = [b for b in imports if is_keras(b.dotted)]
     if not of_keras:
@@ -341,10 +308,9 @@ def imported(name: str, imports: list[Binding]) -> Value:
     return Dotted(last.dotted)
 
 
-def changed(name: str, value: Value, changes: list[Binding]) -> Value:
+def changed(name: str, value: Value, changes: list[scopes.Binding]) -> Value:
     """Value of a name after changes in place."""
-    a_class = isinstance(value, Local) and isinstance(value.node, ast.ClassDef)
-    if not changes or (isinstance(value, _UNCHANGING) and not a_class):
+    if not changes or isinstance(value, _UNCHANGING):
         return value
     if isinstance(value, Table) and all(c.column is not None for c in changes):
         columns = {c.column or "": c.line or c.after[0] for c in changes if not _to_text(c.value)}
@@ -360,7 +326,7 @@ def _to_text(value: ast.expr | None) -> bool:
     return isinstance(first, ast.Name) and first.id == "str" and value.func.attr in ("astype", "map", "apply")
 
 
-def filled(evaluator: Evaluator, value: Value, changes: list[Binding], frame: Frame) -> Map | Seq | None:
+def filled(evaluator: Evaluator, value: Value, changes: list[scopes.Binding], frame: Frame) -> Map | Seq | None:
     """Applies changes in place to a dict or list, in the order of the code; `None` for other values and changes."""
     if not isinstance(value, (Map, Seq)) or not changes:
         return None
@@ -374,7 +340,7 @@ def filled(evaluator: Evaluator, value: Value, changes: list[Binding], frame: Fr
     return held
 
 
-def _changed(evaluator: Evaluator, held: Map | Seq, change: Binding, frame: Frame) -> Map | Seq | None:
+def _changed(evaluator: Evaluator, held: Map | Seq, change: scopes.Binding, frame: Frame) -> Map | Seq | None:
     if change.value is None:
         return None
     if change.key is not None:
@@ -394,7 +360,7 @@ def _changed(evaluator: Evaluator, held: Map | Seq, change: Binding, frame: Fram
     return Map({**held.items, **{key: v for items in known for key, v in items.items()}, **more}) if len(known) == len(given) else None
 
 
-def _frames(evaluator: Evaluator, change: Binding, frame: Frame) -> list[Frame]:
+def _frames(evaluator: Evaluator, change: scopes.Binding, frame: Frame) -> list[Frame]:
     """Frames in which a statement runs: its own, or one for each round of its loop; empty if uncertain."""
     if change.straight:
         return [frame]
@@ -405,11 +371,10 @@ def _frames(evaluator: Evaluator, change: Binding, frame: Frame) -> list[Frame]:
     return rounds(evaluator, change.loop, frame) or []
 
 
-def defaults(evaluator: Evaluator, node: Function, parent: Frame) -> dict[str, Value]:
+def defaults(evaluator: Evaluator, node: nodes.Function, parent: Frame) -> dict[str, Value]:
     """Defaults of a function's parameters, as values that a caller may replace; omits unknown ones."""
-    values = {name: evaluator.value(default, parent) for name, default in defaults_of(node.args)}
-    known = {name: value for name, value in values.items() if not isinstance(plain(value), (Unknown, dict, type(None)))}
-    return {name: setting(value, f"the caller of `{shown_name(node, parent)}`") for name, value in known.items()}
+    values = {name: evaluator.value(default, parent) for name, default in nodes.defaults_of(node.args)}
+    return told(values, f"the caller of `{shown_name(node, parent)}`")
 
 
 def bind(
@@ -424,7 +389,7 @@ def bind(
     if len(spec.defaults) > len(names) or "**" in found:
         return None
     bound = {name: argument.value for name, argument in found.items()}
-    for name, default in defaults_of(spec):
+    for name, default in nodes.defaults_of(spec):
         bound.setdefault(name, evaluator.value(default, home))
     if spec.kwarg is not None:
         bound[spec.kwarg.arg] = Map({argument.name: argument.value for argument in extra})
@@ -433,7 +398,7 @@ def bind(
     return bound
 
 
-def shown_name(node: Function, parent: Frame) -> str:
+def shown_name(node: nodes.Function, parent: Frame) -> str:
     """Name of a function for its callers: the class, for a constructor."""
     around = parent.scope.node
     return around.name if node.name == "__init__" and isinstance(around, ast.ClassDef) else node.name
@@ -452,16 +417,16 @@ def returned_last(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> a
     for statement in body:
         if isinstance(statement, ast.Return):
             return statement
-        if isinstance(statement, (ast.With, ast.AsyncWith)) or (isinstance(statement, ast.If) and is_main(statement.test)):
+        if isinstance(statement, (ast.With, ast.AsyncWith)) or (isinstance(statement, ast.If) and nodes.is_main(statement.test)):
             continue  # its content is followed
         taken = taken_side(evaluator, statement, frame)
         if taken is not None:
-            found = returned_last(evaluator, flattened(taken), frame)
+            found = returned_last(evaluator, nodes.flattened(taken), frame)
             if found is not None:
                 return found
-            if any(ends(s) for s in taken):
+            if any(nodes.ends(s) for s in taken):
                 return None
-        elif ends(statement):
+        elif nodes.ends(statement):
             return None
     return None
 
@@ -497,14 +462,14 @@ def arguments(
     return found, tuple(wrong)
 
 
-def comprehension(evaluator: Evaluator, node: Comprehension, frame: Frame) -> Value:
+def comprehension(evaluator: Evaluator, node: nodes.Comprehension, frame: Frame) -> Value:
     """Evaluates a comprehension; a generator expression counts as a list, since it can be unpacked like one."""
     unknown = Unknown("it is computed at run time", node.lineno)
     if isinstance(node, ast.SetComp):
         return unknown
     source = evaluator.value(node.generators[0].iter, frame)
     if isinstance(source, Zipped):
-        return source if isinstance(node, ast.GeneratorExp) and hands_on(node, node.generators[0]) else unknown
+        return source if isinstance(node, ast.GeneratorExp) and nodes.hands_on(node, node.generators[0]) else unknown
     frames = rounds(evaluator, node, frame)
     if frames is None:
         return unknown
@@ -518,14 +483,14 @@ def comprehension(evaluator: Evaluator, node: Comprehension, frame: Frame) -> Va
 
 def handed_on(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> Zipped | None:
     """The `zip` whose pairs a function yields unchanged, if that is all it does."""
-    loop = passing_loop(body[-1])
+    loop = nodes.passing_loop(body[-1])
     if loop is None or sum(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in body for n in ast.walk(s)) != 1:
         return None
     value = evaluator.value(loop.iter, frame)
     return value if isinstance(value, Zipped) else None
 
 
-def rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) -> list[Frame] | None:
+def rounds(evaluator: Evaluator, node: nodes.Comprehension | ast.For, frame: Frame) -> list[Frame] | None:
     """A frame for each round of a comprehension or loop; `None` if its iterable is unknown."""
     key = (id(node), id(frame))
     if id(node) in evaluator.whole:
@@ -542,7 +507,7 @@ def first_round(evaluator: Evaluator, node: ast.For, frame: Frame) -> dict[str, 
     return told(bound or {}, f"a round of the loop in line {node.lineno}")
 
 
-def _rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) -> list[Frame] | None:
+def _rounds(evaluator: Evaluator, node: nodes.Comprehension | ast.For, frame: Frame) -> list[Frame] | None:
     if isinstance(node, ast.For):
         target, over = node.target, node.iter
     else:
@@ -565,7 +530,7 @@ def _items(evaluator: Evaluator, node: ast.expr, frame: Frame) -> list[Value] | 
     value = evaluator.value(node, frame)
     if isinstance(value, Map):
         return [Const(key) for key in value.items]
-    as_many = isinstance(node, Row) or not origins_of(value)  # an option may have more values than its default
+    as_many = isinstance(node, nodes.Row) or not origins_of(value)  # an option may have more values than its default
     return list(value.items) if isinstance(value, Seq) and as_many else None
 
 
@@ -595,7 +560,7 @@ def _bound(target: ast.expr, item: Value) -> dict[str, Value] | None:
     """Variables of a loop's target in one round."""
     if isinstance(target, ast.Name):
         return {target.id: item}
-    if not isinstance(target, Row) or not isinstance(item, Seq) or len(item.items) != len(target.elts):
+    if not isinstance(target, nodes.Row) or not isinstance(item, Seq) or len(item.items) != len(target.elts):
         return None
     parts = [_bound(inner, value) for inner, value in zip(target.elts, item.items, strict=True)]
     return None if None in parts else {name: value for part in parts for name, value in (part or {}).items()}
@@ -609,7 +574,7 @@ def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: fro
     for statement in body:
         if isinstance(statement, ast.Continue):
             return found, True
-        if not branches(statement, calls):
+        if not nodes.branches(statement, calls):
             found.append(statement)
             continue
         taken = taken_side(evaluator, statement, frame)
@@ -624,7 +589,7 @@ def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: fro
 
 _HANDLERS: dict[type[ast.expr], Handler] = {
     ast.Constant: lambda _evaluator, node, _frame: Const(node.value),
-    ast.Name: lambda evaluator, node, frame: evaluator.name(node.id, start(node), frame),
+    ast.Name: lambda evaluator, node, frame: evaluator.name(node.id, nodes.start(node), frame),
     ast.Tuple: _sequence,
     ast.List: _sequence,
     ast.Dict: _map,
@@ -633,7 +598,7 @@ _HANDLERS: dict[type[ast.expr], Handler] = {
     ast.UnaryOp: lambda evaluator, node, frame: negate(node.op, evaluator.value(node.operand, frame), node.lineno),
     ast.BoolOp: lambda evaluator, node, frame: either(node.op, [evaluator.value(side, frame) for side in node.values], node.lineno),
     ast.IfExp: _chosen,
-    ast.Compare: _compared,
+    ast.Compare: lambda e, node, frame: compare(node, e.value(node.left, frame), e.value(node.comparators[0], frame)),
     ast.JoinedStr: _text,
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp), comprehension),
 }

@@ -9,11 +9,12 @@ from dataclasses import field
 from typing import Any, cast
 
 from pipegen.frozen import dataclass
+from pipegen.migrate.calls import form_of
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.interpret import Collected
 from pipegen.migrate.nodes import Comprehension, called
 from pipegen.migrate.steps import Knob, augments
-from pipegen.migrate.values import Const, Flow, Frame, Generator, OneHot, Table, Unknown, Zipped, certain, origins_of, plain, same
+from pipegen.migrate.values import Const, Flow, Frame, Generator, Table, Unknown, Zipped, certain, origins_of, plain, same
 
 _ROLES = {"training": "train", "validation": "validation"}
 
@@ -24,8 +25,7 @@ class Group:
 
     parts: dict[str, Flow] = field(default_factory=dict)  # iterators by split, in the order train, validation, test, predict
     fits: set[int] = field(default_factory=set)  # calls of `fit` that take them, by node id
-    masks: dict[str, Flow] = field(default_factory=dict)  # iterators of the parts' masks by split, if they have masks
-    zips: dict[str, Zipped] = field(default_factory=dict)  # the `zip` of each part's two iterators, by split
+    pairs: dict[str, Pair] = field(default_factory=dict)  # the parts with their masks by split, if they have masks
     drawn: bool = False  # true if code takes batches from the training iterator itself, and no `fit` takes it
 
     @property
@@ -41,7 +41,7 @@ class Group:
     @property
     def flows(self) -> list[Flow]:
         """All of its iterators."""
-        return [*self.parts.values(), *self.masks.values()]
+        return [*self.parts.values(), *(pair.mask for pair in self.pairs.values())]
 
     def split_of(self, flow: Flow) -> str:
         """The split that an iterator is."""
@@ -65,7 +65,7 @@ def group_flows(found: Collected) -> list[Group]:
     for pair in pairs_of(found):
         role = _role_of_pair(found, pair) or roles[id(pair.image)]
         home = next((g for g in groups if role not in g.parts and _go_together(g, pair)), None) or _added(groups)
-        home.parts[role], home.masks[role], home.zips[role] = pair.image, pair.mask, pair.zipped
+        home.parts[role], home.pairs[role] = pair.image, pair
     for call in found.calls:
         if call.method in ("fit", "fit_generator"):
             used = [u for u in found.uses if u.outer is call.node and u.frame is call.frame and u.kind == "model"]
@@ -84,7 +84,7 @@ def group_flows(found: Collected) -> list[Group]:
         group.drawn = train is not None and (found.is_drawn_from(train) or any(u.kind == "loop" for u in found.uses_of(train)))
         order = ("train", "validation", "test", "predict")
         group.parts = {split: group.parts[split] for split in order if split in group.parts}
-        group.masks = {split: group.masks[split] for split in order if split in group.masks}
+        group.pairs = {split: group.pairs[split] for split in order if split in group.pairs}
     return sorted(groups, key=lambda g: g.first.line)
 
 
@@ -95,8 +95,8 @@ def _added(groups: list[Group]) -> Group:
 
 def _go_together(group: Group, pair: Pair) -> bool:
     """True if a pair belongs to a group of pairs: from the same data if it takes a share, else of the same size."""
-    other = next(iter(group.parts))
-    image, mask = group.parts[other], group.masks[other]
+    first = next(iter(group.pairs.values()))
+    image, mask = first.image, first.mask
     if _size(image) != _size(pair.image):
         return False
     if image.get("subset") is None and pair.image.get("subset") is None:
@@ -131,7 +131,7 @@ def _join(groups: list[Group], parts: dict[str, Flow], call: int) -> None:
 
 
 def _fits(group: Group, flow: Flow, role: str) -> bool:
-    if role in group.parts or group.method != flow.method or group.masks:
+    if role in group.parts or group.method != flow.method or group.pairs:
         return False
     other = group.first
     if flow.method == "flow_from_dataframe" and _is_bare(other) != _is_bare(flow):
@@ -214,7 +214,7 @@ class Display:
 def displays_of(found: Collected, group: Group, left_out: list[Flow]) -> list[Display]:
     """Comprehensions that make only iterators of a group, each one a split of its own."""
     displays: dict[int, Display] = {}
-    for flow in () if group.masks else group.parts.values():
+    for flow in () if group.pairs else group.parts.values():
         node, display = flow.frame.scope.node, None
         if isinstance(node, Comprehension):
             display = _display(found, node, flow)
@@ -264,7 +264,7 @@ def takes_share(flow: Flow) -> bool:
 def class_mode(flow: Flow) -> Any:
     """Class mode of an iterator, in Keras' words; for `flow`, from its labels."""
     if flow.method == "flow":
-        return "categorical" if isinstance(flow.argument("y"), OneHot) else "sparse"
+        return "categorical" if form_of(flow.argument("y")) == "one-hot" else "sparse"
     return flow.get("class_mode", "categorical")
 
 

@@ -13,20 +13,21 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from pipegen.migrate.evaluate import Evaluator
-from pipegen.migrate.groups import Display, Group, displays_of, group_flows, owner_of
+from pipegen.migrate.groups import Display, Group, Pair, displays_of, group_flows, owner_of
 from pipegen.migrate.homes import of_function, up_to_function
 from pipegen.migrate.interpret import Collected, Use, collect
 from pipegen.migrate.nodes import Function, called, defaults_of, parameters, passing_loop, targets_of
 from pipegen.migrate.steps import RANDOM
 from pipegen.migrate.values import (
     Argument,
+    Class,
+    Const,
     Dotted,
     Flow,
     Frame,
     Generator,
     Local,
     Seq,
-    Setting,
     Table,
     Unknown,
     Value,
@@ -96,12 +97,12 @@ class Hoisted:
 def hoisted(found: Collected, group: Group, *, needed: bool) -> Hoisted | None:
     """The group with calls in place of its iterators, or of each `zip` of images and masks; `None` if not `needed`, or if the meaning could
     change."""
-    things: dict[str, Flow] | dict[str, Zipped] = group.zips if group.masks else group.parts
-    needed = needed and not group.masks
+    things: dict[str, Flow] | dict[str, Zipped] = {split: pair.zipped for split, pair in group.pairs.items()} or group.parts
+    needed = needed and not group.pairs
     several = len({id(of_function(thing.frame)) for thing in things.values()}) > 1
     if list(things) != list(group.parts) or not (several or needed or any(id(thing.node) in found.shared for thing in things.values())):
         return None
-    places = [_places(found, thing, list(things.values()), stay=not needed and not group.masks) for thing in things.values()]
+    places = [_places(found, thing, list(things.values()), stay=not needed and not group.pairs) for thing in things.values()]
     common = [key for key in places[0] if all(key in p for p in places[1:])]
     return next((made for key in common if (made := _at(found, group, things, [p[key] for p in places])) is not None), None)
 
@@ -128,14 +129,14 @@ def _gives_only(found: Collected, site: _Site, thing: Flow | Zipped, things: Seq
 
 def _at(found: Collected, group: Group, things: Mapping[str, Flow | Zipped], chosen: list[int]) -> Hoisted | None:
     made = Hoisted(group)
-    parts, masks, zips = dict(group.parts), dict(group.masks), dict(group.zips)
+    parts, pairs = dict(group.parts), dict(group.pairs)
     for (split, thing), i in zip(things.items(), chosen, strict=True):
         if i < 0:
             continue
         sites = found.sites[id(thing)][i:]
         inner = [*(of_function(frame) for _, frame in sites[1:]), of_function(thing.frame)]
         if isinstance(thing, Zipped):
-            flows, movable = [parts[split], masks[split]], all(of_function(f.frame) is inner[-1] for f in thing.flows)
+            flows, movable = [pairs[split].image, pairs[split].mask], all(of_function(f.frame) is inner[-1] for f in thing.flows)
         else:
             flows, movable = [thing], not any(of_function(u.frame) in inner for u in found.uses_of(thing))
         new = [_moved(found, flow, sites) for flow in flows] if movable and all(_only_makes(found, f) for f in inner) else [None]
@@ -148,10 +149,10 @@ def _at(found: Collected, group: Group, things: Mapping[str, Flow | Zipped], cho
             made.nodes = _of_generator(found, group.first, inner, sites)
         parts[split] = moved[0]
         if isinstance(thing, Zipped):
-            masks[split] = moved[1]
-            zips[split] = Zipped((moved[0], moved[1]) if thing.flows[0] is flows[0] else (moved[1], moved[0]), *sites[0])
-            made.pairs.append((thing, zips[split]))
-    made.group = replace(group, parts=parts, masks=masks, zips=zips)
+            zipped = Zipped((moved[0], moved[1]) if thing.flows[0] is flows[0] else (moved[1], moved[0]), *sites[0])
+            pairs[split] = Pair(moved[0], moved[1], zipped)
+            made.pairs.append((thing, zipped))
+    made.group = replace(group, parts=parts, pairs=pairs)
     for node in {id(flow.node): flow.node for _, flow in made.moved}.values():
         value = found.evaluator.value(node, next(f.frame for _, f in made.moved if f.node is node))
         if isinstance(value, Seq):
@@ -198,7 +199,7 @@ def _only_reads(found: Collected, node: ast.expr, frame: Frame) -> bool:
     """True if the calls in an expression only make generators and iterators, or compute values from their arguments."""
     for call in (n for n in ast.walk(node) if isinstance(n, ast.Call)):
         made, function = found.evaluator.value(call, frame), found.evaluator.value(call.func, frame)
-        reads = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and not isinstance(function, Local)
+        reads = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and not isinstance(function, (Class, Local))
         if isinstance(function, Dotted):
             reads = function.name.startswith(_READING) or function.name.rsplit(".", 1)[-1] in ("to_categorical", "deepcopy", "copy")
         if not reads and not isinstance(made, (Flow, Generator, Zipped, Seq)):
@@ -227,7 +228,7 @@ def _without_callers(value: Value) -> Value:
     """A value without the origins that are calls of functions of the file, since the actual calls count."""
     if isinstance(value, Seq):
         return Seq(tuple(map(_without_callers, value.items)), value.is_list)
-    if not isinstance(value, Setting):
+    if not isinstance(value, Const):
         return value
     rest = tuple(origin for origin in value.origins if not origin.startswith(CALLER))
     return replace(value, origins=rest)
@@ -262,7 +263,7 @@ def as_called(evaluator: Evaluator, node: ast.expr, frame: Frame, sites: Sequenc
     outside: dict[int, str] = {}
     for call, caller in reversed(sites):
         function = evaluator.value(call.func, caller)
-        if not isinstance(function, Local) or isinstance(function.node, ast.ClassDef):
+        if not isinstance(function, Local):
             return None
         put = _Put(function, function.node.args, call, of_function(frame), outside)
         found, frame = put.visit(found), caller
@@ -344,7 +345,7 @@ def _repeated(found: Collected, group: Group) -> list[ast.AST]:
     """The function or loop whose rounds each make a group, if its code is the only form of them."""
     shared = [flow for flow in group.flows if id(flow.node) in found.shared]
     whole = {id(display.element) for display in displays_of(found, group, [])}
-    if group.masks or not shared or all(id(flow.node) in whole for flow in shared):
+    if group.pairs or not shared or all(id(flow.node) in whole for flow in shared):
         return []
     if not all(_alike(flow, other) for flow in shared for other in found.flows if other.node is flow.node):
         return []

@@ -11,7 +11,7 @@ from pipegen.migrate.evaluate import Evaluator, reached, rounds, taken_side
 from pipegen.migrate.members import Outside
 from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called, given_to, makes_several, name_of, targets_of
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
-from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, certain, plain, truth_of
+from pipegen.migrate.values import Class, Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, certain, plain, truth_of
 
 UseKind = Literal["model", "member", "method", "len", "next", "item", "loop", "zip", "other"]
 
@@ -36,6 +36,17 @@ class Use:
     def line(self) -> int:
         """Line of the use."""
         return self.node.lineno
+
+    @property
+    def is_next(self) -> bool:
+        """True for `next(it)` and `it.next()`."""
+        return self.kind == "next" or (self.kind == "method" and self.name in ("next", "__next__"))
+
+    @property
+    def is_first(self) -> bool:
+        """True for `it[0]`."""
+        index = self.outer.slice if self.kind == "item" and isinstance(self.outer, ast.Subscript) else None
+        return isinstance(index, ast.Constant) and index.value == 0
 
 
 @dataclass(eq=False)
@@ -86,7 +97,7 @@ class Collected:
     def only_drawn_from(self, flow: Flow) -> bool:
         """True if the only use of an iterator is taking batches by `next`."""
         uses = self.uses_of(flow)
-        return bool(uses) and all(u.kind == "next" or (u.kind == "method" and u.name in ("next", "__next__")) for u in uses)
+        return bool(uses) and all(u.is_next for u in uses)
 
     def is_paired(self, flow: Flow) -> bool:
         """True if an iterator is joined with another: by `zip`, or by drawing batches side by side with the same seed."""
@@ -267,13 +278,13 @@ class _Walker:
 
     def _call(self, node: ast.Call, frame: Frame) -> None:
         function = self.values.value(node.func, frame)
-        if isinstance(function, Local) and not isinstance(function.node, ast.ClassDef):
+        if isinstance(function, Local):
             given = [self.values.value(a, frame) for a in given_to(node) if not isinstance(a, ast.Starred)]
             if self._is_concerned(function.node) or any(isinstance(value, (Flow, Generator, Zipped)) for value in given):
                 inner, _ = self.values.returned(function, node, frame)
                 if inner is not None:
                     self.enter(function.node, inner)
-        elif isinstance(function, Local) and "__init__" in self.concerned:
+        elif isinstance(function, Class) and "__init__" in self.concerned:
             made = self.values.value(node, frame)
             if isinstance(made, Instance) and made.made is not None:
                 self.enter(made.made.scope.node, made.made)
@@ -332,7 +343,7 @@ class _Walker:
             callee = self.values.value(call.func, frame)
             if argument is not None:
                 kind, name = "model", argument
-            elif isinstance(callee, Local) and not isinstance(callee.node, ast.ClassDef):
+            elif isinstance(callee, Local):
                 return  # the function is followed instead
             else:
                 name = callee.name.rsplit(".", 1)[-1] if isinstance(callee, Dotted) else called(call)

@@ -11,6 +11,7 @@ from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, Row, called, is_undecorated, names_in, parameters
 from pipegen.migrate.scopes import Assignment, is_of_self
 from pipegen.migrate.values import (
+    Class,
     Const,
     Dotted,
     Flow,
@@ -50,20 +51,16 @@ def attribute(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
         return Unknown(f"the flag `{node.attr}` is assigned", node.lineno) if evaluator.is_assigned(node.attr) else flag
     if isinstance(owner, Flow) and node.attr == "batch_size":
         return owner.args["batch_size"].value if "batch_size" in owner.args else Const(32)
-    if isinstance(owner, Local) and isinstance(owner.node, ast.ClassDef):
-        if evaluator.is_assigned(node.attr):
-            return Unknown(f"`.{node.attr}` is assigned elsewhere too", node.lineno)
-        return of_class(evaluator, owner, node.attr, node.lineno)
     if isinstance(owner, Table) and node.attr in ("iloc", "loc"):
         return Unknown("its rows are selected by code", node.lineno)
-    if isinstance(owner, (Options, Record, Instance)):
+    if isinstance(owner, (Class, Options, Record, Instance)):
         return _of_object(evaluator, owner, node)
     return unknown(owner, f"`.{node.attr}` is known only at run time", node.lineno)
 
 
-def of_class(evaluator: Evaluator, owner: Local, name: str, line: int) -> Value:
+def of_class(evaluator: Evaluator, owner: Class, name: str, line: int) -> Value:
     """Evaluates a name in the body of a class, or of its base in the file."""
-    definition = cast("ast.ClassDef", owner.node)
+    definition = owner.node
     inner = evaluator.frame(definition, owner.frame, {})
     if name in inner.scope.bindings:
         return evaluator.name(name, _LATE, inner)
@@ -71,16 +68,15 @@ def of_class(evaluator: Evaluator, owner: Local, name: str, line: int) -> Value:
         above = evaluator.value(base, owner.frame)
         if isinstance(above, Dotted) and above.name == "builtins.object":
             continue
-        known = isinstance(above, Local) and isinstance(above.node, ast.ClassDef) and above.node is not definition
-        if len(definition.bases) > 1 or not known:
+        if len(definition.bases) > 1 or not isinstance(above, Class) or above.node is definition:
             return Unknown(f"`{name}` may come from a base class of `{definition.name}`", line)
-        return of_class(evaluator, cast("Local", above), name, line)
+        return of_class(evaluator, above, name, line)
     return Unknown(f"`{name}` is not assigned in `{definition.name}`", line)
 
 
-def is_plain_class(evaluator: Evaluator, of: Local) -> bool:
+def is_plain_class(evaluator: Evaluator, of: Class) -> bool:
     """True if the attributes of a class's objects are just the assigned ones."""
-    definition = cast("ast.ClassDef", of.node)
+    definition = of.node
     if definition.decorator_list or definition.keywords:
         return False
     names = {m.name for m in definition.body if isinstance(m, Function)}
@@ -91,20 +87,21 @@ def is_plain_class(evaluator: Evaluator, of: Local) -> bool:
     if all(isinstance(b, Dotted) and b.name == "builtins.object" for b in bases):
         return True
     single = bases[0] if len(bases) == 1 else None
-    derived = isinstance(single, Local) and isinstance(single.node, ast.ClassDef) and single.node is not definition
-    return derived and "__init__" in names and is_plain_class(evaluator, cast("Local", single))
+    return isinstance(single, Class) and single.node is not definition and "__init__" in names and is_plain_class(evaluator, single)
 
 
-def _of_object(evaluator: Evaluator, owner: Options | Record | Instance, node: ast.Attribute) -> Value:
-    """Attribute of a command line's namespace, a record or an object of the file, assigned by its constructor or its class."""
+def _of_object(evaluator: Evaluator, owner: Class | Options | Record | Instance, node: ast.Attribute) -> Value:
+    """Attribute of a class, a command line's namespace, a record, or an object of the file: assigned by its constructor or its class."""
     name, line = node.attr, node.lineno
     if evaluator.is_assigned(name):
         return Unknown(f"`.{name}` is assigned elsewhere too", line)
+    if isinstance(owner, Class):
+        return of_class(evaluator, owner, name, line)
     if isinstance(owner, Options):
         return Unknown("it is a dict", line) if owner.as_map else evaluator.outside.option(name, line, fixed=owner.fixed)
     if isinstance(owner, Record):
         return owner.items.get(name, Unknown(f"`.{name}` is known only at run time", line))
-    definition = cast("ast.ClassDef", owner.of.node)
+    definition = owner.of.node
     found = evaluator.assignments(definition).get(name, [])
     if any(name in evaluator.assignments(above) for above in _classes_above(evaluator, owner.of)):
         return Unknown(f"`.{name}` is assigned by a base class of `{definition.name}`", line)
@@ -115,14 +112,13 @@ def _of_object(evaluator: Evaluator, owner: Options | Record | Instance, node: a
     return evaluator.value(found[0].value, owner.made)
 
 
-def _classes_above(evaluator: Evaluator, of: Local) -> list[ast.ClassDef]:
+def _classes_above(evaluator: Evaluator, of: Class) -> list[ast.ClassDef]:
     found: list[ast.ClassDef] = []
     todo = [of]
     while todo and len(found) < 20:
         here = todo.pop()
-        above = [evaluator.value(base, here.frame) for base in cast("ast.ClassDef", here.node).bases]
-        classes = [a for a in above if isinstance(a, Local) and isinstance(a.node, ast.ClassDef)]
-        found += [cast("ast.ClassDef", c.node) for c in classes]
+        classes = [above for base in here.node.bases if isinstance(above := evaluator.value(base, here.frame), Class)]
+        found += [c.node for c in classes]
         todo += classes
     return found
 
@@ -154,19 +150,20 @@ def _receiver(evaluator: Evaluator, node: ast.Attribute, frame: Frame, of: Frame
 def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
     """Evaluates `self.name`, if the class assigns it only once."""
     inner = cast("Frame", frame.class_frame)
-    definition = cast("ast.ClassDef", inner.scope.node)
+    of = Class(cast("ast.ClassDef", inner.scope.node), cast("Frame", inner.parent))
+    definition = of.node
     name, line = node.attr, node.lineno
     found = evaluator.assignments(definition).get(name, [])
     if evaluator.is_assigned(name) or name in evaluator.given_below(definition):
         return Unknown(f"`self.{name}` is assigned elsewhere too", line)
     if not found:
         owner = evaluator.value(node.value, frame)
-        return _bound(of_class(evaluator, Local(definition, cast("Frame", inner.parent)), name, line), owner)
+        return _bound(of_class(evaluator, of, name, line), owner)
     if len(found) > 1 or found[0].value is None:
         how = f"{len(found)} times" if len(found) > 1 else "in a way that is not followed"
         return Unknown(f"`self.{name}` is assigned {how}", line)
     home = found[0].method
-    above = _classes_above(evaluator, Local(definition, cast("Frame", inner.parent)))
+    above = _classes_above(evaluator, of)
     bound = {b.id for d in above for b in ast.walk(d) if isinstance(b, ast.Name)}
     if any(name in evaluator.assignments(d) for d in above):
         return Unknown(f"`self.{name}` is also assigned by a base class of `{definition.name}`", line)

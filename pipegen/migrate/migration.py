@@ -6,7 +6,6 @@ import ast
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 from pipegen.migrate.findings import Findings, report_text
 from pipegen.migrate.groups import Group, Written
@@ -14,7 +13,7 @@ from pipegen.migrate.hoisting import collect_once
 from pipegen.migrate.interpret import Collected
 from pipegen.migrate.mistakes import find_mistakes
 from pipegen.migrate.nodes import name_of
-from pipegen.migrate.reading import Code, cell_mark, cell_source, patch_name, plain_text, read_code, restored, unified, with_sources
+from pipegen.migrate.reading import Code, cell_mark, patch_name, plain_text, read_code, restored, unified, with_sources
 from pipegen.migrate.rewrite import Rewriter
 from pipegen.migrate.signatures import FITTED
 from pipegen.migrate.values import Unknown
@@ -65,15 +64,11 @@ class Migration:
         """Number, old and new text of each code cell; lines that are not Python are restored."""
         if self.changed in ("", self.code.text):
             return
-        notebook = cast("dict[str, Any]", self.code.notebook)
-        cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
-        plain, changed = self.code.text.split("\n"), self.changed.split("\n")
+        changed = self.changed.split("\n")
         starts = [changed.index(cell_mark(cell.number)) + 1 for cell in self.code.cells]
         ends = [*(start - 1 for start in starts[1:]), len(changed) - 1]
         for cell, first, last in zip(self.code.cells, starts, ends, strict=True):
-            original = cell_source(cells[cell.number - 1]) or ""
-            own = plain[cell.before : cell.before + cell.lines]
-            yield cell.number, original, restored(original, own, changed[first:last])
+            yield cell.number, cell.source, restored(cell.source, cell.lines, changed[first:last])
 
     def report(self) -> str:
         """The report."""

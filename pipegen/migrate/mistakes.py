@@ -11,7 +11,7 @@ from pipegen.migrate.interpret import Collected, ModelCall
 from pipegen.migrate.nodes import Row, called
 from pipegen.migrate.signatures import FITTED, OLD_DATAFRAME
 from pipegen.migrate.steps import RANDOM, STATISTICS, augments
-from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, is_number, origins_of, plain, reason_of, same
+from pipegen.migrate.values import Class, Dotted, Flow, Generator, Local, Unknown, is_number, origins_of, plain, same
 
 _BOOLEANS = ("horizontal_flip", "vertical_flip", "featurewise_center", "samplewise_center", "zca_whitening")
 _TOGETHER = "in one spec with a feature for each, a mask always moves with its image"
@@ -209,11 +209,11 @@ def _predicted_again(flow: Flow, found: Collected) -> bool:
 def _unknown_value(train: Generator, other: Generator, name: str, split: str, findings: Findings) -> None:
     """Reports value changes of evaluation data that are unknown and not written as in training."""
     value = other.known(name)
-    if not isinstance(value, Unknown) or isinstance(other.argument(name), (Dotted, Local)):
+    if not isinstance(value, Unknown) or isinstance(other.argument(name), (Class, Dotted, Local)):
         return
     if name in train.args and ast.dump(train.args[name].node) == ast.dump(other.args[name].node):
         return
-    message = f"`{name}` of the {split} data is not known: {reason_of(value)}"
+    message = f"`{name}` of the {split} data is not known: {value.reason}"
     findings.add("PG610", other.line_of(name), message, "the spec treats every split as the training data: check if that is right")
 
 
@@ -226,7 +226,7 @@ def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> 
     if any(_is_batch(name, call) for name in given.elts):
         return
     for name in ("rescale", "preprocessing_function", "samplewise_center", "samplewise_std_normalization", *STATISTICS):
-        if isinstance(train.generator.argument(name), (Dotted, Local)) or train.generator.get(name):
+        if isinstance(train.generator.argument(name), (Class, Dotted, Local)) or train.generator.get(name):
             message = f"`{name}` is applied to the training data, but not to the arrays in `validation_data`"
             help_ = "pass the arrays as the `validation` part of a `by_split` source, or process them in the same way"
             findings.add("PG654", given.lineno, message, help_)

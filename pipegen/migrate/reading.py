@@ -32,7 +32,8 @@ class Cell:
 
     number: int
     before: int
-    lines: int
+    source: str  # as it is stored
+    lines: list[str]  # as they are parsed, with `pass` for those that are not Python
 
 
 @dataclass
@@ -43,27 +44,21 @@ class Code:
     text: str = ""  # the code, with line feeds as line ends; for a notebook, all code cells, joined
     tree: ast.Module | None = None  # the parsed code, or `None` if it could not be parsed
     cells: list[Cell] = field(default_factory=list)  # the code cells of a notebook; empty for a script
-    notebook: dict[str, Any] | None = None
     raw: str = ""  # the text of the file, with its own line ends and its byte order mark
     encoding: str = "utf-8"  # the encoding of the file
     findings: Findings = field(default_factory=Findings)
 
     def hidden(self) -> str:
         """Lines of a notebook that are not Python."""
-        cells = _cells(self.notebook) or [] if self.cells else []
-        lines, plain = [], self.text.split("\n")
-        for cell in self.cells:
-            original = plain_text(cell_source(cells[cell.number - 1]) or "").split("\n")
-            own = plain[cell.before : cell.before + cell.lines]
-            lines += [line for line, parsed in zip(original, own, strict=True) if line != parsed]
-        return "\n".join(lines)
+        pairs = (pair for cell in self.cells for pair in zip(plain_text(cell.source).split("\n"), cell.lines, strict=True))
+        return "\n".join(line for line, parsed in pairs if line != parsed)
 
     def place(self, line: int) -> str:
         """A line number as readers look for it: in a notebook, the cell and its line."""
         if not line:
             return "the file"
         for cell in self.cells:
-            if cell.before < line <= cell.before + cell.lines:
+            if cell.before < line <= cell.before + len(cell.lines):
                 return f"cell {cell.number}, line {line - cell.before}"
         return f"line {line}"
 
@@ -121,18 +116,17 @@ def _read_notebook(code: Code, data: bytes) -> None:
     if cells is None:
         code.findings.add("PG603", 0, "the file is JSON, but not a notebook: it has no list of cells")
         return
-    code.notebook = notebook
     lines: list[str] = []
     for number, cell in enumerate(cells, 1):
         if not isinstance(cell, dict) or cell.get("cell_type") != "code":
             continue
-        source = cell_source(cell)
+        source = _cell_source(cell)
         if source is None:
             code.findings.add("PG603", 0, f"cell {number} has no text, and is skipped")
             continue
         own = _plain_python(source)
         lines.append(cell_mark(number))
-        code.cells.append(Cell(number, len(lines), len(own)))
+        code.cells.append(Cell(number, len(lines), source, own))
         lines += own
     code.text = "\n".join(lines) + "\n"
 
@@ -152,7 +146,7 @@ def cell_mark(number: int) -> str:
     return f"# ⟨cell {number} of the notebook⟩"
 
 
-def cell_source(cell: dict[str, Any]) -> str | None:
+def _cell_source(cell: dict[str, Any]) -> str | None:
     """Text of a cell, which is stored as a text or as a list of lines."""
     source = cell.get("source", cell.get("input"))
     if isinstance(source, list) and all(isinstance(line, str) for line in source):

@@ -8,23 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
+from pipegen.migrate import nodes
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.interpret import Collected
-from pipegen.migrate.nodes import (
-    Function,
-    Row,
-    called,
-    defaults_of,
-    given_to,
-    name_of,
-    own_nodes,
-    places,
-    root_name,
-    targets_of,
-)
 from pipegen.migrate.signatures import FLOWS, is_keras
 from pipegen.migrate.uses import MEMBERS, is_dropped
 from pipegen.migrate.values import Flow, Frame, Generator
@@ -197,7 +186,7 @@ class Removal:
     edits: Edits
     found: Collected
     done: list[Flow]
-    gone: list[Function]
+    gone: list[nodes.Function]
 
     def run(self) -> None:
         """Removes each unneeded generator."""
@@ -230,7 +219,7 @@ class Removal:
         for statement in ast.walk(self.edits.tree):
             if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
                 value = statement.value
-                held = value.values if isinstance(value, ast.Dict) else value.elts if isinstance(value, Row) else []
+                held = value.values if isinstance(value, ast.Dict) else value.elts if isinstance(value, nodes.Row) else []
                 held = [value.value] if isinstance(value, ast.DictComp) else held
                 if generator.node in held and all(id(h) in done for h in held):
                     return statement
@@ -239,7 +228,7 @@ class Removal:
 
 def is_read_elsewhere(evaluator: Evaluator, statement: ast.stmt, frame: Frame, known: frozenset[int]) -> bool:
     """True if code other than the nodes with these ids reads the variable that a statement assigns."""
-    target = next(iter(targets_of(statement)), None)
+    target = next(iter(nodes.targets_of(statement)), None)
     whole = evaluator.module.scope.node
     same: list[ast.Name | ast.Attribute]
     if isinstance(target, ast.Name):
@@ -338,14 +327,14 @@ class Leftovers:
             return bool(given) and all(isinstance(value, ast.Call) and self._is_python_generator(value) for value in given)
         if not isinstance(node, ast.Call):
             return False
-        functions = [n for n in ast.walk(self.edits.tree) if isinstance(n, Function) and n.name == called(node)]
-        return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for f in functions for inner in own_nodes(f))
+        functions = [n for n in ast.walk(self.edits.tree) if isinstance(n, nodes.Function) and n.name == nodes.called(node)]
+        return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for f in functions for inner in nodes.own_nodes(f))
 
     # What may hold an iterator
 
     def _follow(self) -> None:
         """Finds the names by following assignments, loops, arguments and returns."""
-        functions: dict[str, Function] = {n.name: n for n in ast.walk(self.edits.tree) if isinstance(n, Function)}
+        functions: dict[str, nodes.Function] = {n.name: n for n in ast.walk(self.edits.tree) if isinstance(n, nodes.Function)}
         for _ in range(_MOST_ROUNDS):
             before = len(self.names)
             for node in ast.walk(self.edits.tree):
@@ -353,26 +342,26 @@ class Leftovers:
             if len(self.names) == before:
                 return
 
-    def _reached(self, node: ast.AST, functions: dict[str, Function]) -> Iterator[str]:
+    def _reached(self, node: ast.AST, functions: dict[str, nodes.Function]) -> Iterator[str]:
         """Names to which a single node passes an iterator."""
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
-            for target in [node.target] if isinstance(node, ast.NamedExpr) else targets_of(node):
+            for target in [node.target] if isinstance(node, ast.NamedExpr) else nodes.targets_of(node):
                 yield from self._assigned(target, node.value)
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)) and self._carries(node.iter):
             yield from _stored(node.target)
-        elif isinstance(node, Function):
+        elif isinstance(node, nodes.Function):
             given = [n.value for n in ast.walk(node) if isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom)) and n.value is not None]
             if any(self._carries(value) for value in given):
                 yield node.name
-            yield from (name for name, default in defaults_of(node.args) if self._carries(default))
-        elif isinstance(node, ast.Call) and called(node) in functions:
-            parameters = zip(places(functions[called(node)].args), node.args, strict=False)
+            yield from (name for name, default in nodes.defaults_of(node.args) if self._carries(default))
+        elif isinstance(node, ast.Call) and nodes.called(node) in functions:
+            parameters = zip(nodes.places(functions[nodes.called(node)].args), node.args, strict=False)
             yield from (name for name, value in parameters if self._carries(value))
             yield from (k.arg for k in node.keywords if k.arg is not None and self._carries(k.value))
 
     def _assigned(self, target: ast.expr, value: ast.expr) -> Iterator[str]:
         """Names of a target; for a tuple, only those whose own part is an iterator."""
-        both = [e.elts if isinstance(e, Row) else [] for e in (target, value)]
+        both = [e.elts if isinstance(e, nodes.Row) else [] for e in (target, value)]
         if both[0] and len(both[0]) == len(both[1]):
             for inner, part in zip(*both, strict=True):
                 yield from self._assigned(inner, part)
@@ -388,22 +377,22 @@ class Leftovers:
         if isinstance(node, ast.Attribute):
             return node.attr in self.names or (node.attr not in _MEMBERS and self._carries(node.value))
         if isinstance(node, ast.Call):
-            name = called(node)
+            name = nodes.called(node)
             of_container = isinstance(node.func, ast.Attribute) and name in _OF_CONTAINERS and self._carries(node.func.value)
             keeps = name in _KEEPING or name[:1].isupper()  # an object of a class, such as a named tuple
-            return name in self.names or of_container or (keeps and any(map(self._carries, given_to(node))))
+            return name in self.names or of_container or (keeps and any(map(self._carries, nodes.given_to(node))))
         parts = [getattr(node, name) for kinds, names in _PARTS.items() if isinstance(node, kinds) for name in names]
         return any(map(self._carries, chain.from_iterable(part if isinstance(part, list) else [part] for part in parts)))
 
 
 def _stored(target: ast.expr) -> Iterator[str]:
     """Yields the names, attributes and subscripted objects that an assignment changes."""
-    if isinstance(target, Row):
+    if isinstance(target, nodes.Row):
         for inner in target.elts:
             yield from _stored(inner)
     elif isinstance(target, ast.Starred):
         yield from _stored(target.value)
     elif isinstance(target, ast.Subscript):
-        yield target.value.attr if isinstance(target.value, ast.Attribute) else root_name(target)
-    elif name_of(target):
-        yield name_of(target)
+        yield target.value.attr if isinstance(target.value, ast.Attribute) else nodes.root_name(target)
+    elif nodes.name_of(target):
+        yield nodes.name_of(target)

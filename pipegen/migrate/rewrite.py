@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import posixpath
-import re
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from pipegen.migrate import uses
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.groups import Display, Group, Written, displays_of, folder_below, owner_of
+from pipegen.migrate.groups import Display, Group, Pair, Written, displays_of, folder_below, owner_of
 from pipegen.migrate.hoisting import Hoisted, hoisted, unused
 from pipegen.migrate.homes import branch_of, home_of, late_home, loop_around, of_function, waiting_name
 from pipegen.migrate.interpret import Collected, Use
@@ -20,22 +20,6 @@ from pipegen.migrate.reading import Code
 from pipegen.migrate.removal import Leftovers, Removal, exchange_imports, is_read_elsewhere
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import RANDOM
-from pipegen.migrate.uses import (
-    ENDLESS,
-    REPLACED,
-    Draws,
-    UseEdits,
-    access,
-    edit_pair,
-    goes_on,
-    going_on,
-    is_dropped,
-    is_first,
-    is_next,
-    loops_around,
-    passes_on,
-    region_of,
-)
 from pipegen.migrate.values import Flow, Generator, Unknown, Zipped, certain, origins_of
 from pipegen.migrate.write_spec import BuildCall, hint
 
@@ -48,7 +32,7 @@ class Rewriter:
     found: Collected
     findings: Findings
     edits: Edits = field(init=False)
-    draws: Draws = field(init=False)
+    draws: uses.Draws = field(init=False)
     done: list[Flow] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     moved: list[Flow] = field(default_factory=list)  # iterators that stand at calls of functions of the file
@@ -57,7 +41,7 @@ class Rewriter:
 
     def __post_init__(self) -> None:
         self.edits = Edits(self.code.text, cast("ast.Module", self.code.tree))
-        self.draws = Draws(self.edits, self.found)
+        self.draws = uses.Draws(self.edits, self.found)
 
     def run(self, specs: list[Written]) -> str:
         """The new code, for the groups that have a spec."""
@@ -107,7 +91,8 @@ class Rewriter:
         if loop is not None:
             return self._keep(group, loop, quiet=move is not None)
         owner = owner_of(group, self.found)
-        pipe = f"{owner}.{self._new_name()}" if owner else self._new_name()
+        self.names.append(self.edits.new_name("pipe"))
+        pipe = f"{owner}.{self.names[-1]}" if owner else self.names[-1]
         self.edits.before(home, f"{pipe} = {call}")
         waiting = [flow for flow in group.flows if later is not None and home_of(flow) is not later]
         self.done += group.flows
@@ -117,10 +102,10 @@ class Rewriter:
         for split, flow in group.parts.items():
             name = _split_name(group, split)
             fresh = f"{pipe}.predict_on({self._folder(flow)})" if flow in left_out else self._fresh(pipe, name, flow)
-            own = self._of_place(flow, f"{access(pipe, name)}{ENDLESS}", home) or fresh
-            uses = UseEdits(self.edits, self.found, self.findings, pipe, name, self.draws, flow in left_out, own)
-            if split in group.zips:
-                edit_pair(uses, group.zips[split])
+            own = self._of_place(flow, f"{uses.access(pipe, name)}{uses.ENDLESS}", home) or fresh
+            edits = uses.UseEdits(self.edits, self.found, self.findings, pipe, name, self.draws, flow in left_out, own)
+            if split in group.pairs:
+                uses.edit_pair(edits, group.pairs[split].zipped)
                 continue
             if flow in waiting:
                 self.edits.before(home, f"{waiting_name(flow)} = {fresh}")
@@ -128,7 +113,7 @@ class Rewriter:
             elif id(flow.node) not in whole and not any(u.kind == "loop" and u.node is flow.node for u in self.found.uses_of(flow)):
                 self.edits.replace(flow.node, own)
             for use in self.found.uses_of(flow):
-                uses.edit(use)
+                edits.edit(use)
         return True
 
     def _refuse(self, written: Written, problem: str, *, quiet: bool) -> bool:
@@ -139,8 +124,8 @@ class Rewriter:
         split = _split_name(group, group.split_of(group.first))
         missing = next((what for what in ("arrays", "table") if problem.startswith(f"the {what} of")), "")
         where = f" where all its {missing} are there" if missing == "arrays" else " where its tables are there" if missing else ""
-        help_ = f"write `pipe = {hint(written)}`{where}, and `{access('pipe', split)}` instead of the iterator"
-        if group.masks:
+        help_ = f"write `pipe = {hint(written)}`{where}, and `{uses.access('pipe', split)}` instead of the iterator"
+        if group.pairs:
             help_ = help_.removesuffix("the iterator") + "both"
         elif "together" in problem:
             help_ = "write one spec with a feature for each of them"
@@ -183,14 +168,14 @@ class Rewriter:
         self.edits.replace(display.element if display.name else display.node, text)
 
     def _fresh(self, pipe: str, split: str, flow: Flow) -> str:
-        return access(pipe, split) + (ENDLESS if goes_on(self.found, flow, REPLACED) else "")
+        return uses.access(pipe, split) + (uses.ENDLESS if uses.goes_on(self.found, flow, uses.REPLACED) else "")
 
     def _out_of_loops(self, build: BuildCall, group: Group) -> BuildCall:
         """Moves the call before the loops that draw from an iterator made in each round, if it can be made once."""
         flow = group.first
-        in_place = len(group.flows) == 1 and all(u.node is flow.node and (is_next(u) or is_first(u)) for u in self.found.uses_of(flow))
+        in_place = len(group.flows) == 1 and all(u.node is flow.node and (u.is_next or u.is_first) for u in self.found.uses_of(flow))
         begins_anew = flow.known("shuffle") is False or not varies(flow)  # each round then takes the same examples, not the next ones
-        for loop in loops_around(flow) if in_place and self.found.uses_of(flow) and not begins_anew else ():
+        for loop in uses.loops_around(flow) if in_place and self.found.uses_of(flow) and not begins_anew else ():
             outer = replace(build, home=loop)
             if outer.text() is not None:
                 return outer
@@ -198,10 +183,9 @@ class Rewriter:
 
     def _of_place(self, flow: Flow, endless: str, home: ast.stmt) -> str:
         """Iterator in place of a call from which several rounds take batches; empty for other calls."""
-        if not any(u.node is flow.node and region_of(u) is not None for u in going_on(self.found, flow)):
+        if not any(u.node is flow.node and uses.region_of(u) is not None for u in uses.going_on(self.found, flow)):
             return ""
-        name = self.draws.new_name("batches")
-        self.draws.names_of_calls.append(name)
+        name = self.edits.new_name("batches")
         self.edits.before(home, f"{name} = {endless}")
         return name
 
@@ -213,12 +197,6 @@ class Rewriter:
             within = any(n is node for n in ast.walk(flow.node))  # else it is the name of a parameter where the iterator was made
             return self.edits.source(node) if within or not isinstance(known, str) else repr(str(known))
         return repr(posixpath.join(known, below)) if isinstance(known, str) else f"os.path.join({self.edits.source(node)}, {below!r})"
-
-    def _new_name(self) -> str:
-        taken = {*re.findall(r"\w+", self.code.text), *self.names}
-        name = next(n for n in ("pipe", *(f"pipe{i}" for i in range(2, len(taken) + 3))) if n not in taken)
-        self.names.append(name)
-        return name
 
 
 def _split_name(group: Group, split: str) -> str:
@@ -251,7 +229,7 @@ class Refusals:
             return f"{which} in a branch"
         if loop is not None and not all(start(loop) <= start(f.node) <= end(loop) for f in flows):
             return "some of its iterators are made in a loop, and others outside of it"
-        if not self.group.masks and any(self.found.is_paired(f) for f in flows):
+        if not self.group.pairs and any(self.found.is_paired(f) for f in flows):
             return "its iterators are advanced together, and must stay aligned"
         if any(id(f.node) in self.found.shared and id(f.node) not in self.whole for f in flows):
             return "one line makes several of the iterators"
@@ -276,7 +254,7 @@ class Refusals:
             return "one of its iterators has labels, and another has none"
         if any(folder_below(f) is None or (folder_below(f) and not self._joins(f)) for f in left_out):
             return "an iterator without labels reads several folders or an unknown one"
-        joined = (f for f in self.group.flows if self.group.masks and folder_below(f) and origins_of(f.argument("directory")))
+        joined = (f for f in self.group.flows if self.group.pairs and folder_below(f) and origins_of(f.argument("directory")))
         return "" if all(self._joins(f) for f in joined) else "a path is joined at run time, and `os` is not imported"
 
     def _joins(self, flow: Flow) -> bool:
@@ -295,21 +273,21 @@ class Refusals:
 
     def _of_uses(self) -> str:
         flows = self.group.flows
-        if self.group.masks:
-            problems = (problem_of(self.found, zipped, self.group.parts[s], self.group.masks[s]) for s, zipped in self.group.zips.items())
+        if self.group.pairs:
+            problems = (problem_of(self.found, pair) for pair in self.group.pairs.values())
             if problem := next(filter(None, problems), ""):
                 return problem
         if any(_batch_of(f) != _batch_of(self.group.first) and self.found.is_drawn_from(f) for f in flows):
             return "code draws batches from one of its iterators, with another batch size than in training"
         if Sources(self.group).stray() is not None:
             return "an iterator takes a share of its data, but the spec takes all of it"
-        uses = [(u, f) for f in flows for u in self.found.uses_of(f)]
-        numbered = next((u for u, _ in uses if _is_by_number(u)), None)
+        used = [u for f in flows for u in self.found.uses_of(f)]
+        numbered = next(filter(_is_by_number, used), None)
         if numbered is not None:
             return f"line {numbered.line} takes batches {BY_NUMBER}, but a dataset gives them only in order"
         if owner_of(self.group, self.found) is None:
             return "its members are used in another function"
-        several = next((u for u, _ in uses if not self._serves_alike(u)), None)
+        several = next((u for u in used if not self._serves_alike(u)), None)
         return f"line {several.line} is used for several iterators" if several is not None else ""
 
     def _serves_alike(self, use: Use) -> bool:
@@ -345,7 +323,7 @@ def round_of(tree: ast.Module, found: Collected, group: Group, home: ast.stmt, c
         return None
     reads = names_in(ast.parse(call, mode="eval"))
     function = of_function(group.first.frame).scope.node
-    drawn = any(is_next(u) or is_first(u) for f in group.flows for u in found.uses_of(f))
+    drawn = any(u.is_next or u.is_first for f in group.flows for u in found.uses_of(f))
     for loop in (n for n in ast.walk(function) if isinstance(n, Loop) and begins_in(home, *n.body)):
         if drawn or not (reads & _bound(loop) or _trains_its_own(found, group, loop)):
             return loop
@@ -372,19 +350,20 @@ def _bound(loop: Loop) -> set[str]:
 
 def _trains_its_own(found: Collected, group: Group, loop: Loop) -> bool:
     """True if a loop makes the models that it passes the iterators to."""
-    uses = [u for f in group.flows for u in found.uses_of(f)]
-    trained = [u.outer.func for u in uses if u.kind == "model" and isinstance(u.outer, ast.Call)]
-    return bool(trained) and len(trained) == len(uses) and all(root_name(function) in _bound(loop) for function in trained)
+    used = [u for f in group.flows for u in found.uses_of(f)]
+    trained = [u.outer.func for u in used if u.kind == "model" and isinstance(u.outer, ast.Call)]
+    return bool(trained) and len(trained) == len(used) and all(root_name(function) in _bound(loop) for function in trained)
 
 
 _COUNTS = ("samples", "n", "batch_size", "target_size")  # members of an iterator of images that its pairs have, too
 
 
-def problem_of(found: Collected, zipped: Zipped, image: Flow, mask: Flow) -> str:
+def problem_of(found: Collected, pair: Pair) -> str:
     """Reason why the code around a pair is not edited; empty if it is."""
-    if zipped.flows != (image, mask):
+    zipped = pair.zipped
+    if zipped.flows != (pair.image, pair.mask):
         return "the masks come first in the `zip`, but second in the spec"
-    if of_function(zipped.frame) is not of_function(image.frame):
+    if of_function(zipped.frame) is not of_function(pair.image.frame):
         return "its iterators are joined in another function"
     if len([p for p in found.pairs if p.node is zipped.node]) > 1:
         return "one line joins several of the iterators"
@@ -394,14 +373,14 @@ def problem_of(found: Collected, zipped: Zipped, image: Flow, mask: Flow) -> str
             return f"an iterator of its pairs is used alone in line {odd.line}"
         if not _is_taken_out(found, flow, zipped):
             return "an iterator of its pairs is made or kept in a way that is not followed"
-    uses = found.uses_of(zipped)
-    served = any(u.kind == "model" or (u.kind == "loop" and passes_on(u) is None) for u in uses)
-    return next(filter(None, (_of_use(found, u) for u in uses)), "" if served else "its pairs are not used in this file")
+    used = found.uses_of(zipped)
+    served = any(u.kind == "model" or (u.kind == "loop" and uses.passes_on(u) is None) for u in used)
+    return next(filter(None, (_of_use(found, u) for u in used)), "" if served else "its pairs are not used in this file")
 
 
 def _counts(found: Collected, use: Use) -> bool:
     """True if a use of one of the two only reads its counts, and can be edited."""
-    if use.kind == "len" or is_dropped(found, use.node):
+    if use.kind == "len" or uses.is_dropped(found, use.node):
         return True
     given = use.flow.argument(use.name)
     return use.kind == "member" and use.name in _COUNTS and (given is None or not isinstance(certain(given), Unknown))
@@ -410,7 +389,7 @@ def _counts(found: Collected, use: Use) -> bool:
 def _of_use(found: Collected, use: Use) -> str:
     if len(found.served_by(use)) > 1:
         return f"line {use.line} serves several iterators"
-    if use.kind == "model" or (use.kind == "loop" and passes_on(use) is not None):
+    if use.kind == "model" or (use.kind == "loop" and uses.passes_on(use) is not None):
         return ""
     if use.kind != "loop":
         return f"the pairs are used in line {use.line} in a way that is not followed"

@@ -8,33 +8,13 @@ from dataclasses import field, replace
 from typing import Any, Literal
 
 from pipegen.frozen import dataclass
-from pipegen.migrate.nodes import (
-    DEFINITIONS,
-    Comprehension,
-    Function,
-    Loop,
-    Position,
-    Row,
-    called,
-    defaults_of,
-    end,
-    flattened,
-    is_main,
-    name_of,
-    own_nodes,
-    parameters,
-    places,
-    root_name,
-    start,
-    stored_in,
-    targets_of,
-)
+from pipegen.migrate import nodes
 
-Node = ast.Module | Function | ast.ClassDef | ast.Lambda | Comprehension | ast.For
+Node = ast.Module | nodes.Function | ast.ClassDef | ast.Lambda | nodes.Comprehension | ast.For
 
-Kind = Literal["value", "import", "def", "class", "param", "changed", "other"]
+Kind = Literal["value", "import", "definition", "param", "changed", "other"]
 Condition = tuple[ast.expr, bool]  # of a branch, with the truth that it requires
-ALWAYS: Position = (1 << 29, 0)  # position of events in a function, which may run at any time
+ALWAYS: nodes.Position = (1 << 29, 0)  # position of events in a function, which may run at any time
 _MOST_ROUNDS = 5
 Changers = Mapping[str, frozenset[str | int]]  # parameters whose objects a function changes, by name and position, for each function name
 
@@ -50,9 +30,9 @@ class Binding:
     """One place where a name gets a value."""
 
     name: str
-    after: Position  # the position from which it holds
+    after: nodes.Position  # the position from which it holds
     kind: Kind
-    """`value`: the expression in `value`, `path` into it; `import`: `dotted`; `def` and `class`: `node`; `param`; `changed`: the object
+    """`value`: the expression in `value`, `path` into it; `import`: `dotted`; `definition`: `node`; `param`; `changed`: the object
     itself is changed in place; `other`: something that is not followed, such as a loop's target."""
     straight: bool  # true if the statement runs whenever its scope does, once and in order
     value: ast.expr | None = None  # for `changed` by a method call as a statement: the call
@@ -81,9 +61,9 @@ class Scope:
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     module_names: set[str] = field(default_factory=set)
     stars: list[str] = field(default_factory=list)  # modules of `from MODULE import *`
-    loops: list[tuple[Position, Position]] = field(default_factory=list)
+    loops: list[tuple[nodes.Position, nodes.Position]] = field(default_factory=list)
 
-    def is_once(self, at: Position) -> bool:
+    def is_once(self, at: nodes.Position) -> bool:
         """True if a position is in no loop of the scope, so that later text does not run before it."""
         return not any(first <= at <= last for first, last in self.loops)
 
@@ -95,11 +75,11 @@ class Scope:
 def scope_of(node: Node, changers: Changers) -> Scope:
     """Scope of a node; `changers` are the functions of the file that change their arguments."""
     scope = Scope(node)
-    names = [a.arg for a in parameters(node.args)] if isinstance(node, (Function, ast.Lambda)) else []
-    loops = [node] if isinstance(node, ast.For) else node.generators if isinstance(node, Comprehension) else []
+    names = [a.arg for a in nodes.parameters(node.args)] if isinstance(node, (nodes.Function, ast.Lambda)) else []
+    loops = [node] if isinstance(node, ast.For) else node.generators if isinstance(node, nodes.Comprehension) else []
     for name in (*names, *(name for loop in loops for name in _names(loop.target))):
         scope.add(Binding(name, (0, 0), "param", straight=True))
-    if not isinstance(node, (ast.Lambda, Comprehension)):
+    if not isinstance(node, (ast.Lambda, nodes.Comprehension)):
         _Reader(scope, changers).block(node.body, straight=True)
     _share_changes(scope)
     for bindings in scope.bindings.values():
@@ -150,14 +130,14 @@ class _Reader:
             self.statement(statement, straight)
 
     def statement(self, node: ast.stmt, straight: bool) -> None:
-        after = end(node)
-        if isinstance(node, (Function, ast.ClassDef)):
-            self._bind(node.name, after, "class" if isinstance(node, ast.ClassDef) else "def", straight, node=node)
+        after = nodes.end(node)
+        if isinstance(node, (nodes.Function, ast.ClassDef)):
+            self._bind(node.name, after, "definition", straight, node=node)
             for name, line, anew in foreign(node, self.changers):  # outer names that it rebinds, or whose objects it changes
                 self.scope.add(Binding(name, ALWAYS, "other" if anew else "changed", straight=False, line=line))
             return
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
-            for target in targets_of(node):
+            for target in nodes.targets_of(node):
                 if node.value is not None:
                     self._target(target, node.value, after, straight)
         elif isinstance(node, ast.AugAssign):
@@ -173,15 +153,15 @@ class _Reader:
         self._inside(node, straight)
 
     def _inside(self, node: ast.stmt, straight: bool) -> None:
-        if isinstance(node, Loop):
-            self.scope.loops.append((start(node), end(node)))
+        if isinstance(node, nodes.Loop):
+            self.scope.loops.append((nodes.start(node), nodes.end(node)))
         if isinstance(node, (ast.For, ast.AsyncFor)):
-            self._other(node.target, start(node.body[0]), loop=node)
+            self._other(node.target, nodes.start(node.body[0]), loop=node)
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             for item in node.items:
                 if item.optional_vars is not None:
-                    self._other(item.optional_vars, start(node))
-        stays = straight and (isinstance(node, (ast.With, ast.AsyncWith)) or (isinstance(node, ast.If) and is_main(node.test)))
+                    self._other(item.optional_vars, nodes.start(node))
+        stays = straight and (isinstance(node, (ast.With, ast.AsyncWith)) or (isinstance(node, ast.If) and nodes.is_main(node.test)))
         outer = self.conditions, self.loop
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
@@ -192,10 +172,10 @@ class _Reader:
         self.conditions, self.loop = None, None
         for handler in getattr(node, "handlers", ()):
             if handler.name:
-                self._bind(handler.name, start(handler), "other", False)
+                self._bind(handler.name, nodes.start(handler), "other", False)
             self.block(handler.body, straight=False)
         for case in getattr(node, "cases", ()):
-            self._case(case, start(node))
+            self._case(case, nodes.start(node))
         self.conditions, self.loop = outer
 
     def _around(self, node: ast.stmt, straight: bool, *, first: bool) -> tuple[tuple[Condition, ...] | None, ast.For | None]:
@@ -203,12 +183,12 @@ class _Reader:
         if isinstance(node, (ast.With, ast.AsyncWith)):
             return self.conditions, self.loop
         if isinstance(node, ast.If):
-            plain = () if first and is_main(node.test) else ((node.test, first),)
+            plain = () if first and nodes.is_main(node.test) else ((node.test, first),)
             return (None if self.conditions is None else (*self.conditions, *plain)), None
         whole = isinstance(node, ast.For) and straight and first and not node.orelse
         return None, node if whole and isinstance(node, ast.For) else None
 
-    def _case(self, case: ast.match_case, after: Position) -> None:
+    def _case(self, case: ast.match_case, after: nodes.Position) -> None:
         for inner in ast.walk(case.pattern):
             name = getattr(inner, "name", None) or getattr(inner, "rest", None)
             if isinstance(name, str):
@@ -223,18 +203,18 @@ class _Reader:
             if isinstance(inner, (ast.Lambda, ast.stmt)):
                 continue
             if isinstance(inner, ast.NamedExpr):
-                self._bind(inner.target.id, end(node), "other", False)
+                self._bind(inner.target.id, nodes.end(node), "other", False)
             if isinstance(inner, ast.Call):
                 for name in changed_names(inner, self.changers):
                     alone = isinstance(node, ast.Expr) and node.value is inner
                     of_it = isinstance(inner.func, ast.Attribute) and getattr(inner.func.value, "id", "") == name
-                    self._bind(name, end(node), "changed", straight, value=inner if alone and of_it else None)
+                    self._bind(name, nodes.end(node), "changed", straight, value=inner if alone and of_it else None)
             todo += list(ast.iter_child_nodes(inner))
 
-    def _target(self, target: ast.expr, value: ast.expr, after: Position, straight: bool, path: tuple[int, ...] = ()) -> None:
+    def _target(self, target: ast.expr, value: ast.expr, after: nodes.Position, straight: bool, path: tuple[int, ...] = ()) -> None:
         if isinstance(target, ast.Name):
             self._bind(target.id, after, "value", straight, value=value, path=path)
-        elif isinstance(target, Row):
+        elif isinstance(target, nodes.Row):
             starred = any(isinstance(t, ast.Starred) for t in target.elts)
             for i, inner in enumerate(target.elts):
                 if starred:
@@ -243,22 +223,22 @@ class _Reader:
                     self._target(inner, value, after, straight, (*path, i))
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             self._bind(target.value.id, after, "changed", straight, value=None if path else value, key=target.slice)
-        elif isinstance(target, (ast.Attribute, ast.Subscript)) and root_name(target) not in ("", "self"):
-            self._bind(root_name(target), after, "changed", straight)
+        elif isinstance(target, (ast.Attribute, ast.Subscript)) and nodes.root_name(target) not in ("", "self"):
+            self._bind(nodes.root_name(target), after, "changed", straight)
         elif isinstance(target, ast.Starred):
             self._other(target.value, after)
 
     def _other(
-        self, target: ast.expr, after: Position, *, straight: bool = False, loop: ast.AST | None = None, kind: Kind = "other"
+        self, target: ast.expr, after: nodes.Position, *, straight: bool = False, loop: ast.AST | None = None, kind: Kind = "other"
     ) -> None:
         if isinstance(target, (ast.Subscript, ast.Attribute)):
-            if root_name(target) not in ("", "self"):
-                self._bind(root_name(target), after, "changed", straight)
+            if nodes.root_name(target) not in ("", "self"):
+                self._bind(nodes.root_name(target), after, "changed", straight)
             return
         for name in _names(target):
             self._bind(name, after, kind, straight, node=loop)
 
-    def _import(self, node: ast.Import | ast.ImportFrom, after: Position, straight: bool) -> None:
+    def _import(self, node: ast.Import | ast.ImportFrom, after: nodes.Position, straight: bool) -> None:
         for alias in node.names:
             if isinstance(node, ast.Import):
                 dotted = alias.name if alias.asname else alias.name.split(".")[0]
@@ -269,7 +249,7 @@ class _Reader:
                 dotted = f"{'.' * node.level}{node.module or ''}.{alias.name}"
                 self._bind(alias.asname or alias.name, after, "import", straight, dotted=dotted)
 
-    def _bind(self, name: str, after: Position, kind: Kind, straight: bool, **more: Any) -> None:
+    def _bind(self, name: str, after: nodes.Position, kind: Kind, straight: bool, **more: Any) -> None:
         conditions = () if straight else self.conditions
         self.scope.add(Binding(name, after, kind, straight, conditions=conditions, loop=self.loop, **more))
 
@@ -284,26 +264,26 @@ def changed_objects(node: ast.AST, changers: Changers) -> list[ast.expr]:
     if isinstance(node.func, ast.Attribute):
         in_place = any(k.arg == "inplace" and not (isinstance(k.value, ast.Constant) and not k.value.value) for k in node.keywords)
         found += [node.func.value] if in_place or node.func.attr in CHANGING else []
-    changed = changers.get(called(node), frozenset())
+    changed = changers.get(nodes.called(node), frozenset())
     given: list[tuple[str | int | None, ast.expr]] = [*enumerate(node.args), *((k.arg, k.value) for k in node.keywords)]
     return found + [value for place, value in given if place in changed and isinstance(value, (ast.Name, ast.Attribute, ast.Subscript))]
 
 
 def changed_names(node: ast.AST, changers: Changers) -> list[str]:
     """Names whose objects a single node changes in place; `self` is left to its class."""
-    return [name for name in map(root_name, changed_objects(node, changers)) if name not in ("", "self")]
+    return [name for name in map(nodes.root_name, changed_objects(node, changers)) if name not in ("", "self")]
 
 
 def changers_of(tree: ast.Module) -> Changers:
     """Functions and methods of a file that change their arguments."""
     kinds = (ast.Attribute, ast.Subscript, ast.Call)
-    functions = [(n, [inner for inner in ast.walk(n) if isinstance(inner, kinds)]) for n in ast.walk(tree) if isinstance(n, Function)]
+    functions = [(n, [m for m in ast.walk(n) if isinstance(m, kinds)]) for n in ast.walk(tree) if isinstance(n, nodes.Function)]
     found: dict[str, frozenset[str | int]] = {}
     for _ in range(_MOST_CALLS):
         before = dict(found)
-        for function, nodes in functions:
-            changed = {name for n in nodes for name in changed_names(n, found)}
-            names = places(function.args)
+        for function, inner in functions:
+            changed = {name for n in inner for name in changed_names(n, found)}
+            names = nodes.places(function.args)
             given = {name for name in (*names, *(a.arg for a in function.args.kwonlyargs)) if name in changed}
             if given:
                 found[function.name] = found.get(function.name, frozenset()) | given | {i for i, n in enumerate(names) if n in given}
@@ -325,14 +305,14 @@ def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozense
     """
     declared: set[str] = set()
     aliases: dict[str, str] = {}
-    own = own_nodes(node, DEFINITIONS)
-    if isinstance(node, Function):
+    own = nodes.own_nodes(node, nodes.DEFINITIONS)
+    if isinstance(node, nodes.Function):
         declared = {name for n in own if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
-        pairs = defaults_of(node.args)  # other names of an object: by a default, or by an assignment
+        pairs = nodes.defaults_of(node.args)  # other names of an object: by a default, or by an assignment
         pairs += [(t.id, n.value) for n in own if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)]
         aliases = {name: value.id for name, value in pairs if isinstance(value, ast.Name)}
         stored = {n.id for n in own if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del))}
-        hidden = (hidden | stored | {a.arg for a in parameters(node.args)}) - declared
+        hidden = (hidden | stored | {a.arg for a in nodes.parameters(node.args)}) - declared
     for n in own:
         if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del)) and n.id in declared:
             yield n.id, n.lineno, True
@@ -340,7 +320,7 @@ def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozense
             for each in (name, aliases.get(name, "")):
                 if each and each not in hidden:
                     yield each, getattr(n, "lineno", 0), False
-        if isinstance(n, DEFINITIONS):
+        if isinstance(n, nodes.DEFINITIONS):
             yield from foreign(n, changers, hidden)
 
 
@@ -348,7 +328,7 @@ def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozense
 class Assignment:
     """One assignment to an attribute of `self`."""
 
-    method: Function
+    method: nodes.Function
     value: ast.expr | None  # the assigned expression; `None` if there is no single one, and for a change in place
     straight: bool = False  # true if it is assigned whenever the method runs
 
@@ -357,9 +337,9 @@ def assignments_of(definition: ast.ClassDef, changers: Changers) -> dict[str, li
     """Assignments and changes of attributes of `self` in the methods of a class."""
     found: dict[str, list[Assignment]] = {}
     for method in definition.body:
-        if isinstance(method, Function):
+        if isinstance(method, nodes.Function):
             known = {id(target): value for target, value in _pairs(method) if is_of_self(target)}
-            straight = {id(n) for s in flattened(method.body) if isinstance(s, (ast.Assign, ast.AnnAssign)) for n in ast.walk(s)}
+            straight = {id(n) for s in nodes.flattened(method.body) if isinstance(s, (ast.Assign, ast.AnnAssign)) for n in ast.walk(s)}
             for node in ast.walk(method):
                 for name in filter(None, map(_root_attribute, changed_objects(node, changers))):
                     found.setdefault(name, []).append(Assignment(method, known.get(id(node)), id(node) in straight))
@@ -381,7 +361,7 @@ def attributes_from_outside(tree: ast.Module) -> frozenset[str]:
 
 def _set_by_call(call: ast.Call) -> list[str]:
     """Attributes that a call sets by name, such as `setattr`."""
-    name = called(call)
+    name = nodes.called(call)
     if name in ("setattr", "delattr", "__setattr__", "__delattr__"):
         texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         return texts[:1] or ["*"]
@@ -399,11 +379,11 @@ def given_below(definition: ast.ClassDef, classes: list[ast.ClassDef]) -> frozen
     """Attributes and methods that classes of the file derived from this one may override."""
     below: list[ast.ClassDef] = []
     names = {definition.name}
-    while more := [c for c in classes if c not in below and c is not definition and any(name_of(b) in names for b in c.bases)]:
+    while more := [c for c in classes if c not in below and c is not definition and any(nodes.name_of(b) in names for b in c.bases)]:
         below += more
         names |= {c.name for c in more}
-    methods = (m.name for other in below for m in other.body if isinstance(m, Function))
-    return frozenset(methods).union(*map(stored_in, below), *(assignments_of(other, {}) for other in below))
+    methods = (m.name for other in below for m in other.body if isinstance(m, nodes.Function))
+    return frozenset(methods).union(*map(nodes.stored_in, below), *(assignments_of(other, {}) for other in below))
 
 
 def _root_attribute(node: ast.expr) -> str:
@@ -418,14 +398,14 @@ def is_of_self(target: ast.expr) -> bool:
     return isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
 
 
-def _pairs(method: Function) -> Iterator[tuple[ast.expr, ast.expr]]:
+def _pairs(method: nodes.Function) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Targets of assignments, each with its expression."""
     for node in ast.walk(method):
         value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
         if value is None:
             continue
-        for target in targets_of(node):
+        for target in nodes.targets_of(node):
             yield target, value
-            if isinstance(target, Row) and isinstance(value, Row):
+            if isinstance(target, nodes.Row) and isinstance(value, nodes.Row):
                 starred = any(isinstance(e, ast.Starred) for e in (*target.elts, *value.elts))
                 yield from () if starred else zip(target.elts, value.elts, strict=False)

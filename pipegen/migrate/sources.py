@@ -41,7 +41,7 @@ class Sources:
     def lines(self) -> list[str]:
         """The sections."""
         parts = self._readable()
-        if self.group.masks:
+        if self.group.pairs:
             return self._paired()
         if self._is_dealt():
             return self._dealt()
@@ -110,7 +110,7 @@ class Sources:
         return [f"source: {next(iter(texts.values()))}", self._share_line("the first files are validation, as in Keras")]
 
     def _pair(self, split: str, prefix: str) -> str:
-        flows = {"image": self.group.parts[split], "mask": self.group.masks[split]}
+        flows = {"image": self.group.parts[split], "mask": self.group.pairs[split].mask}
         paths = [self._path(f"{prefix}{what}s", folder_of(flow), flow.line, "the folder") for what, flow in flows.items()]
         line = flows["mask"].line
         message = "masks hold class indices; Keras treated them as images, with interpolation and scaling"

@@ -12,7 +12,7 @@ from pipegen.frozen import dataclass
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.nodes import Row, flattened
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.values import Const, Dotted, Generator, Local, Seq, Unknown, Value, is_number, origins_of, plain, reason_of
+from pipegen.migrate.values import Class, Const, Dotted, Generator, Local, Seq, Unknown, Value, is_number, origins_of, plain
 from pipegen.ops.transforms.standardize import LARGEST
 
 _LIBRARIES = ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
@@ -56,7 +56,7 @@ def is_open(generator: Generator, name: str) -> bool:
     if name not in generator.args:
         return False
     argument = generator.args[name]
-    unknown = isinstance(plain(argument.value), Unknown) and not isinstance(argument.value, Local)
+    unknown = isinstance(plain(argument.value), Unknown) and not isinstance(argument.value, (Class, Local))
     return unknown and all(isinstance(n, _READING) for n in ast.walk(argument.node)) and not isinstance(argument.node, ast.Constant)
 
 
@@ -86,68 +86,6 @@ class Step:
     comment: str = ""
 
 
-@dataclass
-class Amounts:
-    """Reads the arguments of one generator."""
-
-    generator: Generator
-    size: tuple[int, int] | None  # height and width of the images, if known
-    files: bool  # true if the images come from files, so that their values are 0 to 255
-    findings: Findings
-    fitted: bool  # true if `fit` is called on the generator
-    channels: int  # number of channels of the images
-    knobs: Knobs
-    found: list[Step] = field(default_factory=list)
-
-    def _say(self, code: str, name: str, message: str, help: str = "") -> None:
-        self.findings.add(code, self.generator.line_of(name), message, help)
-
-    def _number(self, name: str) -> float | None:
-        """A given, non-zero number; reports any other value."""
-        value = self.generator.known(name)
-        if isinstance(value, Unknown):
-            self._unknown(name, value)
-        elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-            return float(value) if value else None
-        elif value not in (None, False):
-            self._say("PG610", name, f"`{name}={value!r}` is not a number", "it is left out of the spec")
-        return None
-
-    def _amount(self, name: str) -> str:
-        """An absolute number, or its param; empty for zero."""
-        value = None if is_open(self.generator, name) else self._number(name)
-        return self._value(Knob(name, name), "" if value is None else number(abs(value)), "0", ", min: 0")
-
-    def _value(self, knob: Knob, text: str, idle: str, limits: str = "", comment: str = "") -> str:
-        """A value, or its param if it is unknown or may change at run time; `idle` is a default that does nothing."""
-        if is_open(self.generator, knob.argument):
-            message = f"`{knob.argument}` is not known: {reason_of(self.generator.known(knob.argument))}"
-            self._say("PG610", knob.argument, message, f"the spec has `{knob.param}`, by default {idle}: put the value there")
-            return self.knobs.add(knob, idle, limits, NOT_KNOWN)
-        return self.knobs.add(knob, text or idle, limits, comment) if varies(self.generator, knob.argument) else text
-
-    def _truth(self, name: str) -> bool:
-        given, value = self.generator.argument(name), self.generator.known(name)
-        if isinstance(given, Local) or (isinstance(given, Dotted) and (is_keras(given.name) or given.name.split(".")[0] in _LIBRARIES)):
-            return True  # a function or a class
-        if isinstance(value, Unknown):
-            self._unknown(name, value)
-            return False
-        return bool(value)
-
-    def _unknown(self, name: str, value: Unknown) -> None:
-        line = value.line or self.generator.line_of(name)
-        self.findings.add("PG610", line, f"`{name}` is not known: {reason_of(value)}", "add its step by hand")
-
-
-def number(value: float) -> str:
-    """A number in YAML, with at most twelve digits."""
-    if value == int(value) and abs(value) < 1e9:
-        return str(int(value))
-    text = f"{value:.12g}"
-    return text if len(text) < 8 else f"{value:.6g}" if "e" not in f"{value:.6g}" and abs(value) >= 0.01 else repr(value)
-
-
 _FILLS = ("nearest", "reflect", "wrap")
 _ORDERS = {0: "nearest", 3: "bicubic"}
 RANDOM = (
@@ -158,8 +96,17 @@ STATISTICS = ("featurewise_center", "featurewise_std_normalization", "zca_whiten
 
 
 @dataclass
-class Steps(Amounts):
+class Steps:
     """Writes the steps of one generator."""
+
+    generator: Generator
+    size: tuple[int, int] | None  # height and width of the images, if known
+    files: bool  # true if the images come from files, so that their values are 0 to 255
+    findings: Findings
+    fitted: bool  # true if `fit` is called on the generator
+    channels: int  # number of channels of the images
+    knobs: Knobs
+    found: list[Step] = field(default_factory=list)
 
     def augmentation(self) -> list[Step]:
         """Random steps as one run: rotation, shift, shear, zoom, flips; then colours."""
@@ -403,15 +350,67 @@ class Steps(Amounts):
         self._say("PG623", "zca_whitening", message)
         return f"whiten: {{center: channel{f', epsilon: {number(epsilon)}' if epsilon and 0 < epsilon <= 1 and epsilon != 1e-6 else ''}}}"
 
+    # Arguments
+
+    def _say(self, code: str, name: str, message: str, help: str = "") -> None:
+        self.findings.add(code, self.generator.line_of(name), message, help)
+
+    def _number(self, name: str) -> float | None:
+        """A given, non-zero number; reports any other value."""
+        value = self.generator.known(name)
+        if isinstance(value, Unknown):
+            self._unknown(name, value)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+            return float(value) if value else None
+        elif value not in (None, False):
+            self._say("PG610", name, f"`{name}={value!r}` is not a number", "it is left out of the spec")
+        return None
+
+    def _amount(self, name: str) -> str:
+        """An absolute number, or its param; empty for zero."""
+        value = None if is_open(self.generator, name) else self._number(name)
+        return self._value(Knob(name, name), "" if value is None else number(abs(value)), "0", ", min: 0")
+
+    def _value(self, knob: Knob, text: str, idle: str, limits: str = "", comment: str = "") -> str:
+        """A value, or its param if it is unknown or may change at run time; `idle` is a default that does nothing."""
+        if is_open(self.generator, knob.argument):
+            message = f"`{knob.argument}` is not known: {self.generator.known(knob.argument).reason}"
+            self._say("PG610", knob.argument, message, f"the spec has `{knob.param}`, by default {idle}: put the value there")
+            return self.knobs.add(knob, idle, limits, NOT_KNOWN)
+        return self.knobs.add(knob, text or idle, limits, comment) if varies(self.generator, knob.argument) else text
+
+    def _truth(self, name: str) -> bool:
+        given, value = self.generator.argument(name), self.generator.known(name)
+        of_library = isinstance(given, Dotted) and (is_keras(given.name) or given.name.split(".")[0] in _LIBRARIES)
+        if of_library or isinstance(given, (Class, Local)):
+            return True  # a function or a class
+        if isinstance(value, Unknown):
+            self._unknown(name, value)
+            return False
+        return bool(value)
+
+    def _unknown(self, name: str, value: Unknown) -> None:
+        line = value.line or self.generator.line_of(name)
+        self.findings.add("PG610", line, f"`{name}` is not known: {value.reason}", "add its step by hand")
+
+
+def number(value: float) -> str:
+    """A number in YAML, with at most twelve digits."""
+    if value == int(value) and abs(value) < 1e9:
+        return str(int(value))
+    text = f"{value:.12g}"
+    return text if len(text) < 8 else f"{value:.6g}" if "e" not in f"{value:.6g}" and abs(value) >= 0.01 else repr(value)
+
 
 def augments(generator: Generator) -> bool:
     """True if a generator has random changes, as far as known."""
     return any(generator.known(name) for name in RANDOM)
 
 
-def permission(value: Value) -> str:
-    """Argument of `build` that permits an imported `preprocessing_function`; else empty."""
-    called = python_function(value) if preset_of(value) is None else ""
+def permission(generator: Generator | Unknown) -> str:
+    """Argument of `build` that permits the imported `preprocessing_function` of a generator, if it has one; else empty."""
+    value = generator.argument("preprocessing_function") if isinstance(generator, Generator) else None
+    called = python_function(value) if value is not None and preset_of(value) is None else ""
     return f', allow_code=["{re.split("[.:]", called)[0]}"]' if called else ""
 
 
@@ -491,7 +490,7 @@ def _dotted(node: ast.expr, function: Local) -> str:
 def _result(function: Local) -> tuple[ast.expr | None, str | None]:
     """The single expression that a function returns, and the name of its argument."""
     node = function.node
-    if isinstance(node, ast.ClassDef) or len(node.args.args) != 1:
+    if len(node.args.args) != 1:
         return None, None
     argument = node.args.args[0].arg
     if isinstance(node, ast.Lambda):

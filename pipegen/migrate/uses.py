@@ -3,54 +3,27 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import dataclass, field
 from typing import cast
 
+from pipegen.migrate import nodes
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.homes import of_function, stands
 from pipegen.migrate.interpret import Collected, Use
 from pipegen.migrate.model_calls import drops, edit_model_call
-from pipegen.migrate.nodes import (
-    Comprehension,
-    Function,
-    Loop,
-    begins_in,
-    end,
-    flattened,
-    hands_on,
-    lies_in,
-    names_in,
-    passing_loop,
-    start,
-    stored_in,
-    targets_of,
-)
 from pipegen.migrate.values import Flow, Frame, Unknown, Zipped, certain
 
 ENDLESS = ".repeat().as_numpy_iterator()"  # turns a split into endless batches
-_NEXT = ("next", "__next__")
-
-
-def is_next(use: Use) -> bool:
-    """True for `next(it)` and `it.next()`."""
-    return use.kind == "next" or (use.kind == "method" and use.name in _NEXT)
-
-
-def is_first(use: Use) -> bool:
-    """True for `it[0]`."""
-    outer = use.outer
-    return use.kind == "item" and isinstance(outer, ast.Subscript) and isinstance(outer.slice, ast.Constant) and outer.slice.value == 0
 
 
 def going_on(found: Collected, flow: Flow) -> list[Use]:
     """Uses that must share one iterator, since each takes a further batch or new draws."""
     uses = found.uses_of(flow)
-    nexts = [u for u in uses if is_next(u)]
+    nexts = [u for u in uses if u.is_next]
     once = all(u.frame is flow.frame and u.frame.scope.is_once((u.line, 0)) for u in nexts[:1])
     single = len({id(u.node) for u in nexts}) == 1 and once
-    return [*(() if single else nexts), *(u for u in uses if is_first(u) and _is_drawn_anew(found, u))]
+    return [*(() if single else nexts), *(u for u in uses if u.is_first and _is_drawn_anew(found, u))]
 
 
 def goes_on(found: Collected, flow: Flow, replaced: frozenset[str]) -> bool:
@@ -65,14 +38,14 @@ def goes_on(found: Collected, flow: Flow, replaced: frozenset[str]) -> bool:
 
 def region_of(use: Use) -> ast.AST | None:
     """Innermost comprehension, loop or function that runs a use several times; `None` if it runs once."""
-    if isinstance(use.frame.scope.node, Comprehension):
+    if isinstance(use.frame.scope.node, nodes.Comprehension):
         return use.frame.scope.node
     if use.node is use.flow.node:
-        return max(loops_around(use.flow), key=start, default=None)
+        return max(loops_around(use.flow), key=nodes.start, default=None)
     function = of_function(use.frame).scope.node
-    loops = [n for n in ast.walk(function) if isinstance(n, Loop) and begins_in(use.node, *n.body)]
-    loops = [n for n in loops if of_function(use.flow.frame) is not of_function(use.frame) or not lies_in(use.flow.node, n)]
-    return max(loops, key=start, default=None) or (function if function is not of_function(use.flow.frame).scope.node else None)
+    loops = [n for n in ast.walk(function) if isinstance(n, nodes.Loop) and nodes.begins_in(use.node, *n.body)]
+    loops = [n for n in loops if of_function(use.flow.frame) is not of_function(use.frame) or not nodes.lies_in(use.flow.node, n)]
+    return max(loops, key=nodes.start, default=None) or (function if function is not of_function(use.flow.frame).scope.node else None)
 
 
 def _is_drawn_anew(found: Collected, use: Use) -> bool:
@@ -80,15 +53,15 @@ def _is_drawn_anew(found: Collected, use: Use) -> bool:
     region = region_of(use)
     if region is None:
         return False
-    others = {id(u.node) for u in found.uses_of(use.flow) if is_first(u) and lies_in(u.node, region)}
-    if not isinstance(region, Loop) and len(others) > 1:
+    others = {id(u.node) for u in found.uses_of(use.flow) if u.is_first and nodes.lies_in(u.node, region)}
+    if not isinstance(region, nodes.Loop) and len(others) > 1:
         return False
     targets = [region.target] if isinstance(region, (ast.For, ast.AsyncFor)) else []
-    targets += [g.target for g in region.generators] if isinstance(region, Comprehension) else []
-    names = names_in(*targets)
-    body = [region] if not isinstance(region, Loop) else region.body
+    targets += [g.target for g in region.generators] if isinstance(region, nodes.Comprehension) else []
+    names = nodes.names_in(*targets)
+    body = [region] if not isinstance(region, nodes.Loop) else region.body
     return not any(
-        isinstance(n, ast.Subscript) and _begins(n, use.outer) and names & names_in(n.slice) for part in body for n in ast.walk(part)
+        isinstance(n, ast.Subscript) and _begins(n, use.outer) and names & nodes.names_in(n.slice) for part in body for n in ast.walk(part)
     )
 
 
@@ -110,16 +83,9 @@ class Draws:
 
     edits: Edits
     found: Collected
-    names_of_calls: list[str] = field(default_factory=list)  # iterators that replace calls
     _names: dict[str, str] = field(default_factory=dict)
     _placed: set[tuple[str, int]] = field(default_factory=set)
     _rounds: dict[tuple[str, int], str] = field(default_factory=dict)
-
-    def new_name(self, wanted: str) -> str:
-        """A name that is not used in the code."""
-        made = (*self._names.values(), *self._rounds.values(), *self.names_of_calls)
-        taken = {*re.findall(r"\w+", self.edits.text), *(name.removeprefix("self.") for name in made)}
-        return next(n for n in (wanted, *(f"{wanted}{i}" for i in range(2, len(taken) + 3))) if n not in taken)
 
     def iterator(self, use: Use, dataset: str) -> str | None:
         """Variable of the iterator for a use, created at its dataset if there is a place."""
@@ -128,13 +94,13 @@ class Draws:
         if place is None or not isinstance(use.node, (ast.Name, ast.Attribute)):
             return None
         if target not in self._names:
-            name = self.new_name("batches")
+            name = self.edits.new_name("batches")
             self._names[target] = f"self.{name}" if isinstance(use.node, ast.Attribute) else name
         name = self._names[target]
         if (name, id(place)) not in self._placed:
             self._placed.add((name, id(place)))
             text = f"{name} = {dataset}{ENDLESS}"
-            if isinstance(place, Function):
+            if isinstance(place, nodes.Function):
                 first = place.body[0]
                 documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(place.body) > 1
                 self.edits.before(place.body[1] if documented else first, text)
@@ -145,19 +111,19 @@ class Draws:
     def of_round(self, use: Use, iterator: str) -> str:
         """Expression for a use of `it[0]`: the next batch, shared by uses of the same round."""
         region = region_of(use)
-        shared = [u for u in self.found.uses_of(use.flow) if is_first(u) and region is not None and region_of(u) is region]
-        if len({id(u.node) for u in shared}) < 2 or not isinstance(region, Loop):
+        shared = [u for u in self.found.uses_of(use.flow) if u.is_first and region is not None and region_of(u) is region]
+        if len({id(u.node) for u in shared}) < 2 or not isinstance(region, nodes.Loop):
             return f"next({iterator})"
         key = (iterator, id(region))
         if key not in self._rounds:
-            self._rounds[key] = self.new_name("batch")
+            self._rounds[key] = self.edits.new_name("batch")
             self.edits.before(region.body[0], f"{self._rounds[key]} = next({iterator})")
         return self._rounds[key]
 
     def _place(self, use: Use, target: str) -> ast.stmt | None:
         """The statement that assigns the iterator of a use, or the function that receives it."""
         statement, frame = self.found.statements.get(id(use.flow), (None, use.flow.frame))
-        assigned = statement is not None and target == ast.unparse(targets_of(statement)[0])
+        assigned = statement is not None and target == ast.unparse(nodes.targets_of(statement)[0])
         if isinstance(use.node, ast.Attribute):
             inside = use.frame.class_frame is not None and use.frame.class_frame is frame.class_frame
             return statement if assigned and inside and target.startswith("self.") else None
@@ -171,7 +137,7 @@ class Draws:
         bindings = around.scope.bindings[use.node.id]
         node = around.scope.node
         given = len(bindings) == 1 and bindings[0].kind == "param"
-        return node if given and isinstance(node, Function) else None
+        return node if given and isinstance(node, nodes.Function) else None
 
 
 def _binding_frame(name: str, frame: Frame) -> Frame | None:
@@ -187,9 +153,9 @@ def _binding_frame(name: str, frame: Frame) -> Frame | None:
 def loops_around(flow: Flow) -> list[ast.stmt]:
     """Loops of its function around an iterator, outermost first, up to one that changes its inputs."""
     function = of_function(flow.frame).scope.node
-    loops = [n for n in ast.walk(function) if isinstance(n, Loop) and begins_in(flow.node, *n.body)]
-    read = names_in(*(a.node for a in (*flow.args.values(), *getattr(flow.generator, "args", {}).values())))
-    return sorted((loop for loop in loops if not stored_in(loop) & read), key=start)
+    loops = [n for n in ast.walk(function) if isinstance(n, nodes.Loop) and nodes.begins_in(flow.node, *n.body)]
+    read = nodes.names_in(*(a.node for a in (*flow.args.values(), *getattr(flow.generator, "args", {}).values())))
+    return sorted((loop for loop in loops if not nodes.stored_in(loop) & read), key=nodes.start)
 
 
 MEMBERS = {
@@ -235,7 +201,7 @@ class UseEdits:
             self._member(use)
         elif use.kind == "method":
             self._method(use)
-        elif use.kind == "next" or is_first(use):
+        elif use.kind == "next" or use.is_first:
             self._draw(use)
         elif use.kind == "loop":
             self._loop(use)
@@ -299,7 +265,7 @@ class UseEdits:
         statement = next((s for s in ast.walk(self.edits.tree) if isinstance(s, ast.Expr) and s.value is use.outer), None)
         if use.name in ("reset", "on_epoch_end") and statement is not None:
             self.edits.delete(statement)
-        elif is_next(use):
+        elif use.is_next:
             self._draw(use)
         else:
             self.findings.add("PG615", use.line, f"a dataset has no `.{use.name}()`", "remove or rewrite it")
@@ -320,8 +286,8 @@ class UseEdits:
             help_ = f"make one iterator, `batches = iter({dataset}.repeat())`, and write `next(batches)` here"
             self.findings.add("PG615", use.line, message, help_)
             return
-        self.edits.replace(use.outer, self.draws.of_round(use, iterator) if is_first(use) else f"next({iterator})")
-        if is_first(use):
+        self.edits.replace(use.outer, self.draws.of_round(use, iterator) if use.is_first else f"next({iterator})")
+        if use.is_first:
             message = "`[0]` gave the first batch each time, with new draws; now it is the next batch each time"
             shows = f"`{self.pipe}.preview(rows=1, draws=5)` shows several draws of one image" if region_of(use) is not None else ""
             self.findings.add("PG622", use.line, message, shows)
@@ -357,7 +323,7 @@ class UseEdits:
         assigned = self.found.evaluator.assignments(around.scope.node)
         read = [n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)]
         fixed = all(name in assigned and all(a.method.name == "__init__" for a in assigned[name]) for name in read)
-        return fixed and all(isinstance(n, kinds) for n in ast.walk(node)) and names_in(node) == {"self"}
+        return fixed and all(isinstance(n, kinds) for n in ast.walk(node)) and nodes.names_in(node) == {"self"}
 
 
 def is_dropped(found: Collected, node: ast.expr) -> bool:
@@ -394,11 +360,10 @@ def _edit_use(edits: UseEdits, use: Use, split: str) -> None:
     whole = passes_on(use)
     given = split if use.node is use.of.node else edits.edits.source(use.node)
     if use.kind == "model":
-        call = next(c for c in edits.found.calls if c.node is use.outer)
-        edit_model_call(edits.edits, call, edits.found.evaluator, edits.findings, {})
+        edits.edit(use)
     elif isinstance(whole, ast.GeneratorExp):
         around = (n for n in ast.walk(edits.edits.tree) if isinstance(n, ast.Call) and whole in n.args)
-        shares = any(end(call.func) == start(whole) for call in around)  # its brackets are those of the call
+        shares = any(nodes.end(call.func) == nodes.start(whole) for call in around)  # its brackets are those of the call
         edits.edits.replace(whole, f"({given})" if shares else given)
     elif whole is not None:
         edits.edits.replace(whole, f"return {given}")
@@ -409,10 +374,10 @@ def _edit_use(edits: UseEdits, use: Use, split: str) -> None:
 def passes_on(use: Use) -> ast.stmt | ast.GeneratorExp | None:
     """The loop or generator expression of a use that only passes the pairs on, if it is one."""
     around = use.frame.scope.node
-    if isinstance(use.outer, ast.For) and isinstance(around, Function):
-        last = flattened(around.body)[-1]
-        return last if passing_loop(last) is use.outer else None
+    if isinstance(use.outer, ast.For) and isinstance(around, nodes.Function):
+        last = nodes.flattened(around.body)[-1]
+        return last if nodes.passing_loop(last) is use.outer else None
     if isinstance(use.outer, ast.comprehension):
         inside = (n for n in ast.walk(around) if isinstance(n, ast.GeneratorExp))
-        return next((n for n in inside if n.generators[0] is use.outer and hands_on(n, use.outer)), None)
+        return next((n for n in inside if n.generators[0] is use.outer and nodes.hands_on(n, use.outer)), None)
     return None

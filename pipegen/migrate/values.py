@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field
-from typing import Any, TypeGuard
+from typing import Any, Literal, TypeGuard
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.scopes import Binding, Scope
@@ -33,13 +33,7 @@ class Const(Value):
     """A number, a text, a boolean or `None`."""
 
     value: Any
-
-
-@dataclass(frozen=True, eq=False)
-class Setting(Const):
-    """A value that something outside the code may override."""
-
-    origins: tuple[str, ...] = ()  # what may override it, such as `--batch`, in words for a sentence
+    origins: tuple[str, ...] = ()  # what outside the code may override it, such as `--batch`, in words for a sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,18 +73,26 @@ class Dotted(Value):
 
 @dataclass(frozen=True, eq=False)
 class Local(Value):
-    """A function, lambda or class of the file, and the frame of its definition."""
+    """A function or lambda of the file, and the frame of its definition."""
 
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     frame: Frame
     bound: Value | None = None  # for a method: the object that it is called on, which may be unknown
+
+
+@dataclass(frozen=True, eq=False)
+class Class(Value):
+    """A class of the file, and the frame of its definition."""
+
+    node: ast.ClassDef
+    frame: Frame
 
 
 @dataclass(frozen=True, eq=False)
 class Instance(Value):
     """An object of a plain class of the file."""
 
-    of: Local
+    of: Class
     made: Frame | None = None  # the frame of its constructor's call; `None` without a constructor
 
 
@@ -134,13 +136,10 @@ class Share(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class OneHot(Value):
-    """Labels made by `to_categorical`."""
+class Labels(Value):
+    """Labels as an array: rows made by `to_categorical`, or integers, such as in Keras' own datasets."""
 
-
-@dataclass(frozen=True, eq=False)
-class ClassIndices(Value):
-    """Integer labels, such as those of Keras' own datasets."""
+    form: Literal["one-hot", "indices"]
 
 
 @dataclass(eq=False)
@@ -265,7 +264,7 @@ def origins_of(*values: Value | None) -> tuple[str, ...]:
     """What may override some values, each once."""
     found: dict[str, None] = {}
     for value in values:
-        if isinstance(value, (Setting, Table)):
+        if isinstance(value, (Const, Table)):
             found.update(dict.fromkeys(value.origins))
         elif isinstance(value, (Seq, Map)):
             inner = value.items if isinstance(value, Seq) else value.items.values()
@@ -277,7 +276,7 @@ def setting(value: Value, origin: str) -> Value:
     """A default that something outside the code may override."""
     if isinstance(value, Seq):
         return Seq(tuple(setting(item, origin) for item in value.items), value.is_list)
-    return Setting(plain(value), tuple(dict.fromkeys((*origins_of(value), origin))))
+    return Const(plain(value), tuple(dict.fromkeys((*origins_of(value), origin))))
 
 
 def told(values: dict[str, Value], origin: str) -> dict[str, Value]:
@@ -286,9 +285,8 @@ def told(values: dict[str, Value], origin: str) -> dict[str, Value]:
 
 
 def derived(value: Any, *sources: Value) -> Const:
-    """A plain value computed from others; a `Setting` if one of them is."""
-    origins = origins_of(*sources)
-    return Setting(value, origins) if origins else Const(value)
+    """A plain value computed from others; what may override one of them may override it, too."""
+    return Const(value, origins_of(*sources))
 
 
 def picked(value: Value, by: Value) -> Value | None:
@@ -307,11 +305,6 @@ def picked(value: Value, by: Value) -> Value | None:
 def unknown(value: object, reason: str, line: int) -> Unknown:
     """The value itself if it is unknown with a line; else a new unknown value for a reason."""
     return value if isinstance(value, Unknown) and value.line else Unknown(reason, line)
-
-
-def reason_of(value: object) -> str:
-    """Reason why a value is unknown, to follow a colon."""
-    return value.reason if isinstance(value, Unknown) and value.reason else "it is computed at run time"
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -385,12 +378,12 @@ def _is_small(op: ast.operator, a: object, b: object) -> bool:
     return isinstance(a, (int, float)) and isinstance(b, (int, float)) and abs(a) < 1e300 and abs(b) < 1e300
 
 
-def compare(op: ast.cmpop, left: Value, right: Value, line: int) -> Value:
-    """Compares by `==` or `!=`, or by `is` if one side is `None`."""
-    a, b = plain(left), plain(right)
+def compare(node: ast.Compare, left: Value, right: Value) -> Value:
+    """Compares two values by `==` or `!=`, or by `is` if one side is `None`."""
+    op, line, a, b = node.ops[0], node.lineno, plain(left), plain(right)
     same = isinstance(op, (ast.Eq, ast.Is))
     by_name = isinstance(op, (ast.Is, ast.IsNot))
-    if not by_name and not isinstance(op, (ast.Eq, ast.NotEq)):
+    if len(node.ops) > 1 or not (by_name or isinstance(op, (ast.Eq, ast.NotEq))):
         return Unknown("it is computed at run time", line)
     if by_name and (a is None or b is None):
         other = left if b is None else right
@@ -414,7 +407,7 @@ def either(op: ast.boolop, sides: list[Value], line: int) -> Value:
 
 def truth_of(value: Value) -> bool | None:
     """Truth of a value; `None` if uncertain."""
-    if isinstance(value, (Generator, Flow, Local)):
+    if isinstance(value, (Generator, Flow, Local, Class)):
         return True
     known = certain(value)
     return None if isinstance(known, Unknown) else bool(known)

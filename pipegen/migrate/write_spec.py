@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipegen.migrate.calls import hold_table_numbers
+from pipegen.migrate.calls import form_of, hold_table_numbers
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.findings import Findings
@@ -16,7 +16,7 @@ from pipegen.migrate.homes import array_stands, constants, of_function, stands
 from pipegen.migrate.nodes import Row, names_in
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import RANDOM, Knob, Knobs, Step, Steps, expression, grouped, permission
-from pipegen.migrate.values import Argument, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, origins_of, plain, reason_of
+from pipegen.migrate.values import Argument, Flow, Frame, Generator, Seq, Table, Unknown, origins_of, plain
 
 _METHODS = {
     "nearest": "nearest", "bilinear": "bilinear", "bicubic": "bicubic", "lanczos": "lanczos3", "box": "area", "hamming": "bilinear",
@@ -101,7 +101,7 @@ class Writer:
         for name, default in _DEFAULTS.items():
             value = flow.known(name)
             if isinstance(value, Unknown):
-                message = f"`{name}` of the {split} data is not known: {reason_of(value)}"
+                message = f"`{name}` of the {split} data is not known: {value.reason}"
                 self.findings.add("PG610", flow.line_of(name), message, f"the spec assumes {default}: check if that is right")
 
     def _report_differences(self, split: str, flow: Flow) -> None:
@@ -198,7 +198,7 @@ class Writer:
         lines = []
         if mode in ("input", "input_image"):
             lines.append("x: image, y: image")
-        elif self.group.masks:
+        elif self.group.pairs:
             lines.append("x: image, y: mask")
         elif mode is None and any(names_folders(flow) for flow in self.group.parts.values()):
             lines.append("x: image, y: null")  # the folders are classes of the source, which the model does not receive
@@ -265,10 +265,11 @@ def _help(group: Group, thing: Flow | Generator, name: str, here: list[str]) -> 
 
 def params_of(group: Group, flow: Flow, argument: str, params: tuple[str, ...]) -> list[str]:
     """Params of a spec that hold an argument of one of its iterators."""
-    split = next((s for s, f in (*group.parts.items(), *group.masks.items()) if f is flow), "")
+    masks = {split: pair.mask for split, pair in group.pairs.items()}
+    split = next((s for s, f in (*group.parts.items(), *masks.items()) if f is flow), "")
     if argument == "directory":
-        what = "masks" if flow in group.masks.values() else "images"
-        names = [what, f"{split}_{what}"] if group.masks or flow.method == "flow_from_dataframe" else ["data", split]
+        what = "masks" if flow in masks.values() else "images"
+        names = [what, f"{split}_{what}"] if group.pairs or flow.method == "flow_from_dataframe" else ["data", split]
     elif argument == "dataframe":
         names = ["table", f"{split}_table"]
     elif argument == "seed":
@@ -325,7 +326,11 @@ class BuildCall:
     def text(self) -> str | None:
         """The call; `None`, with `problem` set, if the form or place of the arrays is uncertain."""
         data = self._data()
-        return None if data is None else f"pipegen.build({_quoted(self.written.file)}{self._params()}{data}{allowed(self.written)})"
+        return (
+            None
+            if data is None
+            else f"pipegen.build({_quoted(self.written.file)}{self._params()}{data}{permission(self.written.group.first.generator)})"
+        )
 
     def _data(self) -> str | None:
         """Arrays and tables of the code; `None` if their form or place is uncertain."""
@@ -376,7 +381,7 @@ class BuildCall:
             return f"{{{image}}}"
         label, value = self.edits.source(flow.args["y"].node), flow.argument("y")
         name = Sources(self.written.group).given_labels()
-        if name == "label" and isinstance(value, OneHot):
+        if name == "label" and form_of(value) == "one-hot":
             label = f"{grouped(flow.args['y'].node, label)}.argmax(axis=1)"
         weight = f', "weight": {self.edits.source(flow.args["sample_weight"].node)}' if weighted(flow) else ""
         return f'{{{image}, "{name}": {label}{weight}}}'
@@ -454,7 +459,7 @@ class BuildCall:
         group, declared = self.written.group, self.written.params
         for param in params_of(group, flow, "directory", declared):
             text = self._text(flow, "directory") if self._varies(flow, "directory") else ""
-            below = folder_below(flow) if group.masks else ""
+            below = folder_below(flow) if group.pairs else ""
             if text:
                 yield param, f"os.path.join({text}, {below!r})" if below else text
         table = flow.argument("dataframe")
@@ -517,14 +522,7 @@ def hint(written: Written) -> str:
     split = next(iter(group.parts))
     several = f', data={{"{split}": {inner}' + (", …}" if len(group.parts) > 1 else "}")
     data = "" if group.method != "flow" and not tables else f", data={inner}" if sources.is_whole() else several
-    return f"pipegen.build({_quoted(written.file)}{data}{allowed(written)})"
-
-
-def allowed(written: Written) -> str:
-    """Argument that permits calling a user's function, if the spec calls one."""
-    generator = written.group.first.generator
-    argument = generator.args.get("preprocessing_function") if isinstance(generator, Generator) else None
-    return permission(argument.value) if argument is not None else ""
+    return f"pipegen.build({_quoted(written.file)}{data}{permission(group.first.generator)})"
 
 
 def _quoted(name: str) -> str:
