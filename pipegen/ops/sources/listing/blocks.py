@@ -10,12 +10,11 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipegen.lazy import np
-from pipegen.ops.sources.listing.reader import Reader
+from pipegen.ops.sources.listing.reader import TakingReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
-    from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.listing.strings import Ints
 
 _RETRY = 5.0  # seconds before a block that failed is tried again; else each of its records would try it
@@ -135,7 +134,7 @@ class Stamp:
         return found.st_size, found.st_mtime_ns
 
 
-class BlockReader(Reader):
+class BlockReader(TakingReader):
     """A reader of blocks that must be read whole. Subclasses define the blocks and read one.
 
     The cache holds the window of an order, so that each block is read once per epoch; a resumed run reads the blocks of its window again.
@@ -159,10 +158,6 @@ class BlockReader(Reader):
         """Returns the bytes that each record takes in memory, int64 `(n,)`."""
         raise NotImplementedError
 
-    def value_type(self, feature: str) -> tuple[str, tuple[int | None, ...]]:
-        """Returns dtype and shape of one record's value; `string` for encoded bytes."""
-        return "string", ()
-
     def find(self, *place: Ints) -> tuple[Ints, Ints]:
         """Finds the block of each place `(n,)` and the row in it; by default a place is a number among all records."""
         block: Ints = np.searchsorted(self.starts, place[0], side="right") - 1
@@ -170,14 +165,6 @@ class BlockReader(Reader):
 
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
         self._window.reserve(num_bytes, ram_budget)
-
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.stored_readers import called
-
-        def take(names: Sequence[str], *place: Any) -> list[Any]:
-            return [self.take(name, *place) for name in names]
-
-        return called(take, {feature: self.value_type(feature) for feature in features})
 
     def take(self, feature: str, *place: Any) -> Any:
         """Reads a feature of records at places that are NumPy scalars or `(n,)`. Raises `OSError` if a block cannot be read."""
@@ -195,10 +182,6 @@ class BlockReader(Reader):
         for one, values in parts.items():
             found[block == one] = values
         return found if np.ndim(place[0]) else found[0]
-
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        found: Sequence[Any] = self.take(feature, *place)
-        return found
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return self.called

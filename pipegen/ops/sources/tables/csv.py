@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field, field_validator
 
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count, find_file
-from pipegen.ops.sources.tables.table import Table, TableReading, not_text
+from pipegen.ops.sources.tables.table import Table, TableReading, WholeTable, not_text
 
 WHITESPACE = "whitespace"
 _TABS = (".tsv", ".tab")
@@ -49,19 +47,7 @@ class CsvTable(TableReading):
         return read_table(str(base), self.path, separator=self.separator, header=self.header)
 
 
-@dataclass(frozen=True)
-class TextTable(Table):
-    """A text table."""
-
-    rows: tuple[tuple[str, ...], ...]  # the rows, each with a cell for every column
-    lines: tuple[int, ...]  # the line of the file that each row begins on, from 1
-    odd: tuple[Note, ...] = ()  # findings about it
-
-    def notes(self) -> tuple[Note, ...]:
-        return self.odd
-
-    def place(self, row: int) -> str:
-        return f"{self.file}:{self.lines[row]}"
+TextTable: TypeAlias = WholeTable[str]
 
 
 def as_text(table: Table) -> TextTable:
@@ -69,7 +55,7 @@ def as_text(table: Table) -> TextTable:
     columns = [table.column(i, "") for i in range(table.width)] if table.num_rows else []
     rows = tuple(zip(*columns, strict=True))
     plain: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(Table)}
-    return TextTable(**plain, rows=rows, lines=tuple(range(1, table.num_rows + 1)))
+    return WholeTable(**plain, rows=rows, lines=range(1, table.num_rows + 1))
 
 
 def read_table(base: str, path: str, *, separator: str | None, header: bool) -> TextTable:
@@ -118,8 +104,7 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
     if names is not None:
         _check_headers(file, lines, cells, names)
         lines, cells = lines[1:], cells[1:]
-    about = repr(file), file, os.path.dirname(file), names, width, len(cells)
-    return TextTable(*about, lambda i: (row[i] for row in cells), tuple(cells), tuple(lines), notes)
+    return WholeTable.of_file(file, names, width, cells, lines, notes)
 
 
 def _checked(stream: Iterable[str], file: str) -> Iterator[str]:

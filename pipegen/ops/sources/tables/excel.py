@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import close_names, count, find_file, quoted
-from pipegen.ops.sources.tables.table import Table, TableReading
+from pipegen.ops.sources.tables.table import TableReading, WholeTable
 
 _AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
 _SEEN = 20  # rows of other sheets that are read to see whether they have data
@@ -32,7 +31,7 @@ class ExcelTable(TableReading):
     header: bool = True
     """Whether the first row names the columns; without it they are numbered from 0."""
 
-    def read(self, base: Path) -> SheetTable:
+    def read(self, base: Path) -> WholeTable[Any]:
         """Reads the sheet without its empty rows. Raises `OpError`: `PG401` if the file is missing, `PG421` if it cannot be read or lacks
         the sheet."""
         file = find_file(str(base), self.path)
@@ -69,11 +68,8 @@ class ExcelTable(TableReading):
                 message = f"{file}, sheet {sheet!r}, row {again} repeats the header, as if a second table follows the first"
                 raise OpError("PG421", message, field="path", help="remove this row, or move the second table to another sheet")
             rows = rows[1:]
-        numbers, cells = tuple(number for number, _ in rows), [row for _, row in rows]
-        width = frame.shape[1]
-        folder = os.path.dirname(file)
-        about = repr(file), file, folder, names, width, len(cells)
-        return SheetTable(*about, lambda i: (row[i] for row in cells), sheet, numbers, tuple(others))
+        numbers, cells = [number for number, _ in rows], [row for _, row in rows]
+        return WholeTable.of_file(file, names, frame.shape[1], cells, numbers, _unread(file, sheet, others), f", sheet {sheet!r}, row ")
 
     def _sheet(self, file: str, sheets: list[str]) -> str:
         if isinstance(self.sheet, str) and self.sheet in sheets:
@@ -141,21 +137,10 @@ def _check_formulas(file: str, sheet: str) -> None:
         values.close()
 
 
-@dataclass(frozen=True)
-class SheetTable(Table):
-    """A table in a sheet."""
-
-    sheet: str  # the sheet
-    numbers: tuple[int, ...]  # the number of each row as in Excel, from 1
-    others: tuple[str, ...]  # names of other sheets with rows, if `sheet` is not given
-
-    def notes(self) -> tuple[Note, ...]:
-        if not self.others:
-            return ()
-        which = f"{count(len(self.others), 'other sheet')} with rows, {quoted(self.others)}"
-        message = f"{self.file!r} has {which}; only the first, {self.sheet!r}, is read"
-        help_ = "name one by `sheet`; to read several, copy their rows into one, or use one source for each"
-        return (Note("PG411", message, help_, "path", "warning"),)
-
-    def place(self, row: int) -> str:
-        return f"{self.file}, sheet {self.sheet!r}, row {self.numbers[row]}"
+def _unread(file: str, sheet: str, others: Sequence[str]) -> tuple[Note, ...]:
+    """Reports other sheets with rows, if `sheet` is not given."""
+    if not others:
+        return ()
+    message = f"{file!r} has {count(len(others), 'other sheet')} with rows, {quoted(others)}; only the first, {sheet!r}, is read"
+    help_ = "name one by `sheet`; to read several, copy their rows into one, or use one source for each"
+    return (Note("PG411", message, help_, "path", "warning"),)

@@ -23,7 +23,7 @@ from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Files, Listing, Missing, Note
-from pipegen.ops.sources.listing.reader import FileReader, Reader
+from pipegen.ops.sources.listing.reader import FileReader, Reader, TakingReader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.tables.features import TableFeature
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.features.file_formats import GeoTiff
     from pipegen.ops.sources.listing.blocks import BlockReader
-    from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.tables.table import Table
 
@@ -360,7 +359,7 @@ def windows_of(geotiff: GeoTiff, table: Table, field: str) -> Ints:
     return found
 
 
-class WindowReader(Reader):
+class WindowReader(TakingReader):
     """A reader of windows of rasters and of other files, by row number.
 
     Args:
@@ -383,18 +382,13 @@ class WindowReader(Reader):
         ]
         return np.sum(each, axis=0, dtype=np.int64)
 
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.stored_readers import called
-
-        self.check()
-        return called(lambda names, *place: [self._taken(name, *place) for name in names], dict.fromkeys(features, ("string", ())))
-
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return "windows of GeoTIFF files"
 
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+    def take(self, feature: str, *place: Any) -> Any:
         """Returns the bytes of files, and windows as `.npy` files."""
-        found: Sequence[Any] = self._taken(feature, *place)
+        found: Any = np.empty(len(place[0]), object)
+        found[:] = [self._content(self._columns[feature], row) for row in place[0].tolist()]
         return found
 
     def check(self) -> None:
@@ -414,13 +408,6 @@ class WindowReader(Reader):
         for path in self._stamps if whole else ():
             found.update(hashlib.blake2b(content_of(path)).digest())
         return found.hexdigest()
-
-    def _taken(self, feature: str, rows: Any) -> Any:
-        several = np.atleast_1d(rows)
-        found: Any = np.empty(len(several), object)
-        for place, row in enumerate(several.tolist()):
-            found[place] = self._content(self._columns[feature], row)
-        return found if np.ndim(rows) else found[0]
 
     def _content(self, column: RasterColumn, row: int) -> bytes:
         path = column.files.paths[row]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+import os
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.features.feature import NumberType
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
+
+Cell = TypeVar("Cell")
 
 
 @dataclass(frozen=True)
@@ -222,6 +225,37 @@ class SomeRows(Table):
     @property
     def kept(self) -> Sequence[int]:
         return self.rows
+
+
+@dataclass(frozen=True)
+class WholeTable(Table, Generic[Cell]):
+    """A table whose cells were read at once."""
+
+    rows: Sequence[tuple[Cell, ...]]  # the rows, each with a cell for every column
+    lines: Sequence[int] | None = None  # the number of each row in the file, from 1; without it rows are numbered from 0
+    before: str = ":"  # stands between the file and that number in the place of a row
+    findings: tuple[Note, ...] = ()  # those of `notes`
+
+    @classmethod
+    def of_file(
+        cls,
+        file: str,
+        names: tuple[str, ...] | None,
+        width: int,
+        rows: Sequence[tuple[Cell, ...]],
+        lines: Sequence[int],
+        findings: tuple[Note, ...] = (),
+        before: str = ":",
+    ) -> WholeTable[Cell]:
+        """Builds the table of a file from its rows."""
+        about = repr(file), file, os.path.dirname(file), names, width, len(rows)
+        return cls(*about, lambda i: (row[i] for row in rows), rows, lines, before, findings)
+
+    def notes(self) -> tuple[Note, ...]:
+        return self.findings
+
+    def place(self, row: int) -> str:
+        return super().place(row) if self.lines is None else f"{self.file}{self.before}{self.lines[row]}"
 
 
 def _at(cells: Sequence[Any], rows: Sequence[int]) -> Iterator[Any]:
