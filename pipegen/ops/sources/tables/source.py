@@ -22,7 +22,7 @@ from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where
-from pipegen.ops.sources.listing.base import Files, Listing, Missing, Note
+from pipegen.ops.sources.listing.base import Files, Listing, Missing, Note, always
 from pipegen.ops.sources.listing.reader import FileReader, Reader, TakingReader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
@@ -59,24 +59,15 @@ class TableSource(FeatureSource):
     join: Join | None = None
     """A second table whose columns are added by key: `{table: {csv: {path: patients.csv}}, on: patient}`."""
 
-    def fetched_as_read(self) -> frozenset[str]:
-        return frozenset({"root"})
-
-    def reads_addresses(self) -> bool:
-        return True
+    fetched_as_read = always(frozenset({"root"}))
+    reads_addresses = has_columns = always(True)
+    has_folders = always(False)  # the table has the labels
 
     @property
     def pictures(self) -> tuple[str, ...]:
         """The features in files, images first; the first one identifies a record."""
         found = [name for name, feature in self.features.items() if kind_of(feature).storage == "encoded" and feature.size is None]
         return tuple(sorted(found, key=lambda name: not kind_of(self.features[name]).levels))
-
-    def has_columns(self) -> bool:
-        return True
-
-    def has_folders(self) -> bool:
-        """Returns False: the table has the labels."""
-        return False
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         return self.listing(self.read(base), base, progress)
