@@ -10,11 +10,12 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipegen.lazy import np
-from pipegen.ops.sources.listing.reader import TakingReader
+from pipegen.ops.sources.listing.reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+    from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.listing.strings import Ints
 
 _RETRY = 5.0  # seconds before a block that failed is tried again; else each of its records would try it
@@ -134,6 +135,27 @@ class Stamp:
         return found.st_size, found.st_mtime_ns
 
 
+class TakingReader(Reader):
+    """A reader that takes encoded features of records in Python: one call for all requested ones."""
+
+    def take(self, feature: str, *place: Any) -> Any:
+        """Reads the bytes of a feature of records at places `(n,)`, as objects `(n,)`; `OSError` or `ValueError` if one cannot be read."""
+        raise NotImplementedError
+
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
+        from pipegen.ops.lowering.stored_readers import called
+
+        def take(names: Sequence[str], *place: Any) -> list[Any]:
+            return [self.take(name, *place) for name in names]
+
+        self.check()
+        return called(take, dict.fromkeys(features, ("string", ())))
+
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        found: Sequence[Any] = self.take(feature, *place)
+        return found
+
+
 class BlockReader(TakingReader):
     """A reader of blocks that must be read whole. Subclasses define the blocks and read one.
 
@@ -158,18 +180,14 @@ class BlockReader(TakingReader):
         """Returns the bytes that each record takes in memory, int64 `(n,)`."""
         raise NotImplementedError
 
-    def find(self, *place: Ints) -> tuple[Ints, Ints]:
-        """Finds the block of each place `(n,)` and the row in it; by default a place is a number among all records."""
-        block: Ints = np.searchsorted(self.starts, place[0], side="right") - 1
-        return block, place[0] - self.starts[block]
-
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
         self._window.reserve(num_bytes, ram_budget)
 
     def take(self, feature: str, *place: Any) -> Any:
-        """Reads a feature of records at places that are NumPy scalars or `(n,)`. Raises `OSError` if a block cannot be read."""
-        several = [np.atleast_1d(np.asarray(part)) for part in place]
-        block, row = self.find(*several)
+        """Reads a feature of records by their numbers, a NumPy scalar or `(n,)`. Raises `OSError` if a block cannot be read."""
+        numbers = np.atleast_1d(np.asarray(place[0]))
+        block: Ints = np.searchsorted(self.starts, numbers, side="right") - 1
+        row = numbers - self.starts[block]
         parts: dict[int, Any] = {}
         for one in dict.fromkeys(block.tolist()):
             try:

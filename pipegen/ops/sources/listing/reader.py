@@ -121,32 +121,6 @@ class Reader:
         return ""
 
 
-class TakingReader(Reader):
-    """A reader that takes features of records in Python: one call for all requested ones."""
-
-    def value_type(self, feature: str) -> tuple[str, tuple[int | None, ...]]:
-        """Returns dtype and shape of one record's value; `string` for encoded bytes."""
-        return "string", ()
-
-    def take(self, feature: str, *place: Any) -> Any:
-        """Reads a feature of records at places `(n,)`: an array `(n, ...)`, of objects for encoded bytes. Raises `OSError` or `ValueError`
-        if one cannot be read."""
-        raise NotImplementedError
-
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.stored_readers import called
-
-        def take(names: Sequence[str], *place: Any) -> list[Any]:
-            return [self.take(name, *place) for name in names]
-
-        self.check()
-        return called(take, {feature: self.value_type(feature) for feature in features})
-
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        found: Sequence[Any] = self.take(feature, *place)
-        return found
-
-
 class FileReader(Reader):
     """A reader of encoded features with a file each."""
 

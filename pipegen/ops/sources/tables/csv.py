@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count, find_file
-from pipegen.ops.sources.tables.table import Table, TableReading, WholeTable, not_text
+from pipegen.ops.sources.tables.table import Table, TableReading, WholeTable, not_text, under_header
 
 WHITESPACE = "whitespace"
 _TABS = (".tsv", ".tab")
@@ -92,19 +92,14 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
         help_ = _DOUBLED if isinstance(error, csv.Error) and lines else None
         after = f" after line {lines[-1]:,}" if help_ else ""
         raise OpError("PG421", f"{file!r} cannot be read as a table{after}: {error}", field="path", help=help_) from None
-    names = None
     width = len(cells[0]) if cells else 0
-    if header and cells:
-        names = tuple(name.strip() for name in cells[0])
     odd = next((i for i, row in enumerate(cells) if len(row) != width), None)
     if odd is not None:
         message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, but the rows before it have {width}"
         raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
     notes = _swallowed(file, lines, cells, spanning, separator, header=header)
-    if names is not None:
-        _check_headers(file, lines, cells, names)
-        lines, cells = lines[1:], cells[1:]
-    return WholeTable.of_file(file, names, width, cells, lines, notes)
+    names, rows, numbers = under_header(file, cells, lines) if header else (None, cells, lines)
+    return WholeTable.of_file(file, names, width, rows, numbers, notes)
 
 
 def _checked(stream: Iterable[str], file: str) -> Iterator[str]:
@@ -117,14 +112,6 @@ def _checked(stream: Iterable[str], file: str) -> Iterator[str]:
             message = f"{file}:{number} begins with a byte order mark, as if a second file was appended"
             raise OpError("PG421", message, field="path", help="remove the mark, and the header after it")
         yield line
-
-
-def _check_headers(file: str, lines: Sequence[int], cells: Sequence[Sequence[str]], names: Sequence[str]) -> None:
-    """Raises `PG421` if the header is repeated."""
-    for line, row in zip(lines[1:], cells[1:], strict=True):
-        if row[0].strip() == names[0] and [cell.strip() for cell in row] == [*names]:
-            message = f"{file}:{line} repeats the header, as if a second file was appended"
-            raise OpError("PG421", message, field="path", help="remove this line")
 
 
 def _swallowed(

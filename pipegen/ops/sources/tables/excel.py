@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import close_names, count, find_file, quoted
-from pipegen.ops.sources.tables.table import TableReading, WholeTable
+from pipegen.ops.sources.tables.table import TableReading, WholeTable, under_header
 
 _AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
 _SEEN = 20  # rows of other sheets that are read to see whether they have data
@@ -59,17 +59,11 @@ class ExcelTable(TableReading):
         blank = frame.isna().all(axis=1).tolist()
         if any(blank) or height > len(frame):
             _check_formulas(file, sheet)
-        rows = [(number, row) for number, row in enumerate(frame.itertuples(index=False, name=None), 1) if not blank[number - 1]]
-        names = None
-        if self.header and rows:
-            names = _header(rows[0][1])
-            again = next((number for number, row in rows[1:] if _header(row) == names), None)
-            if again is not None:
-                message = f"{file}, sheet {sheet!r}, row {again} repeats the header, as if a second table follows the first"
-                raise OpError("PG421", message, field="path", help="remove this row, or move the second table to another sheet")
-            rows = rows[1:]
-        numbers, cells = [number for number, _ in rows], [row for _, row in rows]
-        return WholeTable.of_file(file, names, frame.shape[1], cells, numbers, _unread(file, sheet, others), f", sheet {sheet!r}, row ")
+        before = f", sheet {sheet!r}, row "
+        numbers = [number for number, is_blank in enumerate(blank, 1) if not is_blank]
+        cells = [row for row, is_blank in zip(frame.itertuples(index=False, name=None), blank, strict=True) if not is_blank]
+        names, rows, lines = under_header(file, cells, numbers, before) if self.header else (None, cells, numbers)
+        return WholeTable.of_file(file, names, frame.shape[1], rows, lines, _unread(file, sheet, others), before)
 
     def _sheet(self, file: str, sheets: list[str]) -> str:
         if isinstance(self.sheet, str) and self.sheet in sheets:
@@ -79,10 +73,6 @@ class ExcelTable(TableReading):
         near = close_names(str(self.sheet), sheets)
         help_ = f"is {near[0]!r} meant?" if near else f"its sheets are {quoted(sheets)}"
         raise OpError("PG421", f"{file!r} has no sheet {self.sheet!r}", field="sheet", help=help_)
-
-
-def _header(row: Iterable[Any]) -> tuple[str, ...]:
-    return tuple("" if cell != cell else str(cell).strip() for cell in row)
 
 
 def _check_archive(file: str) -> None:

@@ -23,7 +23,8 @@ from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Files, Listing, Missing, Note, always
-from pipegen.ops.sources.listing.reader import FileReader, Reader, TakingReader
+from pipegen.ops.sources.listing.blocks import TakingReader
+from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.tables.features import TableFeature

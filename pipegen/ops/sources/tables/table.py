@@ -258,6 +258,25 @@ class WholeTable(Table, Generic[Cell]):
         return super().place(row) if self.lines is None else f"{self.file}{self.before}{self.lines[row]}"
 
 
+def under_header(
+    file: str, rows: Sequence[tuple[Cell, ...]], lines: Sequence[int], before: str = ":"
+) -> tuple[tuple[str, ...] | None, Sequence[tuple[Cell, ...]], Sequence[int]]:
+    """Takes the names of columns from the first row. Returns them, the other rows, and their lines; for these and `before` see
+    `WholeTable`. `PG421` if the names are repeated."""
+    if not rows:
+        return None, rows, lines
+    names = _names_in(rows[0])
+    for row, line in zip(rows[1:], lines[1:], strict=True):
+        if (row[0] != row[0] or str(row[0]).strip() == names[0]) and _names_in(row) == names:
+            message = f"{file}{before}{line} repeats the header, as if a second table was appended"
+            raise OpError("PG421", message, field="path", help="remove this row, or move the second table to another file or sheet")
+    return names, rows[1:], lines[1:]
+
+
+def _names_in(row: Iterable[Any]) -> tuple[str, ...]:
+    return tuple("" if cell != cell else str(cell).strip() for cell in row)
+
+
 def _at(cells: Sequence[Any], rows: Sequence[int]) -> Iterator[Any]:
     return (cells[row] for row in rows)
 
