@@ -35,6 +35,7 @@ from pipegen.ops.sources.shards.tar_headers import tar_members
 from pipegen.ops.sources.shards.zip_directory import zip_members
 from pipegen.ops.sources.stores.field_types import JSON
 from pipegen.ops.sources.tables.csv import TextTable
+from pipegen.ops.sources.tables.table import WholeTable
 from pipegen.spec.compose import flow
 
 if TYPE_CHECKING:
@@ -440,4 +441,4 @@ def database_tables(file: str) -> Iterator[tuple[str, TextTable]]:
             rows = tuple(tuple(map(text_of, row)) for row in (first, *found))
             columns = tuple(zip(*rows, strict=True))
             about = (f"the table {name!r}", whole, os.path.dirname(whole), names, len(names), len(rows), columns.__getitem__)
-            yield reads, TextTable(*about, rows=rows, lines=tuple(range(1, len(rows) + 1)))
+            yield reads, WholeTable(*about, rows=rows, lines=range(1, len(rows) + 1))

@@ -35,7 +35,6 @@ class ArrayRecord(MessageSource, StoreSource):
 
     op: ClassVar[str] = "array_record"
     checksums: ClassVar[str] = "those of each record"
-    labels_of_one_type: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".array_record", ".arrayrecord")
     called: ClassVar[str] = "ArrayRecord"
     store: ClassVar[str] = "array_records.ArrayRecords"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.base import Listing, always
 from pipegen.ops.sources.tables.source import TableSource
 from pipegen.ops.sources.tables.table import Table
 
@@ -22,8 +22,7 @@ class DataFrame(TableSource):
 
     op: ClassVar[str] = "dataframe"
 
-    def needs_data(self) -> bool:
-        return True
+    needs_data = always(True)
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Read the columns and look for the images; see `Source.list`. `PG418` without a table; else as `from_memory` and

@@ -20,7 +20,7 @@ from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan, Tree
 from pipegen.ops.sources.listing.base import Files as FilesOf
-from pipegen.ops.sources.listing.base import Listing, Missing, Note
+from pipegen.ops.sources.listing.base import Listing, Missing, Note, always
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import find_root
 from pipegen.patterns import compile_pattern
@@ -98,11 +98,8 @@ class Files(FeatureSource):
             raise ValueError(f"the regular expression of `key` {said}; it has {groups}")
         return key
 
-    def reads_addresses(self) -> bool:
-        return True
-
-    def fetched_as_read(self) -> frozenset[str]:
-        return frozenset({"path"})
+    reads_addresses = always(True)
+    fetched_as_read = always(frozenset({"path"}))
 
     @property
     def pictures(self) -> tuple[str, ...]:

@@ -14,10 +14,10 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.arrow import Arrow
 from pipegen.ops.sources.dataset_folders.hub import Saved, class_names, described, files_of, find_saved, key_for
-from pipegen.ops.sources.listing.base import Listing, Note, SplitSource, shards_of
-from pipegen.ops.sources.listing.wording import close_names, quoted
+from pipegen.ops.sources.listing.base import Listing, Note, SplitSource, always, shards_of
+from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.parquet import Parquet
-from pipegen.ops.sources.records.described import RecordFeature
+from pipegen.ops.sources.records.described import RecordFeature, missing_key
 from pipegen.ops.sources.shards.paths import check_sets
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.parquet_files import read_parquet
@@ -56,8 +56,7 @@ class Huggingface(SplitSource, Arrow):
     """Features of each record, as with `arrow`. By default `image` and `label`: the columns of these names, else the only `Image` and the
     only `ClassLabel` of the dataset."""
 
-    def has_folders(self) -> bool:
-        return False
+    has_folders = always(False)
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Find the folder and list its files; see `StoreSource.list`. Raises `OpError`: `PG401` if the folder or one of its numbered files
@@ -125,11 +124,9 @@ class Huggingface(SplitSource, Arrow):
                 continue
             key = feature.key or (feature.keys_of(name)[0] if feature.keys else key_for(saved, name, feature.kind))
             if key is None or (key not in saved.features and "." not in key):
-                known = tuple(saved.features)
-                near = close_names(key or name, known)
-                help_ = f"is {near[0]!r} meant?" if near else f"its columns are {quoted(known)}"
-                field = f"features.{name}" if "features" in self.model_fields_set else None
-                raise OpError("PG431", f"{saved.folder!r} has no column {key or name!r}", field=field, help=help_)
+                known, message = tuple(saved.features), f"{saved.folder!r} has no column {key or name!r}"
+                error = missing_key(message, feature, name, key or name, known, f"its columns are {quoted(known)}")
+                raise error.at(f"features.{name}" if "features" in self.model_fields_set else None)
             changed: dict[str, Any] = {} if feature.keys else {"key": key}
             names = class_names(described(saved, key))
             if kind_of(feature).counts and feature.classes is None and names:

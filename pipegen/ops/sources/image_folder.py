@@ -15,7 +15,7 @@ from pipegen.ops.sources.features.classes import class_notes as class_name_notes
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import class_notes, loose_notes, nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan
-from pipegen.ops.sources.listing.base import Listing, Note, Source
+from pipegen.ops.sources.listing.base import Listing, Note, Source, always
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import find_root, quoted
 from pipegen.types import ElementType, FeatureType
@@ -82,11 +82,8 @@ class ImageFolder(Source):
             raise ValueError("`classes` needs labels, and `labels: none` has none; leave one of them out")
         return self
 
-    def reads_addresses(self) -> bool:
-        return True
-
-    def fetched_as_read(self) -> frozenset[str]:
-        return frozenset({"path"})
+    reads_addresses = always(True)
+    fetched_as_read = always(frozenset({"path"}))
 
     def infer(self) -> ElementType:
         image = FeatureType("image", "string", ())

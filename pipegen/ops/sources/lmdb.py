@@ -9,6 +9,7 @@ from pydantic import field_validator
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.described import check_pickled
 from pipegen.ops.sources.records.index import Indexed, ShardRecords
@@ -40,6 +41,7 @@ class Lmdb(PartSource):
 
     op: ClassVar[str] = "lmdb"
     suffixes: ClassVar[tuple[str, ...]] = (".mdb", ".lmdb")
+    fetched_as_read = always(frozenset[str]())  # the library needs whole files
 
     @field_validator("features")
     @classmethod
@@ -56,10 +58,6 @@ class Lmdb(PartSource):
 
     def key_of_column(self, column: str) -> str:
         return column if ANY in column else f"{column}-{ANY}"
-
-    def fetched_as_read(self) -> frozenset[str]:
-        """Returns nothing: the library needs whole files."""
-        return frozenset()
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
         """List the keys and group them into records; `PG440` without LMDB, `PG442` if no key matches or values are missing."""

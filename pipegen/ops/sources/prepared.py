@@ -17,7 +17,7 @@ from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.any_kind import Beside, KeepsBoxes, NamesPoints
-from pipegen.ops.sources.listing.base import Listing, Parts, Source
+from pipegen.ops.sources.listing.base import Listing, Parts, Source, always
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
 
@@ -145,9 +145,7 @@ class Prepared(Source):
     def canvases(self) -> Mapping[str, tuple[int, int]]:
         return {name: feature.canvas for name, feature in self.features.items() if feature.canvas is not None}
 
-    def has_folders(self) -> bool:
-        """Returns False: folders have no meaning here."""
-        return False
+    has_folders = always(False)  # folders have no meaning here
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         from pipegen.ops.sources.prepared_store.layout import check_columns, check_files, read_about

@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
-from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.dataset_folders.tfds import Prepared, class_names, described_as, find_prepared, parse_split
-from pipegen.ops.sources.listing.base import Listing, Shards, SplitSource, shards_of
-from pipegen.ops.sources.listing.wording import close_names, quoted
-from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
+from pipegen.ops.sources.listing.base import Listing, Shards, SplitSource, always, shards_of
+from pipegen.ops.sources.listing.wording import quoted
+from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature, missing_key
 from pipegen.ops.sources.tfrecord import TFRecord
 from pipegen.ops.transform import SplitName
 
@@ -74,8 +73,7 @@ class Tfds(SplitSource, DescribedRecords):
                 raise
         return split
 
-    def has_folders(self) -> bool:
-        return False
+    has_folders = always(False)
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Find the folder, index its files and list the parts of them that the splits name; see `Source.list`. Raises `OpError`: `PG401` if
@@ -129,12 +127,9 @@ class Tfds(SplitSource, DescribedRecords):
                 continue
             key = next((one for one in feature.keys_of(name) if one not in prepared.features), feature.keys_of(name)[0])
             if key not in prepared.features:
-                known = tuple(prepared.features)
-                near = close_names(key, known)
-                listed = f"its features are {quoted(known)}"
-                help_: Any = (write(f"key: {near[0]}", "arguments", "is {} meant?"), listed) if near else listed
-                field = f"features.{name}" if "features" in self.model_fields_set else None
-                raise OpError("PG431", f"{prepared.name!r} has no feature {key!r}", field=field, help=help_)
+                known, message = tuple(prepared.features), f"{prepared.name!r} has no feature {key!r}"
+                error = missing_key(message, feature, name, key, known, f"its features are {quoted(known)}")
+                raise error.at(f"features.{name}" if "features" in self.model_fields_set else None)
             about = prepared.features[key]
             if kind_of(feature).pictured and "image" not in about:
                 called = "a list" if "sequence" in about else str(about.get("pythonClassName", "something else")).rpartition(".")[2]

@@ -31,7 +31,6 @@ class TFRecord(MessageSource):
 
     op: ClassVar[str] = "tfrecord"
     checksums: ClassVar[str] = "those of each record"
-    labels_of_one_type: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".tfrecord", ".tfrecords", ".tfrec")
     unpacks: ClassVar[Mapping[str, str]] = {"gzip": ".gz"}
 

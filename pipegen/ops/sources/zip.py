@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from pipegen.ops.sources.records.grouped import GroupedSource
-from pipegen.ops.sources.records.index import Indexed
-from pipegen.ops.sources.records.labels import LabelColumn
-from pipegen.ops.sources.records.parts import PartReader
 from pipegen.ops.sources.shards.zip_directory import zip_members
 
 
@@ -29,8 +25,3 @@ class Zip(GroupedSource):
 
     verify: bool = False
     """Whether reading checks the checksums of stored members, too."""
-
-    def reader(self, found: Indexed, labels: Mapping[str, LabelColumn]) -> PartReader:
-        made = self.reads(self, found, labels)
-        made.verifies = self.verify
-        return made

@@ -23,7 +23,7 @@ from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.any_kind import KeepsBoxes
 from pipegen.ops.sources.features.classes import Classes, ClassName, KnownClasses
-from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Missing, Note, Parts, Source, SplitSource
+from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Missing, Note, Parts, Source, SplitSource, always
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, is_are, quoted
 from pipegen.types import ElementType, FeatureType
@@ -142,9 +142,7 @@ class BoxedSource(KeepsBoxes, Source):
         """Adds a mask that numbers the boxes, and their numbers."""
         return with_numbers(type_.replace(mask=FeatureType("instance_mask", "string", (), of="image", ignore=ignore, instances="boxes")))
 
-    def has_folders(self) -> bool:
-        """Returns False: classes come from the annotations."""
-        return False
+    has_folders = always(False)  # classes come from the annotations
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
         """Reads the annotations; returns the folder of the keys, the annotations, and the split of each image if they give it. `PG401` for

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Cells: TypeAlias = Callable[[str | int, str], tuple[str, ...]]
     """Returns the text of a column for each record, given its name or number and the argument that names it."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,6 +306,11 @@ class Listing:
             return tuple(values[i] for i in numbers.tolist())
 
         return read
+
+
+def always(value: T) -> Callable[..., T]:
+    """Makes a method that returns a constant."""
+    return lambda *_: value
 
 
 class Source(Model):

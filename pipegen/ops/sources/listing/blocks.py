@@ -135,7 +135,28 @@ class Stamp:
         return found.st_size, found.st_mtime_ns
 
 
-class BlockReader(Reader):
+class TakingReader(Reader):
+    """A reader that takes encoded features of records in Python: one call for all requested ones."""
+
+    def take(self, feature: str, *place: Any) -> Any:
+        """Reads the bytes of a feature of records at places `(n,)`, as objects `(n,)`; `OSError` or `ValueError` if one cannot be read."""
+        raise NotImplementedError
+
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
+        from pipegen.ops.lowering.stored_readers import called
+
+        def take(names: Sequence[str], *place: Any) -> list[Any]:
+            return [self.take(name, *place) for name in names]
+
+        self.check()
+        return called(take, dict.fromkeys(features, ("string", ())))
+
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        found: Sequence[Any] = self.take(feature, *place)
+        return found
+
+
+class BlockReader(TakingReader):
     """A reader of blocks that must be read whole. Subclasses define the blocks and read one.
 
     The cache holds the window of an order, so that each block is read once per epoch; a resumed run reads the blocks of its window again.
@@ -159,30 +180,14 @@ class BlockReader(Reader):
         """Returns the bytes that each record takes in memory, int64 `(n,)`."""
         raise NotImplementedError
 
-    def value_type(self, feature: str) -> tuple[str, tuple[int | None, ...]]:
-        """Returns dtype and shape of one record's value; `string` for encoded bytes."""
-        return "string", ()
-
-    def find(self, *place: Ints) -> tuple[Ints, Ints]:
-        """Finds the block of each place `(n,)` and the row in it; by default a place is a number among all records."""
-        block: Ints = np.searchsorted(self.starts, place[0], side="right") - 1
-        return block, place[0] - self.starts[block]
-
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
         self._window.reserve(num_bytes, ram_budget)
 
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.stored_readers import called
-
-        def take(names: Sequence[str], *place: Any) -> list[Any]:
-            return [self.take(name, *place) for name in names]
-
-        return called(take, {feature: self.value_type(feature) for feature in features})
-
     def take(self, feature: str, *place: Any) -> Any:
-        """Reads a feature of records at places that are NumPy scalars or `(n,)`. Raises `OSError` if a block cannot be read."""
-        several = [np.atleast_1d(np.asarray(part)) for part in place]
-        block, row = self.find(*several)
+        """Reads a feature of records by their numbers, a NumPy scalar or `(n,)`. Raises `OSError` if a block cannot be read."""
+        numbers = np.atleast_1d(np.asarray(place[0]))
+        block: Ints = np.searchsorted(self.starts, numbers, side="right") - 1
+        row = numbers - self.starts[block]
         parts: dict[int, Any] = {}
         for one in dict.fromkeys(block.tolist()):
             try:
@@ -195,10 +200,6 @@ class BlockReader(Reader):
         for one, values in parts.items():
             found[block == one] = values
         return found if np.ndim(place[0]) else found[0]
-
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        found: Sequence[Any] = self.take(feature, *place)
-        return found
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return self.called

@@ -12,6 +12,7 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, Window
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.described import PIXELS, check_field, check_pickled, missing_key
@@ -192,9 +193,7 @@ class StoreSource(RecordSource):
         """Returns the store's arguments after the path."""
         return ()
 
-    def parts(self) -> tuple[str, ...]:
-        """Returns nothing: the library finds records by number."""
-        return ()
+    parts = always(tuple[str, ...]())  # the library finds records by number
 
     def index_options(self) -> str:
         return "\0".join(map(repr, self.store_arguments()))

@@ -16,6 +16,7 @@ from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource
 from pipegen.ops.sources.features.predicate import Where, parse_predicate
+from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.stores.field_types import BYTES, NUMERAL, FieldType
 from pipegen.ops.sources.tables.features import Column, InTable
 from pipegen.ops.sources.tables.join import Join
@@ -115,13 +116,9 @@ class DescribedRecords(FeatureSource):
             raise PartError("all features are in the joined table, and none in the records", "features")
         return self
 
-    def has_rows(self) -> bool:
-        """Returns False: records lie in files."""
-        return False
-
-    def by_class(self) -> bool:
-        """Returns False: a file holds records of every class."""
-        return False
+    has_rows = by_class = always(False)  # records lie in files, and a file holds records of every class
+    has_columns = always(True)  # short values can be read for all records
+    columns_cost = always("read once from all records")
 
     @property
     def read_features(self) -> dict[str, RecordFeature]:
@@ -134,13 +131,6 @@ class DescribedRecords(FeatureSource):
         needed = {column.name: "where" for column in parse_predicate(self.where).columns()} if self.where is not None else {}
         needed |= {str(self.join.own): "join"} if self.join is not None else {}
         return (*held, *(f"{name!r}, for `{argument}`, is {self.columns_cost()}" for name, argument in needed.items()))
-
-    def has_columns(self) -> bool:
-        """Returns True: short values can be read for all records."""
-        return True
-
-    def columns_cost(self) -> str:
-        return "read once from all records"
 
     def split_method(self) -> Literal["random", "hash"]:
         """Returns `hash`, which does not depend on the order of records."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -86,6 +86,7 @@ class MessageSource(RecordSource):
     """Files whose records are messages."""
 
     model_config = ConfigDict(json_schema_extra=_either_in)
+    labels_of_one_type: ClassVar[bool] = True
 
     content: Literal["example", "bytes"] = "example"
     """Content of a record: a `tf.Example`, or the `bytes` of the only feature, such as a JPEG file."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.records.described import check_field
 from pipegen.ops.sources.records.reader import MappedReader, stretches
 from pipegen.ops.sources.records.source import Form, RecordSource
@@ -56,8 +57,7 @@ class PartSource(RecordSource):
     """Whether the size and checksum of each part are known; see `Members.checks`."""
     reads: ClassVar[type[PartReader]] = PartReader
 
-    def fetched_as_read(self) -> frozenset[str]:
-        return frozenset({"path"})
+    fetched_as_read = always(frozenset({"path"}))
 
     def parts(self) -> tuple[str, ...]:
         """Returns the features, and for each its check, if there are any."""

@@ -91,7 +91,7 @@ class MappedReader(RecordReader):
 
     def __init__(self, source: Any, found: Indexed, labels: Mapping[str, LabelColumn], parts: tuple[str, ...] = ()) -> None:
         super().__init__(source, found, labels)
-        self.parts, self.verifies = parts or source.parts(), False
+        self.parts, self.verifies = parts or source.parts(), bool(getattr(source, "verify", False))  # an argument of some sources
         self.fetches = self.away is not None
 
     def verifying(self) -> MappedReader:

@@ -20,7 +20,7 @@ from pipegen.ops.kinds.registry import classes_of_several, kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.columns import read_numbers
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
-from pipegen.ops.sources.listing.base import Listing, Note, Shards, main_label, shards_of
+from pipegen.ops.sources.listing.base import Listing, Note, Shards, always, main_label, shards_of
 from pipegen.ops.sources.records.columns import KeyReader, RecordCells, items_of_records
 from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
@@ -82,9 +82,7 @@ class RecordSource(DescribedRecords):
 
     # What every format has in common
 
-    def has_folders(self) -> bool:
-        """Returns True: each split may have a folder of shards."""
-        return True
+    has_folders = always(True)  # each split may have a folder of shards
 
     def key_of(self, name: str) -> str:
         return self.features[name].keys_of(name)[0]

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipegen.diagnostics.suggest import suggested
 from pipegen.ops.sources.stores.base import Store, Translated, byte_strings, needs, one_line
-from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingValue, StoreError, Unsuitable
+from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingValue, StoreError, Unsuitable, is_list, is_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -139,7 +139,7 @@ class _Leaf:
         self._is_time = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
         if self._is_time:
             return
-        if _is_number(kind):
+        if is_number(kind):
             self._numbers = np.asarray(array.fill_null(0) if array.null_count else array)
         elif pa.types.is_fixed_size_binary(kind):
             self._offsets = np.arange(array.offset, array.offset + self._size + 1, dtype=np.int64) * kind.byte_width
@@ -182,7 +182,7 @@ class _Leaf:
         leaf = self.array.type
         while hasattr(leaf, "value_type"):
             leaf = leaf.value_type
-        return found.astype(leaf.to_pandas_dtype()) if found.size and found.dtype.kind in "iufb" and _is_number(leaf) else None
+        return found.astype(leaf.to_pandas_dtype()) if found.size and found.dtype.kind in "iufb" and is_number(leaf) else None
 
 
 def _field(value: Any, path: Sequence[str], key: str) -> list[Any]:
@@ -257,16 +257,10 @@ def _columns(name: str, kind: Any, path: tuple[str, ...]) -> Iterator[tuple[str,
         yield name, FieldType(BYTES), path
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         yield name, FieldType(TEXT), path
-    elif _is_number(kind):
+    elif is_number(kind):
         yield name, FieldType(np.dtype(kind.to_pandas_dtype()).name), path
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    elif is_list(kind):
         yield name, None, path
-
-
-def _is_number(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
 
 
 def _stacked(values: list[Any], stored: FieldType) -> Array:

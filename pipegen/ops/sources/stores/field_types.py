@@ -204,3 +204,17 @@ def field_of(content: Any, path: tuple[str, ...]) -> bytes:
     stream = io.BytesIO()
     np.lib.format.write_array(stream, numbers, version=(1, 0))
     return stream.getvalue()
+
+
+def is_number(kind: Any) -> bool:
+    """Tells whether an Arrow type is a number or a truth value."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def is_list(kind: Any) -> bool:
+    """Tells whether an Arrow type is a list."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field, field_validator
 
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count, find_file
-from pipegen.ops.sources.tables.table import Table, TableReading, not_text
+from pipegen.ops.sources.tables.table import Table, TableReading, WholeTable, not_text, under_header
 
 WHITESPACE = "whitespace"
 _TABS = (".tsv", ".tab")
@@ -49,19 +47,7 @@ class CsvTable(TableReading):
         return read_table(str(base), self.path, separator=self.separator, header=self.header)
 
 
-@dataclass(frozen=True)
-class TextTable(Table):
-    """A text table."""
-
-    rows: tuple[tuple[str, ...], ...]  # the rows, each with a cell for every column
-    lines: tuple[int, ...]  # the line of the file that each row begins on, from 1
-    odd: tuple[Note, ...] = ()  # findings about it
-
-    def notes(self) -> tuple[Note, ...]:
-        return self.odd
-
-    def place(self, row: int) -> str:
-        return f"{self.file}:{self.lines[row]}"
+TextTable: TypeAlias = WholeTable[str]
 
 
 def as_text(table: Table) -> TextTable:
@@ -69,7 +55,7 @@ def as_text(table: Table) -> TextTable:
     columns = [table.column(i, "") for i in range(table.width)] if table.num_rows else []
     rows = tuple(zip(*columns, strict=True))
     plain: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(Table)}
-    return TextTable(**plain, rows=rows, lines=tuple(range(1, table.num_rows + 1)))
+    return WholeTable(**plain, rows=rows, lines=range(1, table.num_rows + 1))
 
 
 def read_table(base: str, path: str, *, separator: str | None, header: bool) -> TextTable:
@@ -106,20 +92,14 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
         help_ = _DOUBLED if isinstance(error, csv.Error) and lines else None
         after = f" after line {lines[-1]:,}" if help_ else ""
         raise OpError("PG421", f"{file!r} cannot be read as a table{after}: {error}", field="path", help=help_) from None
-    names = None
     width = len(cells[0]) if cells else 0
-    if header and cells:
-        names = tuple(name.strip() for name in cells[0])
     odd = next((i for i, row in enumerate(cells) if len(row) != width), None)
     if odd is not None:
         message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, but the rows before it have {width}"
         raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
     notes = _swallowed(file, lines, cells, spanning, separator, header=header)
-    if names is not None:
-        _check_headers(file, lines, cells, names)
-        lines, cells = lines[1:], cells[1:]
-    about = repr(file), file, os.path.dirname(file), names, width, len(cells)
-    return TextTable(*about, lambda i: (row[i] for row in cells), tuple(cells), tuple(lines), notes)
+    names, rows, numbers = under_header(file, cells, lines) if header else (None, cells, lines)
+    return WholeTable.of_file(file, names, width, rows, numbers, notes)
 
 
 def _checked(stream: Iterable[str], file: str) -> Iterator[str]:
@@ -132,14 +112,6 @@ def _checked(stream: Iterable[str], file: str) -> Iterator[str]:
             message = f"{file}:{number} begins with a byte order mark, as if a second file was appended"
             raise OpError("PG421", message, field="path", help="remove the mark, and the header after it")
         yield line
-
-
-def _check_headers(file: str, lines: Sequence[int], cells: Sequence[Sequence[str]], names: Sequence[str]) -> None:
-    """Raises `PG421` if the header is repeated."""
-    for line, row in zip(lines[1:], cells[1:], strict=True):
-        if row[0].strip() == names[0] and [cell.strip() for cell in row] == [*names]:
-            message = f"{file}:{line} repeats the header, as if a second file was appended"
-            raise OpError("PG421", message, field="path", help="remove this line")
 
 
 def _swallowed(

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import close_names, count, find_file, quoted
-from pipegen.ops.sources.tables.table import Table, TableReading
+from pipegen.ops.sources.tables.table import TableReading, WholeTable, under_header
 
 _AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
 _SEEN = 20  # rows of other sheets that are read to see whether they have data
@@ -32,7 +31,7 @@ class ExcelTable(TableReading):
     header: bool = True
     """Whether the first row names the columns; without it they are numbered from 0."""
 
-    def read(self, base: Path) -> SheetTable:
+    def read(self, base: Path) -> WholeTable[Any]:
         """Reads the sheet without its empty rows. Raises `OpError`: `PG401` if the file is missing, `PG421` if it cannot be read or lacks
         the sheet."""
         file = find_file(str(base), self.path)
@@ -60,20 +59,11 @@ class ExcelTable(TableReading):
         blank = frame.isna().all(axis=1).tolist()
         if any(blank) or height > len(frame):
             _check_formulas(file, sheet)
-        rows = [(number, row) for number, row in enumerate(frame.itertuples(index=False, name=None), 1) if not blank[number - 1]]
-        names = None
-        if self.header and rows:
-            names = _header(rows[0][1])
-            again = next((number for number, row in rows[1:] if _header(row) == names), None)
-            if again is not None:
-                message = f"{file}, sheet {sheet!r}, row {again} repeats the header, as if a second table follows the first"
-                raise OpError("PG421", message, field="path", help="remove this row, or move the second table to another sheet")
-            rows = rows[1:]
-        numbers, cells = tuple(number for number, _ in rows), [row for _, row in rows]
-        width = frame.shape[1]
-        folder = os.path.dirname(file)
-        about = repr(file), file, folder, names, width, len(cells)
-        return SheetTable(*about, lambda i: (row[i] for row in cells), sheet, numbers, tuple(others))
+        before = f", sheet {sheet!r}, row "
+        numbers = [number for number, is_blank in enumerate(blank, 1) if not is_blank]
+        cells = [row for row, is_blank in zip(frame.itertuples(index=False, name=None), blank, strict=True) if not is_blank]
+        names, rows, lines = under_header(file, cells, numbers, before) if self.header else (None, cells, numbers)
+        return WholeTable.of_file(file, names, frame.shape[1], rows, lines, _unread(file, sheet, others), before)
 
     def _sheet(self, file: str, sheets: list[str]) -> str:
         if isinstance(self.sheet, str) and self.sheet in sheets:
@@ -83,10 +73,6 @@ class ExcelTable(TableReading):
         near = close_names(str(self.sheet), sheets)
         help_ = f"is {near[0]!r} meant?" if near else f"its sheets are {quoted(sheets)}"
         raise OpError("PG421", f"{file!r} has no sheet {self.sheet!r}", field="sheet", help=help_)
-
-
-def _header(row: Iterable[Any]) -> tuple[str, ...]:
-    return tuple("" if cell != cell else str(cell).strip() for cell in row)
 
 
 def _check_archive(file: str) -> None:
@@ -141,21 +127,10 @@ def _check_formulas(file: str, sheet: str) -> None:
         values.close()
 
 
-@dataclass(frozen=True)
-class SheetTable(Table):
-    """A table in a sheet."""
-
-    sheet: str  # the sheet
-    numbers: tuple[int, ...]  # the number of each row as in Excel, from 1
-    others: tuple[str, ...]  # names of other sheets with rows, if `sheet` is not given
-
-    def notes(self) -> tuple[Note, ...]:
-        if not self.others:
-            return ()
-        which = f"{count(len(self.others), 'other sheet')} with rows, {quoted(self.others)}"
-        message = f"{self.file!r} has {which}; only the first, {self.sheet!r}, is read"
-        help_ = "name one by `sheet`; to read several, copy their rows into one, or use one source for each"
-        return (Note("PG411", message, help_, "path", "warning"),)
-
-    def place(self, row: int) -> str:
-        return f"{self.file}, sheet {self.sheet!r}, row {self.numbers[row]}"
+def _unread(file: str, sheet: str, others: Sequence[str]) -> tuple[Note, ...]:
+    """Reports other sheets with rows, if `sheet` is not given."""
+    if not others:
+        return ()
+    message = f"{file!r} has {count(len(others), 'other sheet')} with rows, {quoted(others)}; only the first, {sheet!r}, is read"
+    help_ = "name one by `sheet`; to read several, copy their rows into one, or use one source for each"
+    return (Note("PG411", message, help_, "path", "warning"),)

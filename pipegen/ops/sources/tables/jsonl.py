@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,9 +10,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.wording import find_file
-from pipegen.ops.sources.tables.table import Table, TableReading, not_text
+from pipegen.ops.sources.tables.table import TableReading, WholeTable, not_text
 
 
 class JsonLinesTable(TableReading):
@@ -22,7 +20,7 @@ class JsonLinesTable(TableReading):
     path: Annotated[str, Field(min_length=1)]
     """File of JSON lines in UTF-8, one object per line, relative to the spec's file."""
 
-    def read(self, base: Path) -> LineTable:
+    def read(self, base: Path) -> WholeTable[Any]:
         """Reads all lines except blank ones. Raises `OpError`: `PG401` if the file is missing, `PG421` for a line that is not a JSON
         object."""
         file = find_file(str(base), self.path)
@@ -41,27 +39,8 @@ class JsonLinesTable(TableReading):
             raise not_text(file, error) from None
         except OSError as error:
             raise OpError("PG421", f"{file!r} cannot be read: {error}", field="path") from None
-        columns = tuple(names)
-        return LineTable(
-            repr(file),
-            file,
-            os.path.dirname(file),
-            columns,
-            len(columns),
-            len(rows),
-            lambda i: (row.get(columns[i]) for row in rows),
-            tuple(lines),
-        )
-
-
-@dataclass(frozen=True)
-class LineTable(Table):
-    """A table with a line per row."""
-
-    lines: tuple[int, ...]  # the line of each row, from 1
-
-    def place(self, row: int) -> str:
-        return f"{self.file}:{self.lines[row]}"
+        cells = [tuple(map(row.get, names)) for row in rows]
+        return WholeTable.of_file(file, tuple(names), len(names), cells, lines)
 
 
 class _TwiceError(ValueError):

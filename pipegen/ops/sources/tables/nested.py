@@ -16,6 +16,7 @@ from pipegen.ops.sources.features.columns import as_numbers, read_numbers, witho
 from pipegen.ops.sources.features.feature import NumberType
 from pipegen.ops.sources.features.label_values import is_missing
 from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.sources.stores.field_types import is_list, is_number
 from pipegen.types import DTYPE_BYTES
 
 _BETWEEN = re.compile(r"[\s,]+")
@@ -112,10 +113,10 @@ def read_arrow(column: Any, shape: tuple[int, ...]) -> Any:
         rows = len(chunk)
         values = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
         for side in shape:
-            if values.null_count or not _is_list(values.type) or not _all_have(values, side):
+            if values.null_count or not is_list(values.type) or not _all_have(values, side):
                 return None
             values = values.flatten()
-        if values.null_count or not _is_number(values.type):
+        if values.null_count or not is_number(values.type):
             return None
         found.append(values.to_numpy(zero_copy_only=False).reshape(rows, *shape))
     return np.concatenate(found) if found else np.zeros((0, *shape), np.float32)
@@ -206,18 +207,6 @@ def checked(
         return OpError("PG423", f"the array in {place(row)} holds a number that is {what}", field=field, help=help_)
 
     return as_numbers(values, dtype, not_due, lambda row: f"the array in {place(row)}", field.rpartition(".")[0])
-
-
-def _is_list(type_: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
-
-
-def _is_number(type_: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_boolean(type_))
 
 
 def _all_have(values: Any, side: int) -> bool:

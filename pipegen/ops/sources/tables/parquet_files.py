@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
@@ -26,6 +26,8 @@ from pipegen.ops.sources.tables.table import Table, TableReading
 
 _MAGIC = b"PAR1"
 _AT_ONCE = 1 << 20
+Fields: TypeAlias = dict[str, tuple[tuple[str, ...], Any]]
+"""Path and Arrow type of each column, and of each field of structs, by name."""
 _INNER = "bytes"  # the field of a struct with the bytes of a file, as on the Hugging Face Hub
 
 
@@ -56,18 +58,20 @@ def read_parquet(files: Sequence[str], root: str | None = None, beside: Sequence
                 _check_whole(file, opened.metadata)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise OpError("PG421", f"{file!r} cannot be read as Parquet: {error}", field="path") from None
-    top = tuple(schemas[0].names)
-    names = (*top, *(name for name in _nested(schemas[0]) if name not in top))
+    top, fields = schemas[0].names, [_fields_of(schemas[0])]
+    for before, schema in pairwise(schemas):
+        fields.append(fields[-1] if schema.equals(before) else _fields_of(schema))
+    names = (*top, *(name for name, (path, _) in fields[0].items() if len(path) > 1))
     called = repr(files[0]) if len(files) == 1 else f"{files[0]!r} and {count(len(files) - 1, 'more file')}"
     about = called, files[0] if root is None else root, root or os.path.dirname(files[0]), names, len(names), starts[-1]
 
     def values(i: int) -> Iterable[Any]:
         # By number, since two columns can share a name.
         at = names[: i + 1].count(names[i]) - 1 if i < len(top) else 0
-        inner = _split(schemas[0], names[i])[1] if i >= len(top) else ()
-        return chain.from_iterable(_cells(file, schema, names[i], at, inner) for file, schema in zip(files, schemas, strict=True))
+        inner = fields[0][names[i]][0][1:]
+        return chain.from_iterable(_cells(file, own, names[i], at, inner) for file, own in zip(files, fields, strict=True))
 
-    return ParquetFiles(*about, values, tuple(files), tuple(schemas), tuple(starts), root is not None, tuple(beside))
+    return ParquetFiles(*about, values, tuple(files), tuple(fields), tuple(starts), root is not None, tuple(beside))
 
 
 def _check_whole(file: str, meta: Any) -> None:
@@ -92,12 +96,12 @@ def _check_whole(file: str, meta: Any) -> None:
             stream.seek(end)
 
 
-def _cells(file: str, schema: Any, name: str, at: int, inner: tuple[str, ...]) -> list[Any]:
+def _cells(file: str, fields: Fields, name: str, at: int, inner: tuple[str, ...]) -> list[Any]:
     """Reads a column of one file, or a field of a struct in it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if _type_of(schema, name) is None:
+    if name not in fields:
         raise OpError("PG421", f"{file!r} has no column {name!r} of the first file", field="path")
     try:
         with pq.ParquetFile(file, page_checksum_verification=True) as opened:
@@ -116,7 +120,7 @@ class ParquetFiles(Table):
     """Parquet files as one table."""
 
     files: tuple[str, ...]  # their absolute paths
-    schemas: tuple[Any, ...]  # the Arrow schema of each
+    fields: tuple[Fields, ...]  # the columns of each, and the fields of structs in them
     starts: tuple[int, ...]  # the number of each file's first row, with the end
     apart: bool  # whether rows are identified by file and number
     beside: tuple[Note, ...] = ()  # findings about the files
@@ -145,7 +149,7 @@ class ParquetFiles(Table):
     def holds_bytes(self, wanted: str | int, field: str) -> bool:
         """Tells whether a column is binary, or a struct with a field `bytes`, as on the Hugging Face Hub."""
         name = (self.names or ())[self.number(wanted, field)]
-        return _bytes_in(_type_of(self.schemas[0], name)) is not None
+        return _bytes_in(self.fields[0][name][1]) is not None
 
     def arrays(self, wanted: str | int, shape: tuple[int, ...], field: str, dtype: NumberType | None = None) -> Any:
         """Reads arrays without Python objects; see `Table.arrays`."""
@@ -155,7 +159,7 @@ class ParquetFiles(Table):
         number = self.number(wanted, field)
         name = (self.names or ())[number]
         check_room(self.num_rows, shape, field, dtype)
-        if self.json_place(wanted)[1] or number >= len(self.schemas[0].names) or (self.names or ()).count(name) > 1:
+        if self.json_place(wanted)[1] or len(self.fields[0][name][0]) > 1 or (self.names or ()).count(name) > 1:
             return super().arrays(wanted, shape, field, dtype)  # in JSON or a struct
         try:
             columns = [pq.read_table(file, columns=[name], partitioning=None, page_checksum_verification=True)[name] for file in self.files]
@@ -178,13 +182,12 @@ class ParquetFiles(Table):
         held = {}
         for feature, wanted in columns.items():
             name = (self.names or ())[self.number(wanted, "")]
-            type_ = _type_of(self.schemas[0], name)
-            for file, schema in zip(self.files, self.schemas, strict=True):
-                own = _type_of(schema, name)
+            (top, *inner), type_ = self.fields[0][name]
+            for file, fields in zip(self.files, self.fields, strict=True):
+                _, own = fields.get(name, ((), None))
                 if own is None or _bytes_in(own) != _bytes_in(type_):
                     is_ = "has no such column" if own is None else f"has {own} there"
                     raise OpError("PG421", f"the column {name!r} of {self.files[0]!r} is {type_}, but {file!r} {is_}", field="path")
-            top, inner = _split(self.schemas[0], name)
             held[feature] = top, ".".join((*inner, *([_INNER] if _bytes_in(type_) else ()))) or None
         try:
             return RowGroups(self.files, held)
@@ -192,38 +195,22 @@ class ParquetFiles(Table):
             raise OpError("PG421", f"the row groups of {self.called} cannot be read: {error}", field="path") from None
 
 
-def _nested(schema: Any) -> Iterator[str]:
-    """Yields the names of fields of structs, such as `image.bytes`."""
+def _fields_of(schema: Any) -> Fields:
+    """Returns path and type of each column, then of the fields of structs, such as `image.bytes`, by name; the first of several alike."""
     import pyarrow as pa
 
-    def inside(name: str, type_: Any) -> Iterator[str]:
+    found: Fields = {}
+    for field in schema:
+        found.setdefault(field.name, ((field.name,), field.type))
+
+    def inside(path: tuple[str, ...], type_: Any) -> None:
         for i in range(type_.num_fields if pa.types.is_struct(type_) else 0):
-            field = type_.field(i)
-            yield f"{name}.{field.name}"
-            yield from inside(f"{name}.{field.name}", field.type)
+            inner = *path, type_.field(i).name
+            found.setdefault(".".join(inner), (inner, type_.field(i).type))
+            inside(inner, type_.field(i).type)
 
     for field in schema:
-        yield from inside(field.name, field.type)
-
-
-def _split(schema: Any, name: str) -> tuple[str, tuple[str, ...]]:
-    """Splits a name into a column and the fields within it."""
-    if name in schema.names:
-        return name, ()
-    top = next((top for top in schema.names if name.startswith(f"{top}.")), name)
-    return top, tuple(name[len(top) + 1 :].split(".")) if top != name else ()
-
-
-def _type_of(schema: Any, name: str) -> Any:
-    """Returns the type of a column or of a field in it; `None` without one."""
-    import pyarrow as pa
-
-    top, inner = _split(schema, name)
-    found: Any = schema.field(schema.names.index(top)).type if top in schema.names else None
-    for field in inner:
-        if found is None or not pa.types.is_struct(found) or found.get_field_index(field) < 0:
-            return None
-        found = found.field(field).type
+        inside((field.name,), field.type)
     return found
 
 

@@ -22,7 +22,8 @@ from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where
-from pipegen.ops.sources.listing.base import Files, Listing, Missing, Note
+from pipegen.ops.sources.listing.base import Files, Listing, Missing, Note, always
+from pipegen.ops.sources.listing.blocks import TakingReader
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.features.file_formats import GeoTiff
     from pipegen.ops.sources.listing.blocks import BlockReader
-    from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.tables.table import Table
 
@@ -60,24 +60,15 @@ class TableSource(FeatureSource):
     join: Join | None = None
     """A second table whose columns are added by key: `{table: {csv: {path: patients.csv}}, on: patient}`."""
 
-    def fetched_as_read(self) -> frozenset[str]:
-        return frozenset({"root"})
-
-    def reads_addresses(self) -> bool:
-        return True
+    fetched_as_read = always(frozenset({"root"}))
+    reads_addresses = has_columns = always(True)
+    has_folders = always(False)  # the table has the labels
 
     @property
     def pictures(self) -> tuple[str, ...]:
         """The features in files, images first; the first one identifies a record."""
         found = [name for name, feature in self.features.items() if kind_of(feature).storage == "encoded" and feature.size is None]
         return tuple(sorted(found, key=lambda name: not kind_of(self.features[name]).levels))
-
-    def has_columns(self) -> bool:
-        return True
-
-    def has_folders(self) -> bool:
-        """Returns False: the table has the labels."""
-        return False
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         return self.listing(self.read(base), base, progress)
@@ -360,7 +351,7 @@ def windows_of(geotiff: GeoTiff, table: Table, field: str) -> Ints:
     return found
 
 
-class WindowReader(Reader):
+class WindowReader(TakingReader):
     """A reader of windows of rasters and of other files, by row number.
 
     Args:
@@ -383,18 +374,13 @@ class WindowReader(Reader):
         ]
         return np.sum(each, axis=0, dtype=np.int64)
 
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.stored_readers import called
-
-        self.check()
-        return called(lambda names, *place: [self._taken(name, *place) for name in names], dict.fromkeys(features, ("string", ())))
-
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return "windows of GeoTIFF files"
 
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+    def take(self, feature: str, *place: Any) -> Any:
         """Returns the bytes of files, and windows as `.npy` files."""
-        found: Sequence[Any] = self._taken(feature, *place)
+        found: Any = np.empty(len(place[0]), object)
+        found[:] = [self._content(self._columns[feature], row) for row in place[0].tolist()]
         return found
 
     def check(self) -> None:
@@ -414,13 +400,6 @@ class WindowReader(Reader):
         for path in self._stamps if whole else ():
             found.update(hashlib.blake2b(content_of(path)).digest())
         return found.hexdigest()
-
-    def _taken(self, feature: str, rows: Any) -> Any:
-        several = np.atleast_1d(rows)
-        found: Any = np.empty(len(several), object)
-        for place, row in enumerate(several.tolist()):
-            found[place] = self._content(self._columns[feature], row)
-        return found if np.ndim(rows) else found[0]
 
     def _content(self, column: RasterColumn, row: int) -> bytes:
         path = column.files.paths[row]

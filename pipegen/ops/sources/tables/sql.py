@@ -28,7 +28,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install
 from pipegen.ops.sources.features.label_values import text_of
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.tables.table import Table, TableReading
+from pipegen.ops.sources.tables.table import TableReading, WholeTable
 from pipegen.terminal import Secretive, masked_address, without_secrets
 
 _FOLDER = ".pipegen"
@@ -69,13 +69,15 @@ class SqlTable(TableReading):
         refuse_writing(query)
         return query.strip()
 
-    def read(self, base: Path) -> Table:
+    def read(self, base: Path) -> WholeTable[str]:
         """Reads the snapshot, else the database. Raises `OpError`: `PG401` for a missing SQLite file, `PG421` without SQLAlchemy, `PG453`
         if the database refuses, `PG454` for an unusable snapshot."""
         kept = self._kept(base)
         names, rows = kept.columns, kept.rows
-        folder, file = str(base), self._file(base)
-        return SqlRows("the query", "", folder, names, len(names), len(rows), lambda i: (row[i] for row in rows), file, kept.taken)
+        message = f"the rows of the query are from {kept.taken}, kept in {self._file(base)!r}"
+        note = Note("PG455", message, "delete the file to query the database again")
+        about = "the query", "", str(base), names, len(names), len(rows)
+        return WholeTable(*about, lambda i: (row[i] for row in rows), rows, findings=(note,))
 
     def _file(self, base: Path) -> str:
         name = self.snapshot or os.path.join(_FOLDER, snapshot_name(*self._asked(base)))
@@ -111,18 +113,6 @@ class SqlTable(TableReading):
         if found is None:
             raise OpError("PG454", f"the snapshot {file!r} was removed while it was read", field=field)
         return found
-
-
-@dataclass(frozen=True)
-class SqlRows(Table):
-    """The rows of a query."""
-
-    snapshot: str  # the file that keeps them
-    taken: str  # the time of the query
-
-    def notes(self) -> tuple[Note, ...]:
-        message = f"the rows of the query are from {self.taken}, kept in {self.snapshot!r}"
-        return (Note("PG455", message, "delete the file to query the database again"),)
 
 
 @contextmanager

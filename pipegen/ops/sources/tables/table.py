@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+import os
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.features.feature import NumberType
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
+
+Cell = TypeVar("Cell")
 
 
 @dataclass(frozen=True)
@@ -222,6 +225,56 @@ class SomeRows(Table):
     @property
     def kept(self) -> Sequence[int]:
         return self.rows
+
+
+@dataclass(frozen=True)
+class WholeTable(Table, Generic[Cell]):
+    """A table whose cells were read at once."""
+
+    rows: Sequence[tuple[Cell, ...]]  # the rows, each with a cell for every column
+    lines: Sequence[int] | None = None  # the number of each row in the file, from 1; without it rows are numbered from 0
+    before: str = ":"  # stands between the file and that number in the place of a row
+    findings: tuple[Note, ...] = ()  # those of `notes`
+
+    @classmethod
+    def of_file(
+        cls,
+        file: str,
+        names: tuple[str, ...] | None,
+        width: int,
+        rows: Sequence[tuple[Cell, ...]],
+        lines: Sequence[int],
+        findings: tuple[Note, ...] = (),
+        before: str = ":",
+    ) -> WholeTable[Cell]:
+        """Builds the table of a file from its rows."""
+        about = repr(file), file, os.path.dirname(file), names, width, len(rows)
+        return cls(*about, lambda i: (row[i] for row in rows), rows, lines, before, findings)
+
+    def notes(self) -> tuple[Note, ...]:
+        return self.findings
+
+    def place(self, row: int) -> str:
+        return super().place(row) if self.lines is None else f"{self.file}{self.before}{self.lines[row]}"
+
+
+def under_header(
+    file: str, rows: Sequence[tuple[Cell, ...]], lines: Sequence[int], before: str = ":"
+) -> tuple[tuple[str, ...] | None, Sequence[tuple[Cell, ...]], Sequence[int]]:
+    """Takes the names of columns from the first row. Returns them, the other rows, and their lines; for these and `before` see
+    `WholeTable`. `PG421` if the names are repeated."""
+    if not rows:
+        return None, rows, lines
+    names = _names_in(rows[0])
+    for row, line in zip(rows[1:], lines[1:], strict=True):
+        if (row[0] != row[0] or str(row[0]).strip() == names[0]) and _names_in(row) == names:
+            message = f"{file}{before}{line} repeats the header, as if a second table was appended"
+            raise OpError("PG421", message, field="path", help="remove this row, or move the second table to another file or sheet")
+    return names, rows[1:], lines[1:]
+
+
+def _names_in(row: Iterable[Any]) -> tuple[str, ...]:
+    return tuple("" if cell != cell else str(cell).strip() for cell in row)
 
 
 def _at(cells: Sequence[Any], rows: Sequence[int]) -> Iterator[Any]:
