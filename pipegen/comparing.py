@@ -265,10 +265,8 @@ def lock_changes(a: Lock, b: Lock) -> Iterator[Change]:
 def _entry_changes(a: Entry, b: Entry) -> list[Change]:
     found = meaning_changes(a.meaning, b.meaning)[0] if a.hash != b.hash else []
     found += changes_beside(a, b)
-    for name in {**a.packages, **b.packages}:
-        if a.packages.get(name) != b.packages.get(name):
-            moved = f"{in_words(a.packages.get(name))} → {in_words(b.packages.get(name))}"
-            found.append(Change("nothing", ("packages", name), moved, "a base comes from it"))
+    packages = differences(a.packages, b.packages, ("packages",))
+    found += (Change("nothing", path, f"{old} → {new}", "a base comes from it") for path, old, new in packages)
     if not found and a.texts != b.texts:
         names = [name for name in {**a.texts, **b.texts} if a.texts.get(name) != b.texts.get(name)]
         found.append(Change("nothing", ("texts",), ", ".join(names), "the texts differ, and mean the same"))
@@ -288,17 +286,14 @@ def changes_beside(a: Entry, b: Entry) -> Iterator[Change]:
         elif source.module != other.module:
             effect = f"its own lines are the same; {_OTHER_CODE} if it uses the rest"
             yield Change("perhaps", ("functions", name), "its module differs", effect)
-    for name in {**a.versions, **b.versions}:
-        if a.versions.get(name) != b.versions.get(name):
-            moved = f"{in_words(a.versions.get(name))} → {in_words(b.versions.get(name))}"
-            yield Change("perhaps", ("versions", name), moved, _OTHER_VERSION)
+    for path, old, new in differences(a.versions, b.versions, ("versions",)):
+        yield Change("perhaps", path, f"{old} → {new}", _OTHER_VERSION)
 
 
 def _data(a: Data | None, b: Data | None) -> Iterator[Change]:
     if a is None or b is None:
         return
-    moved = [name for name in {**a.examples, **b.examples} if a.examples.get(name) != b.examples.get(name)]
-    counts = [f"{name}: {in_words(a.examples.get(name))} → {in_words(b.examples.get(name))} examples" for name in moved]
+    counts = [f"{split}: {old} → {new} examples" for (split,), old, new in differences(a.examples, b.examples)]
     path: KeyPath = ("data",)
     if a.fingerprint != b.fingerprint:
         text = "files were added, removed, renamed or changed in size"
