@@ -70,7 +70,7 @@ def affine(
     if not together:
         return step("random_zoom", p, x=span(*wide), y=span(*high), **warp)
     factor = one(*wide) if wide != (1, 1) else None
-    return step("random_affine", p, **{name: value for name, value in {**moved, **slants}.items() if value}, factor=factor, **warp)
+    return step("random_affine", p, **moved, **slants, factor=factor, **warp)
 
 
 def blur(blur_limit=(3, 7), p=0.5) -> Steps:
@@ -294,7 +294,7 @@ def shift_scale_rotate(
     y = around("shift_limit_y", shift_limit if shift_limit_y is None else shift_limit_y, 0, -1, 1)
     low, high = around("scale_limit", scale_limit)
     moved = {"degrees": zero(*around("rotate_limit", rotate_limit)), "x": zero(*x), "y": zero(*y), "factor": one(1 + low, 1 + high)}
-    return step("random_affine", p, **{name: value for name, value in moved.items() if value}, **_warp(border_mode, fill, interpolation))
+    return step("random_affine", p, **moved, **_warp(border_mode, fill, interpolation))
 
 
 def smallest_max_size(max_size, max_size_hw=None, interpolation=1, area_for_downscale=None, p=1) -> Steps:

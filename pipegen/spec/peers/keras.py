@@ -77,10 +77,6 @@ def random_gaussian_blur(factor=1.0, kernel_size=3, sigma=1.0, value_range=(0, 2
     return step("random_gaussian_blur", _share(factor), sigma=[low, high])
 
 
-def random_grayscale(factor=0.5) -> Steps:
-    return step("random_grayscale", tidy(number("factor", factor)))
-
-
 def random_hue(factor, value_range=(0, 255), about: str = "factor") -> Steps:
     low, high = around(about, factor, 0, 0, 1)
     if is_pair(factor) and low > 0:

@@ -90,7 +90,7 @@ def random_affine(degrees, translate=None, scale=None, shear=None, interpolation
     if zero(*down):
         refuse("`random_affine` slants along x first, torchvision along y", "shear")
     factor = one(*pair("scale", scale, 0)) if scale is not None else None
-    return step("random_affine", **{name: value for name, value in moved.items() if value}, factor=factor, **_warp(fill, interpolation))
+    return step("random_affine", **moved, factor=factor, **_warp(fill, interpolation))
 
 
 def random_crop(size, padding=None, pad_if_needed=False, fill=0, padding_mode="constant") -> Steps:
