@@ -244,6 +244,7 @@ def _renamed(
 
 
 _OTHER_CODE = "the function may give other values"
+_OTHER_VERSION = "from version to version numbers agree to rounding, and within one to the bit"
 
 
 def lock_changes(a: Lock, b: Lock) -> Iterator[Change]:
@@ -263,34 +264,36 @@ def lock_changes(a: Lock, b: Lock) -> Iterator[Change]:
 
 def _entry_changes(a: Entry, b: Entry) -> list[Change]:
     found = meaning_changes(a.meaning, b.meaning)[0] if a.hash != b.hash else []
-    found += _data(a.data, b.data)
-    for step, numbers in a.fitted.items():
-        if b.fitted.get(step, numbers) != numbers:
-            found.append(Change("numbers", ("fitted", step), "other numbers were learned", "the step works with those"))
-    for name, source in a.functions.items():
-        other = b.functions.get(name, source)
-        if source.function != other.function:
-            found.append(Change("numbers", ("functions", name), "its source differs", _OTHER_CODE))
-        elif source.module != other.module:
-            effect = f"its own lines are the same; {_OTHER_CODE} if it uses the rest"
-            found.append(Change("perhaps", ("functions", name), "its module differs", effect))
-    for what, old, new in (("packages", a.packages, b.packages), ("versions", a.versions, b.versions)):
-        for name in {**old, **new}:
-            if old.get(name) != new.get(name):
-                kind: Kind = "perhaps" if what == "versions" else "nothing"
-                effect = "bits are promised within one version, and rounding across them" if kind == "perhaps" else "a base comes from it"
-                found.append(Change(kind, (what, name), f"{in_words(old.get(name))} → {in_words(new.get(name))}", effect))
+    found += changes_beside(a, b)
+    packages = differences(a.packages, b.packages, ("packages",))
+    found += (Change("nothing", path, f"{old} → {new}", "a base comes from it") for path, old, new in packages)
     if not found and a.texts != b.texts:
         names = [name for name in {**a.texts, **b.texts} if a.texts.get(name) != b.texts.get(name)]
         found.append(Change("nothing", ("texts",), ", ".join(names), "the texts differ, and mean the same"))
     return found
 
 
+def changes_beside(a: Entry, b: Entry) -> Iterator[Change]:
+    """Yields what differs between two entries beside their meanings and texts: data, statistics, functions and versions."""
+    yield from _data(a.data, b.data)
+    for step, numbers in a.fitted.items():
+        if b.fitted.get(step, numbers) != numbers:
+            yield Change("numbers", ("fitted", step), "other numbers were learned", "the step works with those")
+    for name, source in a.functions.items():
+        other = b.functions.get(name, source)
+        if source.function != other.function:
+            yield Change("numbers", ("functions", name), "its source differs", _OTHER_CODE)
+        elif source.module != other.module:
+            effect = f"its own lines are the same; {_OTHER_CODE} if it uses the rest"
+            yield Change("perhaps", ("functions", name), "its module differs", effect)
+    for path, old, new in differences(a.versions, b.versions, ("versions",)):
+        yield Change("perhaps", path, f"{old} → {new}", _OTHER_VERSION)
+
+
 def _data(a: Data | None, b: Data | None) -> Iterator[Change]:
     if a is None or b is None:
         return
-    moved = [name for name in {**a.examples, **b.examples} if a.examples.get(name) != b.examples.get(name)]
-    counts = [f"{name}: {in_words(a.examples.get(name))} → {in_words(b.examples.get(name))} examples" for name in moved]
+    counts = [f"{split}: {old} → {new} examples" for (split,), old, new in differences(a.examples, b.examples)]
     path: KeyPath = ("data",)
     if a.fingerprint != b.fingerprint:
         text = "files were added, removed, renamed or changed in size"

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from pipegen.cache.store import tensorflow_version
+from pipegen.comparing import changes_beside
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, is_address
 from pipegen.diagnostics.suggest import closest, hints
@@ -87,7 +88,6 @@ def entry_name(file: str, lock: Path) -> str:
 MOVED, ALIKE = "PG531", "PG534"
 """The findings: something changed; something changed, but means the same."""
 _AGAIN = "if that is meant, run `pipegen lock` with this spec and commit the lock"
-_SHOWN = {"pipegen": "pipegen", "tensorflow": "TensorFlow"}
 
 
 def differences(spec: Spec, old: Entry, new: Entry) -> list[Diagnostic]:
@@ -100,17 +100,12 @@ def differences(spec: Spec, old: Entry, new: Entry) -> list[Diagnostic]:
     found = [make(MOVED, f"since the lock, {c}", at, help=(c.whole_effect, *texts, _AGAIN)) for c, at in zip(meaning, places, strict=True)]
     if not meaning:
         found += [make(ALIKE, f"{what}, and the spec means the same", where(()), help=(_AGAIN,)) for what in texts]
-    moved = [*_functions(spec, old, new), *_data(old.data, new.data)]
-    for name in old.fitted.keys() & new.fitted.keys():
-        if old.fitted[name] != new.fitted[name]:
-            step, _, feature = name.rpartition(".")
-            moved.append(f"the numbers that `{step}` has learned from `{feature}` differ")
-    found += [make(MOVED, what, where(()), help=(_AGAIN,)) for what in moved]
-    precision = "from version to version numbers agree to rounding, and within one to the bit"
-    for name, version in old.versions.items():
-        if (here := new.versions.get(name, version)) != version:
-            what = f"{_SHOWN.get(name, name)} went from {version} to {here}"
-            found.append(make(ALIKE, what, where(()), help=(precision, _AGAIN)))
+    lost = [name for name in python_functions(spec.model) if name in old.functions.keys() - new.functions.keys()]
+    found += [make(MOVED, f"the source of the function `{name}` is not found here", where(()), help=(_AGAIN,)) for name in lost]
+    versions = {name: new.versions.get(name, version) for name, version in old.versions.items()}
+    for change in changes_beside(old, new.model_copy(update={"versions": versions})):
+        code = ALIKE if change.path[0] == "versions" else MOVED
+        found.append(make(code, f"since the lock, {change}", where(()), help=(change.effect, _AGAIN)))
     return through_chain(found, spec.loaded.locate.files)
 
 
@@ -125,34 +120,6 @@ def _texts(old: Entry, new: Entry) -> Iterator[str]:
     for name in old.packages.keys() & new.packages.keys():
         if old.packages[name] != new.packages[name]:
             yield f"the package {name} went from {old.packages[name] or 'no version'} to {new.packages[name] or 'no version'}"
-
-
-def _functions(spec: Spec, old: Entry, new: Entry) -> Iterator[str]:
-    named = python_functions(spec.model)
-    for name, source in old.functions.items():
-        here = new.functions.get(name)
-        if here is None and name in named:
-            yield f"the source of the function `{name}` is not found here"
-        elif here is not None and here.function != source.function:
-            yield f"the source of the function `{name}` differs"
-        elif here is not None and here.module != source.module:
-            yield f"the module of the function `{name}` differs, though the function's own lines are the same"
-
-
-def _data(old: Data | None, new: Data | None) -> Iterator[str]:
-    if old is None or new is None:
-        return
-    if old.fingerprint != new.fingerprint:
-        counts = [
-            f"split `{split}` has {new.examples.get(split, 0):,} examples and had {old.examples.get(split, 0):,}"
-            for split in dict.fromkeys([*old.examples, *new.examples])
-            if old.examples.get(split, 0) != new.examples.get(split, 0)
-        ]
-        if old.classes != new.classes:
-            counts.append(f"there are {new.classes:,} classes and were {old.classes:,}")
-        yield "the data differs: " + ("; ".join(counts) or "there are as many examples, but names, sizes or rows differ")
-    elif None not in (old.content, new.content) and old.content != new.content:
-        yield "the data differs: names and sizes are the same, but the contents of files are not"
 
 
 _HOPS = 8  # the most modules that a function may be imported through

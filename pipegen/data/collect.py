@@ -377,21 +377,6 @@ def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate,
                 at = (*part_path(name), *(error.field or "").split("."))
                 diagnostics.add(finding_of(error, locate(at)))
         found[name] = made
-    return _padded_alike(found)
-
-
-def _padded_alike(listings: Mapping[str, Listing]) -> dict[str, Listing]:
-    """Pads each ragged feature to its largest number of items in any part."""
-    types = [listing.type for listing in listings.values() if listing.type is not None]
-    most: dict[str, int] = {}
-    for name, t in (item for type_ in types for item in type_.items()):
-        if t.most is not None:
-            most[name] = max(most.get(name, 0), t.most)
-    found = dict(listings)
-    for part, listing in listings.items() if most else ():
-        if listing.type is not None:
-            longer = {name: t.with_(most=most[name]) for name, t in listing.type.items() if name in most}
-            found[part] = replace(listing, type=listing.type.replace(**longer))
     return found
 
 

@@ -31,21 +31,9 @@ def render_json(diagnostics: Sequence[Diagnostic], **more: Any) -> str:
     made = [d.fix.applicability for d in diagnostics if d.fix is not None]
     summary = {f"{s.value}s": sum(d.severity is s for d in diagnostics) for s in Severity}
     summary |= {"safe_fixes": made.count(Applicability.SAFE), "suggestions": made.count(Applicability.SUGGESTION)}
-    document = {"version": JSON_VERSION, "diagnostics": [_finding(d) for d in diagnostics], "summary": summary, **more}
+    findings = [{"code": d.code, "name": code_name(d.code), **asdict(d)} for d in diagnostics]
+    document = {"version": JSON_VERSION, "diagnostics": findings, "summary": summary, **more}
     return json.dumps(document, indent=2)
-
-
-def _finding(d: Diagnostic) -> dict[str, Any]:
-    fix = d.fix and {"title": d.fix.title, "applicability": d.fix.applicability.value, "edits": [asdict(e) for e in d.fix.edits]}
-    return {
-        "code": d.code,
-        "name": code_name(d.code),
-        "severity": d.severity.value,
-        "message": d.message,
-        "labels": [{"span": label.span and asdict(label.span), "path": label.path, "text": label.text} for label in d.labels],
-        "help": list(d.help),
-        "fix": fix,
-    }
 
 
 def render_github(diagnostics: Sequence[Diagnostic]) -> str:

@@ -15,9 +15,10 @@ from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from pipegen.arguments import got
+from pipegen.data.named_files import finding_of
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.suggest import closest
-from pipegen.errors import SpecError
+from pipegen.errors import OpError, SpecError
 from pipegen.memory import ram_budget
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.phases.layered import readers_of, source_of
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
 
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-
-
-class _Unusable(Exception):
-    """A function cannot be called; the arguments are the code of the finding, its message and its help."""
 
 
 def allowed_modules(names: Iterable[str]) -> tuple[str, ...]:
@@ -85,40 +82,40 @@ def find_functions(
     for index, (step, path) in calls.items():
         try:
             found[index] = _found(step, allowed)
-        except _Unusable as problem:
-            code, message, help_ = problem.args
-            findings.append(make(code, message, spec.loaded.locate.label((*path, "function")), help=help_))
+        except OpError as problem:
+            findings.append(finding_of(problem, spec.loaded.locate.label((*path, "function"))))
     if findings:
         raise SpecError(findings)
     return found
 
 
 def _found(step: CustomTransform | Python, allowed: tuple[str, ...]) -> Callable[..., Any]:
+    """Imports the function of a step or a test; raises `OpError` if it cannot be called."""
     if not is_allowed(step.module, allowed):
         message = f"`{step.op}` calls `{step.function}`, and the module `{step.module}` is not allowed"
-        raise _Unusable("PG240", message, _how_to_allow(step.module))
+        raise OpError("PG240", message, help=_how_to_allow(step.module))
     try:
         module = importlib.import_module(step.module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{step.module}.".startswith(f"{error.name}."):
-            raise _Unusable("PG241", f"`{step.module}` cannot be imported: it needs `{error.name}`, which is not installed", ()) from None
-        raise _Unusable("PG241", f"module `{error.name}` not found", _near_modules(error.name)) from None
+            raise OpError("PG241", f"`{step.module}` cannot be imported: it needs `{error.name}`, which is not installed") from None
+        raise OpError("PG241", f"module `{error.name}` not found", help=_near_modules(error.name)) from None
     except (Exception, SystemExit) as error:
         reason = " ".join(str(error).split())
         message = f"`{step.module}` cannot be imported: {type(error).__name__}" + (f": {reason}" if reason else "")
-        raise _Unusable("PG241", message, (f'`python -c "import {step.module}"` shows where',)) from None
+        raise OpError("PG241", message, help=(f'`python -c "import {step.module}"` shows where',)) from None
     if not hasattr(module, step.name):
         near = closest(step.name, [name for name, value in vars(module).items() if callable(value)])
         help_ = (f"did you mean `{step.module}:{near}`?",) if near else ()
-        raise _Unusable("PG241", f"the module `{step.module}` has no function `{step.name}`", help_)
+        raise OpError("PG241", f"the module `{step.module}` has no function `{step.name}`", help=help_)
     found = getattr(module, step.name)
     if not callable(found):
         kind = type(found).__name__
-        raise _Unusable("PG241", f"`{step.function}` is a `{kind}`, not a function", (f"name something to call as `{step.call}`",))
+        raise OpError("PG241", f"`{step.function}` is a `{kind}`, not a function", help=(f"name something to call as `{step.call}`",))
     home = getattr(found, "__module__", None) if inspect.isroutine(found) or inspect.isclass(found) else None
     if home and not is_allowed(home, allowed):  # allowing a module does not allow what it imports
         message = f"`{step.function}` comes from the module `{home}`, which is not allowed"
-        raise _Unusable("PG240", message, _how_to_allow(home))
+        raise OpError("PG240", message, help=_how_to_allow(home))
     _check_call(step, found)
     return found
 
@@ -154,7 +151,7 @@ def _check_call(step: CustomTransform | Python, function: Callable[..., Any]) ->
         other = "random_python" if step.num_arguments == 1 else "python"
         see = f", or see `pipegen ops {other}`" if isinstance(step, CustomTransform) else ""
         message = f"`{step.function}` takes {signature}, and `{step.op}` calls it as `{step.call}`"
-        raise _Unusable("PG241", message, (f"give it those arguments and no more{see}",)) from None
+        raise OpError("PG241", message, help=(f"give it those arguments and no more{see}",)) from None
 
 
 LARGEST = 2**31 - 2**28  # the most bytes of arrays in a graph, which has at most 2 GiB when it is serialised

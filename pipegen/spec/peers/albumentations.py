@@ -70,11 +70,7 @@ def affine(
     if not together:
         return step("random_zoom", p, x=span(*wide), y=span(*high), **warp)
     factor = one(*wide) if wide != (1, 1) else None
-    return step("random_affine", p, **{name: value for name, value in {**moved, **slants}.items() if value}, factor=factor, **warp)
-
-
-def at_least_one_b_box_random_crop(height, width, erosion_factor=0.0, p=1.0) -> Steps:
-    return step("random_crop_around", p, size=size(height, width))
+    return step("random_affine", p, **moved, **slants, factor=factor, **warp)
 
 
 def blur(blur_limit=(3, 7), p=0.5) -> Steps:
@@ -87,14 +83,6 @@ def clahe(clip_limit=4.0, tile_grid_size=(8, 8), p=0.5) -> Steps:
     pair("tile_grid_size", tile_grid_size, 1)
     nearest = step("random_clahe", p, limit=limit, tiles=one_if_equal(*tile_grid_size))
     refuse("Albumentations equalizes the L of LAB, and `random_clahe` the luma", nearest=nearest)
-
-
-def center_crop(height, width, pad_if_needed=False, pad_position="center", border_mode=0, fill=0, p=1.0) -> Steps:
-    return step("center_crop", p, size=size(height, width))
-
-
-def channel_dropout(channel_drop_range=(1, 1), fill=0, p=0.5) -> Steps:
-    return step("random_channel_drop", p, count=one_if_equal(*pair("channel_drop_range", channel_drop_range, 1, 2)))
 
 
 def coarse_dropout(num_holes_range=(1, 2), hole_height_range=(0.1, 0.2), hole_width_range=(0.1, 0.2), fill=0, p=0.5) -> Steps:
@@ -139,19 +127,11 @@ def elastic_transform(
     return step("random_elastic", p, alpha=[strength, strength], sigma=number("sigma", sigma), **_warp(border_mode, fill, interpolation))
 
 
-def emboss(alpha=(0.2, 0.5), strength=(0.2, 0.7), p=0.5) -> Steps:
-    return step("random_emboss", p, alpha=pair("alpha", alpha, 0, 1), strength=pair("strength", strength, 0))
-
-
 def erasing(scale=(0.02, 0.33), ratio=(0.3, 3.3), fill=0, p=0.5) -> Steps:
     area, ratios = pair("scale", scale, 0, 1), pair("ratio", ratio, 0)
     if area[1] > min(ratios[0], 1 / ratios[1]):
         refuse("areas above the least ratio are left out in Albumentations, and cut at a side in `random_erasing`", "scale")
     return step("random_erasing", p, area=span(*area), aspect_ratio=span(*ratios), fill=_value(fill))
-
-
-def gauss_noise(std_range=(0.2, 0.44), mean_range=(0.0, 0.0), per_channel=True, noise_scale_factor=1, p=0.5) -> Steps:
-    return step("random_gaussian_noise", p, std=span(*pair("std_range", std_range, 0, 1), 255))
 
 
 def gaussian_blur(blur_limit=0, sigma_limit=(0.5, 3.0), p=0.5) -> Steps:
@@ -177,17 +157,6 @@ def grid_dropout(ratio=0.5, random_offset=True, unit_size_range=None, holes_numb
     refuse("Albumentations' holes reach over the ends of their cells", nearest=nearest)
 
 
-def hue_saturation_value(hue_shift_limit=(-20, 20), sat_shift_limit=(-30, 30), val_shift_limit=(-20, 20), p=0.5) -> Steps:
-    hue = zero(*around("hue_shift_limit", hue_shift_limit), 2)
-    saturation, value = zero(*around("sat_shift_limit", sat_shift_limit)), zero(*around("val_shift_limit", val_shift_limit))
-    return step("random_hsv", p, hue_degrees=hue, saturation_delta=saturation, value_delta=value)
-
-
-def image_compression(compression_type="jpeg", quality_range=(99, 100), p=0.5) -> Steps:
-    nearest = step("random_jpeg", p, quality=pair("quality_range", quality_range, 1, 100))
-    refuse("Albumentations encodes red in the place of blue, which JPEG keeps less of", nearest=nearest)
-
-
 def longest_max_size(max_size, max_size_hw=None, interpolation=1, area_for_downscale=None, p=1) -> Steps:
     side = whole("max_size", max_size)
     return [step("resize", p, longer_side=side, method=_method(interpolation)), step("pad", size=side)]
@@ -200,10 +169,6 @@ def median_blur(blur_limit=(3, 7), p=0.5) -> Steps:
     if low == high:
         return step("random_median_blur", p, side=low)
     return step("one_of", p, steps=[step("random_median_blur", 1, side=side) for side in (3, 5)])
-
-
-def multiplicative_noise(multiplier=(0.9, 1.1), per_channel=False, elementwise=False, p=0.5) -> Steps:
-    return step("random_brightness", p, factor=one(*pair("multiplier", multiplier, 0)))
 
 
 def normalize(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), max_pixel_value=255.0, normalization="standard", p=1.0) -> Steps:
@@ -329,24 +294,15 @@ def shift_scale_rotate(
     y = around("shift_limit_y", shift_limit if shift_limit_y is None else shift_limit_y, 0, -1, 1)
     low, high = around("scale_limit", scale_limit)
     moved = {"degrees": zero(*around("rotate_limit", rotate_limit)), "x": zero(*x), "y": zero(*y), "factor": one(1 + low, 1 + high)}
-    return step("random_affine", p, **{name: value for name, value in moved.items() if value}, **_warp(border_mode, fill, interpolation))
+    return step("random_affine", p, **moved, **_warp(border_mode, fill, interpolation))
 
 
 def smallest_max_size(max_size, max_size_hw=None, interpolation=1, area_for_downscale=None, p=1) -> Steps:
     return step("resize", p, shorter_side=whole("max_size", max_size), method=_method(interpolation))
 
 
-def solarize(threshold_range=(0.5, 0.5), p=0.5) -> Steps:
-    return step("random_solarization", p, threshold=span(*pair("threshold_range", threshold_range, 0, 1), 255))
-
-
 def to_float(max_value=None, p=1.0) -> Steps:
     return step("rescale", to=[0, 1]) if max_value in (None, 255) else {"rescale": {"scale": 1 / number("max_value", max_value)}}
-
-
-def zoom_blur(max_factor=(1, 1.31), step_factor=(0.01, 0.03), p=0.5) -> Steps:
-    nearest = step("random_zoom_blur", p, factor=span(*up_to("max_factor", max_factor, 1)))
-    refuse("Albumentations has as many enlargements as `step_factor` draws, and `random_zoom_blur` has `steps`", nearest=nearest)
 
 
 def _warp(border_mode: Any, fill: Any, interpolation: Any) -> dict[str, Any]:

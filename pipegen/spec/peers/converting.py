@@ -74,6 +74,32 @@ def without(arguments: str, nearest: str, why: str) -> Callable[..., Steps]:
     return _with_signature(convert, dict.fromkeys(arguments.split() if arguments != "-" else ()))
 
 
+def made(arguments: str, op: str, settings: str, why: str = "") -> Callable[..., Steps]:
+    """The conversion to a step with settings such as `std: span pair std_range 0 1 * 255`: a form, the reader of an argument or of two,
+    bounds, and a factor. `arguments` are those without a default, then a map. With `why`, the step is only the nearest."""
+    import yaml
+
+    required, brace, rest = arguments.partition("{")
+    defaults = dict.fromkeys(required.split(), Parameter.empty) | yaml.safe_load(f"{brace}{rest}" or "{}")
+    ways = dict(setting.split(": ") for setting in settings.split("; "))
+
+    def convert(**given: Any) -> Steps:
+        values = defaults | given
+        found = step(op, values.get("p"), **{ours: _read(way, values) for ours, way in ways.items()})
+        return refuse(why, nearest=found) if why else found
+
+    return _with_signature(convert, defaults)
+
+
+def _read(way: str, values: dict[str, Any]) -> Any:
+    words, _, times = way.partition(" * ")
+    form, reader, *rest = words.split()
+    bounds = [float(word) for word in rest if word not in values]
+    read = [_READERS[reader](name, values[name], *bounds) for name in rest if name in values]
+    ends = [end for one in read for end in (one if isinstance(one, tuple) else (one,))]
+    return _FORMS[form](ends[0], ends[-1], *([float(times)] if times else []))
+
+
 def _with_signature(convert: Callable[..., Steps], defaults: dict[str, Any]) -> Callable[..., Steps]:
     parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default) for name, default in defaults.items()]
     convert.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -189,6 +215,10 @@ def read_between(value: Any, about: str = "interpolation") -> str:
 def size(height: Any, width: Any) -> Any:
     """A `size`: one number if both sides are equal."""
     return one_if_equal(whole("height", height), whole("width", width))
+
+
+_READERS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (number, whole, pair, around, one_or_pair, up_to)}
+_FORMS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (zero, one, span, one_if_equal)}
 
 
 def _plain(value: Any) -> Any:

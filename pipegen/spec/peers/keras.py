@@ -29,10 +29,6 @@ TITLE = "Keras"
 IGNORED = frozenset({"seed", "data_format", "name", "dtype", "trainable", "bounding_box_format"})  # arguments that change no pixel here
 
 
-def center_crop(height, width) -> Steps:
-    return step("center_crop", size=size(height, width))
-
-
 def contrast_limited_adaptive_histogram_equalization(value_range=(0, 255), clip_limit=4.0, tile_grid_size=(8, 8)) -> Steps:
     tiles = one_if_equal(*(whole("tile_grid_size", n) for n in tile_grid_size))
     nearest = step("clahe", limit=number("clip_limit", clip_limit), tiles=tiles)
@@ -65,10 +61,6 @@ def random_color_jitter(
     return found or refuse("no argument is given, so that it does nothing")
 
 
-def random_crop(height, width) -> Steps:
-    return step("random_crop", size=size(height, width))
-
-
 def random_flip(mode="horizontal_and_vertical") -> Steps:
     if mode == "horizontal_and_vertical":
         return step("random_rotation", 0.5, degrees=[180, 180])
@@ -83,15 +75,6 @@ def random_gaussian_blur(factor=1.0, kernel_size=3, sigma=1.0, value_range=(0, 2
     if not all(isinstance(side, int) and side >= 6 * high + 1 for side in sides):
         refuse("a kernel this narrow cuts off the bell; pipegen's is 6 · `sigma` + 1 pixels wide or more", "kernel_size")
     return step("random_gaussian_blur", _share(factor), sigma=[low, high])
-
-
-def gaussian_noise(stddev) -> Steps:
-    std = tidy(number("stddev", stddev) * 255)
-    return step("random_gaussian_noise", std=[std, std])
-
-
-def random_grayscale(factor=0.5) -> Steps:
-    return step("random_grayscale", tidy(number("factor", factor)))
 
 
 def random_hue(factor, value_range=(0, 255), about: str = "factor") -> Steps:
@@ -182,10 +165,6 @@ def solarization(addition_factor=0.0, threshold_factor=0.0, value_range=(0, 255)
     least, most = up_to("addition_factor", addition_factor, 0, 1)
     turned = step("random_solarization", threshold=[low, tidy(high * 255)])
     return [step("random_brightness", delta=[least, tidy(most * 255)]), turned] if most else turned
-
-
-def mix_up(alpha=0.2) -> Steps:
-    return step("mixup", alpha=number("alpha", alpha))
 
 
 def cut_mix(factor=1.0) -> Steps:

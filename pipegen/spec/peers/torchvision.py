@@ -49,10 +49,6 @@ def color_jitter(brightness=None, contrast=None, saturation=None, hue=None) -> S
     return step("random_order", steps=steps) if len(steps) > 1 else steps[0]
 
 
-def cut_mix(alpha=1.0, num_classes=None, labels_getter="default") -> Steps:
-    return step("cutmix", alpha=number("alpha", alpha))
-
-
 def elastic_transform(alpha=50.0, sigma=5.0, interpolation="bilinear", fill=0) -> Steps:
     for about, value in (("alpha", alpha), ("sigma", sigma)):
         if is_pair(value) and value[0] != value[1]:
@@ -67,23 +63,6 @@ def gaussian_blur(kernel_size, sigma=(0.1, 2.0)) -> Steps:
     if not all(isinstance(side, int) and side >= 6 * high + 1 for side in sides):
         refuse("a kernel this narrow cuts off the bell; pipegen's is 6 · `sigma` + 1 pixels wide or more", "kernel_size")
     return step("random_gaussian_blur", sigma=span(low, high))
-
-
-def gaussian_noise(mean=0.0, sigma=0.1, clip=True) -> Steps:
-    std = tidy(number("sigma", sigma) * 255)
-    return step("random_gaussian_noise", std=[std, std])
-
-
-def grayscale(num_output_channels=1) -> Steps:
-    return step("grayscale", channels=whole("num_output_channels", num_output_channels))
-
-
-def jpeg(quality) -> Steps:
-    return step("random_jpeg", quality=one_or_pair("quality", quality, 1, 100))
-
-
-def mix_up(alpha=1.0, num_classes=None, labels_getter="default") -> Steps:
-    return step("mixup", alpha=number("alpha", alpha))
 
 
 def normalize(mean, std) -> Steps:
@@ -102,11 +81,6 @@ def rand_augment(num_ops=2, magnitude=9, num_magnitude_bins=31, interpolation="n
     return step("rand_augment", num_ops=num_ops, magnitude=magnitude, max_magnitude=most, **_warp(fill, interpolation))
 
 
-def random_adjust_sharpness(sharpness_factor, p=0.5) -> Steps:
-    factor = number("sharpness_factor", sharpness_factor)
-    return step("random_sharpness", p, factor=[factor, factor])
-
-
 def random_affine(degrees, translate=None, scale=None, shear=None, interpolation="nearest", fill=0, center=None) -> Steps:
     x, y = (0.0, 0.0) if translate is None else (number("translate", part) for part in translate)
     slants = around("shear", shear or 0) if not is_pair(shear) or len(shear) == 2 else tuple(shear[:2])
@@ -116,7 +90,7 @@ def random_affine(degrees, translate=None, scale=None, shear=None, interpolation
     if zero(*down):
         refuse("`random_affine` slants along x first, torchvision along y", "shear")
     factor = one(*pair("scale", scale, 0)) if scale is not None else None
-    return step("random_affine", **{name: value for name, value in moved.items() if value}, factor=factor, **_warp(fill, interpolation))
+    return step("random_affine", **moved, factor=factor, **_warp(fill, interpolation))
 
 
 def random_crop(size, padding=None, pad_if_needed=False, fill=0, padding_mode="constant") -> Steps:
@@ -141,10 +115,6 @@ def random_photometric_distort(brightness=(0.875, 1.125), contrast=(0.5, 1.5), s
     return step("random_photometric_distort", **arguments, hue_degrees=span(*pair("hue", hue, -0.5, 0.5), 360), each=number("p", p))
 
 
-def random_posterize(bits, p=0.5) -> Steps:
-    return step("random_posterization", p, bits=[whole("bits", bits)] * 2)
-
-
 def random_resized_crop(size, scale=(0.08, 1.0), ratio=(0.75, 4 / 3), interpolation="bilinear", antialias=True) -> Steps:
     arguments: dict[str, Any] = {"area": span(*pair("scale", scale, 0, 1)), "aspect_ratio": list(pair("ratio", ratio, 0))}
     return step(
@@ -154,11 +124,6 @@ def random_resized_crop(size, scale=(0.08, 1.0), ratio=(0.75, 4 / 3), interpolat
 
 def random_rotation(degrees, interpolation="nearest", expand=False, center=None, fill=0) -> Steps:
     return step("random_rotation", degrees=zero(*around("degrees", degrees)), **_warp(fill, interpolation))
-
-
-def random_solarize(threshold, p=0.5) -> Steps:
-    level = number("threshold", threshold)
-    return step("random_solarization", p, threshold=[level, level])
 
 
 def resize(size, interpolation="bilinear", max_size=None, antialias=True) -> Steps:

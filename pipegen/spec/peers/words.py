@@ -12,7 +12,7 @@ from typing import Any
 from pipegen.diagnostics.suggest import plain, rows
 from pipegen.frozen import dataclass
 from pipegen.spec.expect import is_long
-from pipegen.spec.peers.converting import Steps, Unsuited, only, same, without
+from pipegen.spec.peers.converting import Steps, Unsuited, made, only, same, without
 from pipegen.spec.templates import accepts
 
 LIBRARIES = ("keras", "torchvision", "albumentations")
@@ -107,8 +107,8 @@ def _rows(library: str, kind: str, name: str) -> list[list[str]]:
 def _functions(library: str) -> Mapping[str, Callable[..., Steps]]:
     """The conversion of each step of a library by its letters: of its table, and of its module."""
     module, table = _module(library), _table(library)
-    made = (("same", same), ("without", without))
-    rows = {name: make(*row) for kind, make in made for name, (row,) in table.get(kind, {}).items()}
+    kinds = (("same", same), ("made", made), ("without", without))
+    rows = {name: make(*row) for kind, make in kinds for name, (row,) in table.get(kind, {}).items()}
     own = {name: value for name, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__}
     return rows | {plain(name): value for name, value in own.items() if not name.startswith("_")}
 
