@@ -16,8 +16,7 @@ import tensorflow as tf
 from pipegen.backend.process.traced_functions import Traced, plain_flat_map, plain_map
 from pipegen.private import keras as private_keras
 from pipegen.private import tensorflow as private
-from pipegen.private.autograph import untraced
-from pipegen.private.callers import callers
+from pipegen.private.functions import callers, untraced
 
 pytestmark = [pytest.mark.tf, pytest.mark.smoke]
 PIPEGEN = Path(__file__).resolve().parents[1] / "pipegen"

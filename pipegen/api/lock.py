@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from pipegen import locking
 from pipegen.api.fitting import kept_numbers
 from pipegen.data.named_files import missing_data
 from pipegen.diagnostics.catalog import make
@@ -16,19 +17,6 @@ from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
-from pipegen.locking import (
-    Repositories,
-    Resolving,
-    data_of,
-    differences,
-    drop_texts,
-    entry_name,
-    entry_of,
-    numbers_of,
-    put_file,
-    unfound_functions,
-    write_lock,
-)
 from pipegen.phases.compilation import bind, collect_data, inspect
 from pipegen.spec.lock_file import LOCK, Data, Entry, Lock, find_lock, read_lock
 from pipegen.spec.shared_bases import BaseProblem
@@ -91,8 +79,8 @@ def check_specs(
             result.findings += error.diagnostics
             continue
         result.notes += [f"{file}: {note}" for note in looked.notes]
-        result.entries[file] = entry_of(spec, lock, looked.data, looked.learned)
-        moved = differences(spec, entry, result.entries[file])
+        result.entries[file] = locking.entry_of(spec, lock, looked.data, looked.learned)
+        moved = locking.differences(spec, entry, result.entries[file])
         if content and locked is not None and locked.content is None and looked.data is not None:
             message = f"{file} was locked without the contents of its files, so they cannot be compared"
             help_ = "run `pipegen lock --content` with this spec, and commit the lock"
@@ -130,7 +118,7 @@ class LockCheck:
             help_ = ("save it as a file, and lock that",)
             raise SpecError([make("PG530", "a spec without a file cannot be locked", Label(None, path="locked=True"), help=help_)])
         lock, entry = _locked_entry(file)
-        _refuse(differences(spec, entry, entry_of(spec, lock)))
+        _refuse(locking.differences(spec, entry, locking.entry_of(spec, lock)))
         return cls(spec, entry)
 
     def data(self, manifest: Manifest) -> None:
@@ -144,17 +132,17 @@ class LockCheck:
         if self.entry.data is None:
             message = f"{self.spec.loaded.file} was locked on a machine without its data, so the lock does not contain the data"
             raise SpecError([make("PG530", message, self.spec.loaded.locate.label(("source",)), help=(_AGAIN,))])
-        self._compare(data=data_of(manifest))
+        self._compare(data=locking.data_of(manifest))
 
     def numbers(self, fitted: FittedSpec) -> None:
         """Checks that the learned numbers are the locked ones; numbers that the lock lacks follow from the data.
 
         Raises `SpecError` (`PG531`) for a difference.
         """
-        self._compare(fitted=numbers_of(fitted.spec, fitted.learned))
+        self._compare(fitted=locking.numbers_of(fitted.spec, fitted.learned))
 
     def _compare(self, **parts: object) -> None:
-        _refuse(differences(self.spec, self.entry, self.entry.model_copy(update=parts)))
+        _refuse(locking.differences(self.spec, self.entry, self.entry.model_copy(update=parts)))
 
 
 def _refuse(found: list[Diagnostic]) -> None:
@@ -180,9 +168,9 @@ def look(spec: Spec, content: bool, progress: Callable[[int], None] | None, held
     from pipegen.data.content import content_digest
 
     manifest = collect_data(spec, progress)
-    data = data_of(manifest)
+    data = locking.data_of(manifest)
     if content or (held is not None and held.content is not None and held.fingerprint != data.fingerprint):
-        data = data_of(manifest, content_digest(manifest.listing, progress))
+        data = locking.data_of(manifest, content_digest(manifest.listing, progress))
     learned = kept_numbers(bind(spec, manifest))
     notes = ["what its steps learn is not measured yet, so it was not checked: `pipegen fit` measures it"] if learned is None else []
     return Looked(data, learned or (), notes)
@@ -202,7 +190,7 @@ def _locked_entry(file: str) -> tuple[Path, Entry]:
     path, at = find_lock(folder), Label(None, path=file)
     if path is None:
         raise SpecError([make("PG530", f"{file} is not locked: no {LOCK} in its folder or above", at, help=(_AGAIN,))])
-    entry = read(path).specs.get(entry_name(file, path))
+    entry = read(path).specs.get(locking.entry_name(file, path))
     if entry is None and not os.path.isfile(file):
         raise SpecError(inspect(file).diagnostics.sorted())
     if entry is None:
@@ -257,8 +245,8 @@ def lock_specs(
         by_lock.setdefault(lock, []).append(file)
     met = set[str]()
     with TemporaryDirectory(prefix="pipegen-lock-") as folder:
-        repositories = Repositories(Path(folder))
-        runs = [_Run(path, Resolving(path, {}, update, repositories), content, overrides, progress) for path in by_lock]
+        repositories = locking.Repositories(Path(folder))
+        runs = [_Run(path, locking.Resolving(path, {}, update, repositories), content, overrides, progress) for path in by_lock]
         for run, names in zip(runs, by_lock.values(), strict=True):
             for name in names:
                 run.add(name)
@@ -276,7 +264,7 @@ class _Run:
     """The locking of the specs of one lock file, which is written at the end, or not at all."""
 
     path: Path
-    resolving: Resolving
+    resolving: locking.Resolving
     content: bool
     overrides: Mapping[str, object] | None
     progress: Callable[[int], None] | None
@@ -289,21 +277,23 @@ class _Run:
     def add(self, file: str) -> None:
         """Locks a spec; raises `SpecError` when it or its data is wrong."""
         spec = inspect(file, overrides=self.overrides, overrides_from="--set", git=self.resolving.text).require()
-        earlier = self.old.specs.get(entry_name(file, self.path))
+        earlier = self.old.specs.get(locking.entry_name(file, self.path))
         looked = look(spec, self.content, self.progress, earlier.data if earlier is not None else None)
-        entry = _with_earlier(entry_of(spec, self.path, looked.data, looked.learned), earlier)
+        entry = _with_earlier(locking.entry_of(spec, self.path, looked.data, looked.learned), earlier)
         if looked.data is None and entry.data is not None:
             looked.notes = [f"{note}; its entry in the lock stays" for note in looked.notes]
         self.result.entries[file] = entry
         self.result.notes += [f"{file}: {note}" for note in looked.notes]
-        self.result.notes += [f"{file}: the source of `{name}` is not found here, so it is not locked" for name in unfound_functions(spec)]
+        self.result.notes += [
+            f"{file}: the source of `{name}` is not found here, so it is not locked" for name in locking.unfound_functions(spec)
+        ]
 
     def write(self) -> Locked:
         """Writes the lock and the texts beside it; removes specs whose files are gone."""
         path = self.path
         specs = {name: entry for name, entry in self.old.specs.items() if (path.parent / name).is_file()}
         self.result.notes += [f"{name} is gone, so it was removed from the lock" for name in self.old.specs.keys() - specs.keys()]
-        specs |= {entry_name(file, path): entry for file, entry in self.result.entries.items()}
+        specs |= {locking.entry_name(file, path): entry for file, entry in self.result.entries.items()}
         wanted = {name for entry in specs.values() for name in entry.texts}
         pins = dict(self.old.git)  # those of other specs in the lock stay
         for place, pin in self.resolving.resolved.items():
@@ -313,9 +303,9 @@ class _Run:
         used = {place: {name[len(place) + 1 :] for name in wanted if name.startswith(place)} for place in pins}
         git = {place: pin for place, pin in pins.items() if pin.texts.keys() & used[place]}
         for kept, data in self.resolving.texts.items():
-            put_file(kept, data)
-        self.result.written = write_lock(path, Lock(pipegen_lock=1, git=git, specs=specs))
-        drop_texts(path, self.old.git, git)
+            locking.put_file(kept, data)
+        self.result.written = locking.write_lock(path, Lock(pipegen_lock=1, git=git, specs=specs))
+        locking.drop_texts(path, self.old.git, git)
         self.result.git = self.resolving.moved()
         return self.result
 

@@ -15,7 +15,7 @@ from pipegen.diagnostics.suggest import member
 from pipegen.phases.state import Timeline, make_state, position_from
 from pipegen.physical.decide import extent_of
 from pipegen.physical.extent import FIRST, Extent, Position
-from pipegen.private.autograph import untraced
+from pipegen.private.functions import untraced
 from pipegen.terminal import visible
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from pipegen.errors import PipegenError
-from pipegen.private.callers import callers, name_of
+from pipegen.private.functions import callers, name_of
 from pipegen.terminal import visible
 
 

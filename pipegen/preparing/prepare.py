@@ -18,18 +18,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, OpError, SpecError
 from pipegen.files import remove_parts, write_whole
 from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.prepared_store.layout import (
-    ABOUT,
-    PAGE,
-    RECORDS,
-    SHARDS,
-    Shard,
-    StoreAbout,
-    column_file,
-    damaged_files,
-    read_about,
-    write_about,
-)
+from pipegen.ops.sources.prepared_store import layout
 from pipegen.ops.sources.stores.field_types import MissingLibrary
 from pipegen.phases.compilation import load
 from pipegen.preparing.cut import SPEC, as_text, fitting, rest_of, same_meaning
@@ -74,7 +63,7 @@ def prepare(
     _check_libraries(work, runner)
     tell = progress or (lambda _done: None)
     with _claimed(work):
-        for place in (folder, folder / RECORDS, folder / SHARDS):
+        for place in (folder, folder / layout.RECORDS, folder / layout.SHARDS):
             remove_parts(place, older=0)
         work.measure(tell)
         missing = [number for number in range(len(work.shards)) if work.done(number) is None]
@@ -98,8 +87,8 @@ def prepare(
         if left_out and left_out > most * work.manifest.num_examples("train"):
             said = f"{left_out:,} records of the training split are damaged, and `errors.decode.skip.max_fraction` is {most:g}"
             raise DataError(said)
-        if missing or not (folder / ABOUT).exists():
-            (folder / ABOUT).unlink(missing_ok=True)
+        if missing or not (folder / layout.ABOUT).exists():
+            (folder / layout.ABOUT).unlink(missing_ok=True)
             _finish(work, shards, rest)
     return _said(work, shards, len(missing), left_out, verified(work) if verify else None)
 
@@ -121,18 +110,18 @@ def _claimed(work: Work) -> Iterator[None]:
 
     Records the key of the work, so that only the same work is resumed. Without any shard, it starts again.
     """
-    folder, file = work.folder, work.folder / SHARDS / _KEY
+    folder, file = work.folder, work.folder / layout.SHARDS / _KEY
 
     def taken(why: str) -> FileExistsError:
         return FileExistsError(errno.EEXIST, why, str(folder))
 
     if folder.exists() and not folder.is_dir():
         raise taken("it is a file")
-    if folder.exists() and any(folder.iterdir()) and not (folder / SHARDS).is_dir():
+    if folder.exists() and any(folder.iterdir()) and not (folder / layout.SHARDS).is_dir():
         raise taken("it is a folder with other files")
-    for inner in (RECORDS, SHARDS):
+    for inner in (layout.RECORDS, layout.SHARDS):
         (folder / inner).mkdir(parents=True, exist_ok=True)
-    with open(folder / SHARDS / "lock", "w") as stream:
+    with open(folder / layout.SHARDS / "lock", "w") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -160,13 +149,13 @@ def _check_room(work: Work) -> None:
 def verified(work: Work) -> int:
     """Compares all checksums of a store, and some examples with the results of the spec; returns the number of these."""
     try:
-        about = read_about(work.folder)
+        about = layout.read_about(work.folder)
     except OpError as error:
         raise DataError(error.message) from None
-    wrong = list(damaged_files(work.folder, about))
+    wrong = list(layout.damaged_files(work.folder, about))
     if wrong:
         more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-        raise DataError(f"{wrong[0][0]}{more} is damaged: {wrong[0][1]}; delete it and {work.folder / ABOUT}, and prepare again")
+        raise DataError(f"{wrong[0][0]}{more} is damaged: {wrong[0][1]}; delete it and {work.folder / layout.ABOUT}, and prepare again")
     count = 0
     of_split: dict[str, list[int]] = {}
     for number, shard in enumerate(about.shards):
@@ -180,7 +169,7 @@ def verified(work: Work) -> int:
     return count
 
 
-def _said(work: Work, shards: list[Shard], written: int, left_out: int, compared: int | None) -> Prepared:
+def _said(work: Work, shards: list[layout.Shard], written: int, left_out: int, compared: int | None) -> Prepared:
     left = [*(step.op for step in work.model.transforms[work.done_steps :]), *(["views"] if work.model.views != 1 else [])]
     return Prepared(
         folder=work.folder,
@@ -198,16 +187,16 @@ def _said(work: Work, shards: list[Shard], written: int, left_out: int, compared
     )
 
 
-def _finish(work: Work, shards: Sequence[Shard], rest: dict[str, Any]) -> None:
+def _finish(work: Work, shards: Sequence[layout.Shard], rest: dict[str, Any]) -> None:
     """Writes everything beside the shards that were written, the description last; `rest` is the spec of the remaining steps."""
     columns = {**_listed(work, shards), **_stored(work, shards)}
     sums = {}
     for name, values in columns.items():
         content = io.BytesIO()
         np.save(content, values, allow_pickle=False)
-        write_whole(column_file(work.folder, name), content.getvalue())
+        write_whole(layout.column_file(work.folder, name), content.getvalue())
         sums[name] = zlib.crc32(content.getbuffer())
-    about = StoreAbout(
+    about = layout.StoreAbout(
         key=work.key,
         of=work.fitted.spec.hash,
         steps=_steps_before(work),
@@ -228,7 +217,7 @@ def _finish(work: Work, shards: Sequence[Shard], rest: dict[str, Any]) -> None:
     comments += changes or ["Splits, ids, draws and pixels are the same, bit for bit."]
     write_whole(work.folder / SPEC, as_text(rest, comments))
     same_meaning(work.model, load(work.folder / SPEC, allowed=CHECKED).model, work.done_steps)
-    write_about(work.folder, about)
+    layout.write_about(work.folder, about)
 
 
 def _steps_before(work: Work) -> str:
@@ -241,7 +230,7 @@ def _steps_before(work: Work) -> str:
     return " → ".join(steps) or "reading"
 
 
-def _listed(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
+def _listed(work: Work, shards: Sequence[layout.Shard]) -> dict[str, Array]:
     """Makes the columns of the listing: ids and names of the records."""
     manifest = work.manifest
     ids, keys = [], []
@@ -254,7 +243,7 @@ def _listed(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
     return {"@ids": np.concatenate(ids), "@keys": np.asarray(names.blob), "@bounds": np.asarray(names.bounds)}
 
 
-def _stored(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
+def _stored(work: Work, shards: Sequence[layout.Shard]) -> dict[str, Array]:
     """Joins the columns of the shards, and counts the bytes of each record."""
     parts: dict[str, list[Array]] = {}
     ends: Counter[str] = Counter()
@@ -268,10 +257,10 @@ def _stored(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
                 values = stored[name]
                 if name.startswith("@place."):
                     sizes += values[:, 1]
-                    held = RECORDS if work.format.suffix else name.partition(".")[2]  # the file of whole records, or of the feature
+                    held = layout.RECORDS if work.format.suffix else name.partition(".")[2]  # the file of whole records, or of the feature
                     values = values.astype(np.int64) + np.array([[ends[held], 0]])
                 parts.setdefault(name, []).append(values)
         for held, size in shard.bytes.items():
-            ends[held] += -(-size // PAGE) * PAGE
+            ends[held] += -(-size // layout.PAGE) * layout.PAGE
         total.append(sizes)
     return {name: np.concatenate(values) for name, values in parts.items()} | {"@bytes": np.concatenate(total)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any
 
-from pipegen.private.callers import callers, name_of
+from pipegen.private.functions import callers, name_of
 
 _FIT = ("keras.src.backend.tensorflow.trainer", "fit")
 _BUILD_MODEL = ("keras.src.backend.tensorflow.trainer", "_maybe_symbolic_build")

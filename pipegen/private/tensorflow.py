@@ -13,8 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipegen.private.autograph import untraced
-from pipegen.private.callers import name_of
+from pipegen.private.functions import name_of, untraced
 
 
 class MissingName(ImportError):

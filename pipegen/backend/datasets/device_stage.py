@@ -15,7 +15,7 @@ from pipegen.ops.families.combining import GROUP
 from pipegen.physical import nodes as p
 from pipegen.physical.device import device_kernels, obstacle
 from pipegen.physical.extent import FIRST
-from pipegen.private.autograph import untraced
+from pipegen.private.functions import untraced
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.owner import Owner

@@ -12,7 +12,7 @@ from pipegen.backend.datasets.pipeline_dataset import DerivedDataset
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.shares import rows_of, unequal_parts
 from pipegen.physical.extent import FIRST
-from pipegen.private.autograph import untraced
+from pipegen.private.functions import untraced
 from pipegen.private.keras import builds_model, fits
 from pipegen.terminal import log
 

@@ -10,7 +10,7 @@ import jax
 
 from pipegen.backend.datasets.numpy_batches import NotingIterator, OwnLoop, ahead, owned_arrays
 from pipegen.data.sampling import examples_of_epoch
-from pipegen.private.autograph import untraced
+from pipegen.private.functions import untraced
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.owner import Owner

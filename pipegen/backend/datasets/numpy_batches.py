@@ -15,7 +15,7 @@ from pipegen.backend.process.devices import InTurn
 from pipegen.errors import StateError
 from pipegen.physical.extent import Position
 from pipegen.plan.cost import LARGE
-from pipegen.private.autograph import untraced
+from pipegen.private.functions import untraced
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.owner import Owner

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from pipegen.backend.datasets.device_stage import DeviceStage
-from pipegen.private.autograph import untraced
+from pipegen.private.functions import untraced
 from pipegen.private.keras import build_symbolically
 
 if TYPE_CHECKING:

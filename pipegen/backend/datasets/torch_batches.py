@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from pipegen.backend.datasets.numpy_batches import NotingIterator, OwnLoop, owned_arrays
-from pipegen.private.autograph import untraced
+from pipegen.private.functions import untraced
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.owner import Owner

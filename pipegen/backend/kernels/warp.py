@@ -6,6 +6,8 @@ So uint8 results are equal to the bit with and without XLA, at every batch size 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add, mul
 
 import tensorflow as tf
 
@@ -341,10 +343,7 @@ def _with_margins(image: tf.Tensor, fill: str, constant: float) -> tf.Tensor:
 
 
 def _weighted(values: list[tf.Tensor], weights: list[tf.Tensor]) -> tf.Tensor:
-    total = values[0] * weights[0]
-    for value, weight in zip(values[1:], weights[1:], strict=True):
-        total = total + value * weight
-    return total
+    return reduce(add, map(mul, values, weights))
 
 
 def _rounded(total: tf.Tensor, bits: int) -> tf.Tensor:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import tensorflow as tf
 
 from pipegen.memory import ram_budget, threads
-from pipegen.private.autograph import untraced
+from pipegen.private.functions import untraced
 
 if TYPE_CHECKING:
     from pipegen.spec.models import Runtime

@@ -15,7 +15,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.physical import nodes as p
 from pipegen.physical.decide import decide
 from pipegen.plan.nodes import Element, Kernel, Plan, Read
-from pipegen.private.autograph import untraced
+from pipegen.private.functions import untraced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
