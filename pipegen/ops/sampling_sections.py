@@ -274,6 +274,13 @@ class Splits(Model):
             return "method.column"
         return next((f"parts.{name}" for name, part in self.parts.items() if isinstance(part, dict)), "")
 
+    def names(self, *, learns: bool) -> tuple[str, ...]:
+        """Lists the splits in order: without `parts` all records are for training, or for prediction if there is nothing to learn."""
+        names = tuple(self.parts)
+        if self.folds is not None:
+            names = ("train", "validation", *(n for n in names if n not in ("train", "validation")))
+        return names or (("train",) if learns else ("predict",))
+
     def columns(self) -> dict[str, str | int]:
         """Returns the columns that assign records to splits, by the argument that names each."""
         found = {} if self.column is None else {self.column_field: self.column}

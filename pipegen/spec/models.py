@@ -371,11 +371,6 @@ class PipelineSpec(Model):
 
     def split_names(self) -> tuple[str, ...]:
         """The splits, in the order of the spec."""
-        own = self.source.split_names()
-        if own is not None:
-            return own
-        names = tuple(self.splits.parts)
-        if self.splits.folds is not None:
-            names = ("train", "validation", *(n for n in names if n not in ("train", "validation")))
         learns = self.source.has_labels() or ("y" in self.output.model_fields_set and self.output.y is not None)
-        return names or (("train",) if learns else ("predict",))
+        own = self.source.split_names()
+        return self.splits.names(learns=learns) if own is None else own

@@ -13,8 +13,23 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.base import Listing
 
 
+class _OfLengths:
+    """A column of records of different lengths."""
+
+    values: Any
+    lengths: Any
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of an item; of a byte if records are bytes."""
+        return self.values.dtype
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+
 @dataclass(frozen=True, eq=False)
-class Packed:
+class Packed(_OfLengths):
     """A column of an encoded feature. It can be indexed by records, like an array; the result shares the bytes."""
 
     values: Any  # the bytes of all records, uint8 `(bytes,)`
@@ -30,11 +45,6 @@ class Packed:
         return cls(aligned([np.frombuffer(b"".join(parts), np.uint8)]), np.cumsum(lengths) - lengths, lengths)
 
     @property
-    def dtype(self) -> Any:
-        """The dtype of a value: bytes."""
-        return self.values.dtype
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """The number of records; each is one value."""
         return (len(self.lengths),)
@@ -48,9 +58,6 @@ class Packed:
         at = int(self.starts[i])
         return bytes(self.values[at : at + int(self.lengths[i])].data)
 
-    def __len__(self) -> int:
-        return len(self.lengths)
-
     def __getitem__(self, records: Any) -> Packed:
         return Packed(self.values, self.starts[records], self.lengths[records])
 
@@ -61,16 +68,11 @@ def counts_classes(listing: Listing, name: str) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Ragged:
+class Ragged(_OfLengths):
     """A column of a ragged feature. It can be indexed by records, like an array."""
 
     values: Any  # the items of all records, a NumPy array `(items, ...)`
     lengths: Any  # the number of items of each record, int64 `(n,)`
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of an item."""
-        return self.values.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -80,9 +82,6 @@ class Ragged:
     def tobytes(self) -> bytes:
         """Serialises items and lengths, for a digest."""
         return bytes(self.lengths.tobytes() + self.values.tobytes())
-
-    def __len__(self) -> int:
-        return len(self.lengths)
 
     def __getitem__(self, records: Any) -> Ragged:
         starts, lengths = (np.cumsum(self.lengths) - self.lengths)[records], self.lengths[records]

@@ -107,14 +107,10 @@ class Part(Model):
 
     def split_names(self) -> tuple[str, ...]:
         """Lists the splits of the part, in order."""
-        own = self.source.split_names()
-        if own is not None:
-            return own
-        names = tuple(self.splits.parts)
-        if self.splits.folds is not None:
-            names = ("train", "validation", *(n for n in names if n not in ("train", "validation")))
         annotated = any(kind_of(t).needs_image for _, t in self.source.infer().items())  # boxes, masks and keypoints are targets, too
-        return names or (("train",) if self.source.has_labels() or self.fill or annotated else ("predict",))
+        learns = self.source.has_labels() or bool(self.fill) or annotated
+        own = self.source.split_names()
+        return self.splits.names(learns=learns) if own is None else own
 
     def weights(self) -> tuple[float, ...]:
         """Lists the weight of each epoch from 0; the last one continues."""
