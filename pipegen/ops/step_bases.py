@@ -268,6 +268,9 @@ class OccasionalTransform(Transform):
 class AmountTransform(Transform):
     """A step that works with amounts, such as an angle. The fixed and the random form of a step share a base of this kind."""
 
+    decides: ClassVar[str] = ""
+    """The amount that alone decides whether the step changes anything, if there is one: 0, or 1 for a factor, changes nothing."""
+
     def ranges(self) -> dict[str, tuple[float, float]]:
         """The range of each amount by name; an argument without a value has none."""
         raise NotImplementedError
@@ -281,7 +284,9 @@ class AmountTransform(Transform):
         return self.over_epochs().ranges()[name][1]
 
     def idle(self) -> bool:
-        return super().idle() or all(r == ((1, 1) if name in self.factors else (0, 0)) for name, r in self.ranges().items())
+        ranges = self.ranges()
+        deciding = {self.decides: ranges[self.decides]} if self.decides else ranges
+        return super().idle() or all(r == ((1, 1) if name in self.factors else (0, 0)) for name, r in deciding.items())
 
 
 class FixedTransform(UnconditionalTransform, AmountTransform):

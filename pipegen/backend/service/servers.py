@@ -14,7 +14,7 @@ import tensorflow as tf
 from pipegen.backend.process.devices import options_elsewhere
 from pipegen.backend.process.traced_functions import plain_map
 from pipegen.backend.running.walk import Run, plan_elsewhere
-from pipegen.ops.lowering.graphs import made_for
+from pipegen.ops.lowering.graphs import made_for, made_once
 from pipegen.physical.nodes import SERVICE
 
 if TYPE_CHECKING:
@@ -68,20 +68,7 @@ def origin_here() -> Origin:
 
 def origin_there() -> tf.Tensor:
     """Returns the origin of the process that runs the graph, for `Origin.parse`: a string scalar, computed once a process."""
-    signature = [tf.TensorSpec([], tf.resource)]
-
-    def nothing(held: tf.Tensor) -> tuple[()]:  # noqa: ARG001 - TensorFlow names an input by it
-        return ()
-
-    def make(held: tf.Tensor) -> tuple[()]:
-        tf.raw_ops.AssignVariableOp(resource=held, value=_read())
-        return ()
-
-    there, lacking = (tf.function(f, signature, autograph=False).get_concrete_function() for f in (nothing, make))
-    held = tf.raw_ops.VarHandleOp(dtype=tf.string, shape=[], shared_name="pipegen_origin")
-    made = tf.raw_ops.If(cond=tf.raw_ops.VarIsInitializedOp(resource=held), input=[held], Tout=[], then_branch=there, else_branch=lacking)
-    with tf.control_dependencies([made]):
-        return tf.raw_ops.ReadVariableOp(resource=held, dtype=tf.string)
+    return made_once("pipegen_origin", tf.string, _read)
 
 
 def _read() -> tf.Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import lru_cache, partial
 from typing import Any, Literal, TypeVar
@@ -102,6 +102,28 @@ def call(function: Callable[..., Any], *given: Any) -> Any:
             output_shapes=[one.shape.as_proto() for one in results],
         )
     return tf.nest.pack_sequence_as(concrete.structured_outputs, found)
+
+
+def made_once(name: str, dtype: tf.DType, make: Callable[[], tf.Tensor]) -> tf.Tensor:
+    """Returns a tensor that the process which runs the graph makes at the first call, and keeps in a resource of this name."""
+    signature = [tf.TensorSpec([], tf.resource)]
+
+    def nothing(held: tf.Tensor) -> tuple[()]:  # noqa: ARG001 - TensorFlow names an input by it
+        return ()
+
+    def fill(held: tf.Tensor) -> tuple[()]:
+        tf.raw_ops.AssignVariableOp(resource=held, value=make())
+        return ()
+
+    # `tf.cond` would inline `make` into the outer graph: for maps some operations for every file, skipped at each call.
+    there, lacking = (tf.function(f, signature, autograph=False).get_concrete_function() for f in (nothing, fill))
+    around = graph_around.get()
+    with around.as_default() if around is not None else nullcontext(), tf.device("CPU:0"):
+        held = tf.raw_ops.VarHandleOp(dtype=dtype, shape=[], shared_name=name)
+        is_there = tf.raw_ops.VarIsInitializedOp(resource=held)
+        made = tf.raw_ops.If(cond=is_there, input=[held], Tout=[], then_branch=there, else_branch=lacking)
+        with tf.control_dependencies([made]):
+            return tf.raw_ops.ReadVariableOp(resource=held, dtype=dtype)
 
 
 def read_file(path: tf.Tensor) -> tf.Tensor:

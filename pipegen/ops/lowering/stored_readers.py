@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np, tf
-from pipegen.ops.lowering.graphs import asserted, elsewhere, graph_around
+from pipegen.ops.lowering.graphs import asserted, elsewhere, made_once
 from pipegen.ops.lowering.python_calls import numpy_function
 
 if TYPE_CHECKING:
@@ -142,25 +141,7 @@ def mapped_there(files: Sequence[tuple[str, int]]) -> tf.Tensor:
     about = hashlib.blake2b(digest_size=16)
     for path, size in files:
         about.update(f"{path}\0{size}\0{os.stat(path).st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
-
-    signature = [tf.TensorSpec([], tf.resource)]
-
-    def nothing(held: tf.Tensor) -> tuple[()]:  # noqa: ARG001 - TensorFlow names an input by it
-        return ()
-
-    def make(held: tf.Tensor) -> tuple[()]:
-        tf.raw_ops.AssignVariableOp(resource=held, value=_mapped_list(files))
-        return ()
-
-    # `tf.cond` would inline the making of the list into the outer graph: some operations for every file, skipped at each call.
-    there, lacking = (tf.function(f, signature, autograph=False).get_concrete_function() for f in (nothing, make))
-    around = graph_around.get()
-    with around.as_default() if around is not None else nullcontext(), tf.device("CPU:0"):
-        held = tf.raw_ops.VarHandleOp(dtype=tf.variant, shape=[], shared_name=f"pipegen_maps_{about.hexdigest()}")
-        is_there = tf.raw_ops.VarIsInitializedOp(resource=held)
-        made = tf.raw_ops.If(cond=is_there, input=[held], Tout=[], then_branch=there, else_branch=lacking)
-        with tf.control_dependencies([made]):
-            return tf.raw_ops.ReadVariableOp(resource=held, dtype=tf.variant)
+    return made_once(f"pipegen_maps_{about.hexdigest()}", tf.variant, partial(_mapped_list, files))
 
 
 def _empty_list(length: int) -> tf.Tensor:

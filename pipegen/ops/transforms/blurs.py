@@ -77,8 +77,8 @@ LONGEST = 64.0  # the longest line, in pixels
 class MotionTransform(AmountTransform, NeighbourhoodTransform):
     """The mean along a line through each pixel. Each step of the line lies between two pixels and reads both."""
 
-    def idle(self) -> bool:
-        return super().idle() or self.largest("length") == 1
+    factors = frozenset({"length"})
+    decides = "length"
 
     def weight(self) -> float:
         return 0.5 + 0.2 * self._reach()
@@ -417,15 +417,13 @@ class RandomZoomBlur(UniformTransform, EnlargingTransform):
     """
 
     op = "random_zoom_blur"
+    factors = frozenset({"factor"})
     examples = same_type("random_zoom_blur: {factor: [1, 1.2]}", "random_zoom_blur: {factor: [1.05, 1.1], steps: 5, probability: 0.5}")
 
     factor: Annotated[Span, within(1, 4)] = (1.0, 1.2)
     """The range of the largest enlargement, from 1, which changes nothing, to 4."""
     steps: Annotated[int, Field(ge=2, le=32)] = 8
     """The number of images in the mean, from 2 to 32; with a large factor, few of them can be told apart."""
-
-    def idle(self) -> bool:
-        return super().idle() or span_range(self.factor)[1] == 1
 
     def weight(self) -> float:
         return 3.6 * (self.steps - 1)
@@ -448,6 +446,7 @@ class RandomChromaticAberration(UniformTransform, EnlargingTransform):
 
     op = "random_chromatic_aberration"
     cost = 7.0
+    factors = frozenset({"factor_1", "factor_2"})
     channel_counts = (3,)
     examples = same_type(
         "random_chromatic_aberration: {factor: [0.98, 1.02]}", "random_chromatic_aberration: {factor: [1, 1.01], probability: 0.5}"
@@ -455,9 +454,6 @@ class RandomChromaticAberration(UniformTransform, EnlargingTransform):
 
     factor: Annotated[Span, within(0.8, 1.25)] = (0.98, 1.02)
     """The range of the factors of red and of blue, from 0.8 to 1.25."""
-
-    def idle(self) -> bool:
-        return super().idle() or span_range(self.factor) == (1, 1)
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """Of `factor_1` for red and `factor_2` for blue."""

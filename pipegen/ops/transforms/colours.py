@@ -15,7 +15,6 @@ from pipegen.ops.arguments.magnitudes import (
     Factor,
     Magnitude,
     Number,
-    Probability,
     amount_within,
     as_pair,
     ascending,
@@ -27,7 +26,14 @@ from pipegen.ops.arguments.magnitudes import (
 from pipegen.ops.families.neighbourhood import RgbTransform
 from pipegen.ops.lowering.colours import ORDERS, channels, gains, gray, hue, reorder, saturation, sepia, shift, shifted, whole_shifts
 from pipegen.ops.lowering.linear import choice, radians, uniform, zeros_for
-from pipegen.ops.step_bases import AmountTransform, ColourTransform, FixedTransform, UnconditionalTransform, UniformTransform
+from pipegen.ops.step_bases import (
+    AmountTransform,
+    ColourTransform,
+    FixedTransform,
+    OccasionalTransform,
+    UnconditionalTransform,
+    UniformTransform,
+)
 from pipegen.ops.traits import IMAGE_224, Example, same_type, to_float32
 from pipegen.types import BYTE_RANGE, FeatureType
 
@@ -181,7 +187,7 @@ class Grayscale(UnconditionalTransform, ColourTransform):
         return gray(zeros_for(u), channels, self.channels)
 
 
-class RandomGrayscale(ColourTransform):
+class RandomGrayscale(OccasionalTransform, ColourTransform):
     """Replaces every pixel of a share of the images by its luma: y = 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601).
 
     Each of the three channels holds the luma, so all images of a batch keep the shape that a model trained on colour expects. (For one
@@ -189,12 +195,8 @@ class RandomGrayscale(ColourTransform):
     """
 
     op = "random_grayscale"
-    random = True
     min_channels = 3
     examples = to_float32("random_grayscale", "random_grayscale: {probability: 0.1}")
-
-    probability: Probability = 0.5
-    """The share of examples that loses its colour."""
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return gray(zeros_for(u), 3, 3)
@@ -220,15 +222,11 @@ class Sepia(UnconditionalTransform, SepiaTransform):
     examples = to_float32("sepia")
 
 
-class RandomSepia(SepiaTransform):
+class RandomSepia(OccasionalTransform, SepiaTransform):
     """Gives a share of the images the brown tones of old photographs, by the matrix of `sepia`."""
 
     op = "random_sepia"
-    random = True
     examples = to_float32("random_sepia", "random_sepia: {probability: 0.1}")
-
-    probability: Probability = 0.5
-    """The share of examples that becomes brown."""
 
 
 Count = Annotated[int, Field(ge=1, le=2)]

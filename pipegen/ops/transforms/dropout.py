@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 from typing import Annotated, Literal
 
@@ -152,6 +151,7 @@ class RandomCoarseDropout(DropoutTransform):
 
     op = "random_coarse_dropout"
     starts_kernel = True
+    phase = staticmethod(rectangles)
     pairs = frozenset({"holes"})
     examples = same_type(
         "random_coarse_dropout: {holes: [3, 8]}",
@@ -193,9 +193,6 @@ class RandomCoarseDropout(DropoutTransform):
         h, w = length(own[:, 0], span_range(self.height), height), length(own[:, 1], span_range(self.width), width)
         found = pick(own[:, 2], height - h), pick(own[:, 3], width - w), h, w
         return tuple(tf.where(there, part, 0) for part in found)
-
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (rectangles,)
 
     def dropped(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         return inside(*given)

@@ -273,6 +273,7 @@ class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
     """
 
     op = "random_salt_and_pepper"
+    phase = staticmethod(partial(_draw, each=1))
     cost = 0.5
     draws = 3
     examples = same_type(
@@ -289,9 +290,6 @@ class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
         salt = tf.cast(self.salt, tf.float64)
         white = tf.cast(tf.round(share * salt), tf.int32)
         return key_of(u[:, 1:3]), white, 65536 - tf.cast(tf.round(share * (1.0 - salt)), tf.int32)
-
-    def phases(self) -> tuple[Phase, ...]:
-        return (partial(_draw, each=1),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         places, white, black = given
@@ -373,6 +371,7 @@ class RandomDownscale(UniformTransform, NeighbourhoodTransform):
     """
 
     op = "random_downscale"
+    factors = frozenset({"factor"})
     examples = same_type(
         "random_downscale: {factor: [0.25, 0.75]}", "random_downscale: {factor: [0.3, 0.9], method: bilinear, probability: 0.3}"
     )
@@ -381,9 +380,6 @@ class RandomDownscale(UniformTransform, NeighbourhoodTransform):
     """The range of the factor, up to 1, which changes nothing."""
     method: Literal["nearest", "bilinear"] = "nearest"
     """How pixels are read, both times: `nearest` takes one, `bilinear` interpolates between four."""
-
-    def idle(self) -> bool:
-        return super().idle() or span_range(self.factor) == (1.0, 1.0)
 
     def weight(self) -> float:
         return 0.7 if self.method == "nearest" else 2.1

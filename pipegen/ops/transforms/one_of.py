@@ -112,9 +112,14 @@ class SomeOf(Selection):
         """Chooses a step when fewer than `count` of the others drew a smaller number."""
         low, high = as_pair(self.count)
         count = low + tf.cast(tf.floor(u[..., 0] * (high - low + 1)), tf.int32)
-        own = u[..., 1 + number, None]
-        before, after = u[..., 1 : 1 + number] <= own, u[..., 2 + number :] < own
-        return tf.reduce_sum(tf.cast(tf.concat([before, after], -1), tf.int32), -1) < count
+        return _rank(u[..., 1:], number) < count
+
+
+def _rank(u: tf.Tensor, number: int) -> tf.Tensor:
+    """Counts the steps that drew a smaller number than one of them, from a number for each: int32 `(...)`."""
+    own = u[..., number, None]
+    before, after = u[..., :number] <= own, u[..., number + 1 :] < own
+    return tf.reduce_sum(tf.cast(tf.concat([before, after], -1), tf.int32), -1)
 
 
 class RandomOrder(Selection):
@@ -149,16 +154,11 @@ class RandomOrder(Selection):
     def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
         """Numbers count places first, then steps. The place of a step is the number of others that drew a smaller number."""
         place, step = divmod(number, len(self.steps))
-        return self._place(u, step) == place
-
-    def _place(self, u: tf.Tensor, step: int) -> tf.Tensor:
-        own = u[..., step, None]
-        before, after = u[..., :step] <= own, u[..., step + 1 :] < own
-        return tf.reduce_sum(tf.cast(tf.concat([before, after], -1), tf.int32), -1)
+        return _rank(u, step) == place
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """The place of each step, from 1, by the step's name; the second one of a name is `NAME#2`."""
-        return {name: self._place(u, step) + 1 for step, name in enumerate(super().drawn(u))}
+        return {name: _rank(u, step) + 1 for step, name in enumerate(super().drawn(u))}
 
     def parts(self) -> tuple[Part, ...]:
         own = self.own_steps()

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Factor, Span, as_pair, ascending, bounded, odd_factor, span_range, within
+from pipegen.ops.arguments.magnitudes import Factor, Span, as_pair, ascending, bounded, odd_factor, within
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, SharpenTransform
 from pipegen.ops.lowering import filters
 from pipegen.ops.lowering.linear import choice, nearest_float32, working
@@ -117,6 +117,7 @@ class RandomEmboss(UniformTransform, NeighbourhoodTransform):
 
     op = "random_emboss"
     cost = 0.5
+    decides = "alpha"
     overshoots = True
     examples = same_type("random_emboss: {strength: [0.2, 0.7]}", "random_emboss: {alpha: [0.5, 1], probability: 0.5}")
 
@@ -124,9 +125,6 @@ class RandomEmboss(UniformTransform, NeighbourhoodTransform):
     """The range of the strength, from 0 to 4."""
     alpha: Annotated[Span, within(0, 1)] = (0.2, 0.5)
     """The range of the relief's share, from 0, which changes nothing, to 1."""
-
-    def idle(self) -> bool:
-        return super().idle() or span_range(self.alpha) == (0.0, 0.0)
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         drawn = self.drawn(u)
