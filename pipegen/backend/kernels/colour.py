@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add, mul
 from typing import TYPE_CHECKING, TypeAlias
 
 import tensorflow as tf
@@ -46,14 +48,8 @@ def _mixed(x: tf.Tensor, a: tf.Tensor, offset: tf.Tensor) -> tf.Tensor:
     factors, shifts = (
         tf.unstack(tf.reshape(part, [-1, size, 1, 1]), axis=1) for part, size in ((a, count * len(sources)), (offset, count))
     )
-    channels = []
-    for o in range(count):
-        first, *others = factors[o * len(sources) : (o + 1) * len(sources)]
-        total = first * sources[0]
-        for factor, source in zip(others, sources[1:], strict=True):
-            total = total + factor * source
-        channels.append(total + shifts[o])
-    return tf.stack(channels, -1)
+    rows = (factors[o * len(sources) : (o + 1) * len(sources)] for o in range(count))
+    return tf.stack([reduce(add, map(mul, row, sources)) + shift for row, shift in zip(rows, shifts, strict=True)], -1)
 
 
 def mean_luma(image: tf.Tensor) -> tf.Tensor:

@@ -14,8 +14,9 @@ from pipegen.ops.arguments.magnitudes import SOFT, Magnitude, Number, Span, amou
 from pipegen.ops.families.chains import Chains, EnlargingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering import filters
-from pipegen.ops.lowering.linear import choice, radians, uniform
+from pipegen.ops.lowering.linear import radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
+from pipegen.ops.lowering.windows import whole_between
 from pipegen.ops.step_bases import (
     AmountTransform,
     FixedTransform,
@@ -261,8 +262,7 @@ class RandomBoxBlur(BlurTransform):
         return max(as_pair(self.reach)[1], 1)
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        low, high = as_pair(self.reach)
-        return {"reach": low + choice(u[..., 0], high - low + 1)}
+        return {"reach": whole_between(u[..., 0], as_pair(self.reach))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         reach = self.drawn(u)["reach"]

@@ -25,7 +25,8 @@ from pipegen.ops.arguments.magnitudes import (
 )
 from pipegen.ops.families.neighbourhood import RgbTransform
 from pipegen.ops.lowering.colours import ORDERS, channels, gains, gray, hue, reorder, saturation, sepia, shift, shifted, whole_shifts
-from pipegen.ops.lowering.linear import choice, radians, uniform, zeros_for
+from pipegen.ops.lowering.linear import radians, uniform, zeros_for
+from pipegen.ops.lowering.windows import pick, whole_between
 from pipegen.ops.step_bases import (
     AmountTransform,
     ColourTransform,
@@ -252,9 +253,8 @@ class RandomChannelDrop(ColourTransform):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`dropped`: whether each of the three channels is dropped."""
-        low, high = as_pair(self.count)
-        count = low + choice(u[..., 0], high - low + 1)
-        rank = tf.gather(tf.constant(ORDERS), choice(u[..., 1], len(ORDERS)))
+        count = whole_between(u[..., 0], as_pair(self.count))
+        rank = tf.gather(tf.constant(ORDERS), pick(u[..., 1], len(ORDERS) - 1))
         return {"dropped": rank < count[..., None]}
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -313,10 +313,10 @@ class RandomChannelShuffle(ColourTransform):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`order`: the number of the channel that each of the three comes from."""
-        return {"order": tf.gather(tf.constant(ORDERS), choice(u[..., 0], len(ORDERS)))}
+        return {"order": tf.gather(tf.constant(ORDERS), pick(u[..., 0], len(ORDERS) - 1))}
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        return reorder(choice(u[..., 0], len(ORDERS)))
+        return reorder(pick(u[..., 0], len(ORDERS) - 1))
 
 
 class RandomRgbShift(UniformTransform, ColourTransform):

@@ -17,7 +17,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import logarithms, radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
-from pipegen.ops.lowering.windows import pick, place
+from pipegen.ops.lowering.windows import pick, place, whole_between
 from pipegen.ops.step_bases import UnsignedTransform
 from pipegen.ops.traits import same_type
 from pipegen.ops.transform import Transform
@@ -183,9 +183,9 @@ class RandomCoarseDropout(DropoutTransform):
         return dict(zip(("top", "left", "height", "width"), self.parameters(u, shape[0], shape[1]), strict=True))
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        low, high = as_pair(self.holes)
+        high = as_pair(self.holes)[1]
         own = tf.reshape(u[:, 1:], [-1, 4, high])
-        there = tf.range(high)[None, :] <= low - 1 + pick(u[:, :1], high - low)
+        there = tf.range(high)[None, :] < whole_between(u[:, :1], as_pair(self.holes))
 
         def length(v: tf.Tensor, bounds: tuple[float, float], side: int | tf.Tensor) -> tf.Tensor:
             return tf.clip_by_value(tf.cast(tf.round(uniform(v, bounds) * tf.cast(side, tf.float64)), tf.int32), 1, side)

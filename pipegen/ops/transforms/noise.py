@@ -16,9 +16,9 @@ from pipegen.ops.arguments.magnitudes import AnySchedule, Magnitude, Probability
 from pipegen.ops.families.neighbourhood import ByteTransform, NeighbourhoodTransform, RgbTransform
 from pipegen.ops.lowering.colours import HSV_ONE, TURN, channels, shifted
 from pipegen.ops.lowering.filters import Phase, columns_of, rounded_shift, rows_of, sides, through
-from pipegen.ops.lowering.linear import whole_bounds, working
+from pipegen.ops.lowering.linear import working
 from pipegen.ops.lowering.random import BITS, half_words, key_of, normal_numbers, quantiles
-from pipegen.ops.lowering.windows import pick
+from pipegen.ops.lowering.windows import whole_between
 from pipegen.ops.step_bases import UnconditionalTransform, UniformTransform, UnsignedTransform
 from pipegen.ops.traits import IMAGE_224, UNIT_224, Example, same_type
 from pipegen.types import BYTE_RANGE, FeatureType
@@ -359,8 +359,7 @@ class RandomJpeg(JpegTransform):
     """The range of the quality, from 1 to 100, each whole number as likely: 75 is usual, below 30 blocks show."""
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        low, high = whole_bounds(span_range(self.quality))
-        return {"quality": low + pick(u[..., 0], high - low)}
+        return {"quality": whole_between(u[..., 0], span_range(self.quality))}
 
 
 class RandomDownscale(UniformTransform, NeighbourhoodTransform):

@@ -12,7 +12,8 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Factor, Span, as_pair, ascending, bounded, odd_factor, within
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, SharpenTransform
 from pipegen.ops.lowering import filters
-from pipegen.ops.lowering.linear import choice, nearest_float32, working
+from pipegen.ops.lowering.linear import nearest_float32, working
+from pipegen.ops.lowering.windows import whole_between
 from pipegen.ops.step_bases import AmountTransform, FixedTransform, UniformTransform
 from pipegen.ops.traits import same_type
 
@@ -168,8 +169,7 @@ class RandomMorphology(NeighbourhoodTransform):
         return 0.2 + 0.2 * as_pair(self.reach)[1]
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        low, high = as_pair(self.reach)
-        return {"reach": low + choice(u[..., 0], high - low + 1), "operation": tf.where(self._dilates(u), "dilation", "erosion")}
+        return {"reach": whole_between(u[..., 0], as_pair(self.reach)), "operation": tf.where(self._dilates(u), "dilation", "erosion")}
 
     def _dilates(self, u: tf.Tensor) -> tf.Tensor:
         return u[..., 1] < {"erosion": 0.0, "dilation": 1.0, "either": 0.5}[self.operation]
