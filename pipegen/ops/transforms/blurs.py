@@ -78,8 +78,7 @@ LONGEST = 64.0  # the longest line, in pixels
 class MotionTransform(AmountTransform, NeighbourhoodTransform):
     """The mean along a line through each pixel. Each step of the line lies between two pixels and reads both."""
 
-    factors = frozenset({"length"})
-    decides = "length"
+    idle_at = {"length": 1.0}
 
     def weight(self) -> float:
         return 0.5 + 0.2 * self._reach()
@@ -417,7 +416,7 @@ class RandomZoomBlur(UniformTransform, EnlargingTransform):
     """
 
     op = "random_zoom_blur"
-    factors = frozenset({"factor"})
+    idle_at = {"factor": 1.0}
     examples = same_type("random_zoom_blur: {factor: [1, 1.2]}", "random_zoom_blur: {factor: [1.05, 1.1], steps: 5, probability: 0.5}")
 
     factor: Annotated[Span, within(1, 4)] = (1.0, 1.2)
@@ -446,7 +445,7 @@ class RandomChromaticAberration(UniformTransform, EnlargingTransform):
 
     op = "random_chromatic_aberration"
     cost = 7.0
-    factors = frozenset({"factor_1", "factor_2"})
+    idle_at = {"factor_1": 1.0, "factor_2": 1.0}
     channel_counts = (3,)
     examples = same_type(
         "random_chromatic_aberration: {factor: [0.98, 1.02]}", "random_chromatic_aberration: {factor: [1, 1.01], probability: 0.5}"

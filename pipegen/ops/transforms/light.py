@@ -368,7 +368,7 @@ class RandomRain(CoverTransform):
 
     op = "random_rain"
     cost = 1.0
-    decides = "density"
+    idle_at = {"density": 0.0}
     colour = (205, 210, 215)
     draws = 4
     examples = same_type("random_rain", "random_rain: {density: [0.1, 0.2], length: 30, probability: 0.2}")
@@ -478,7 +478,7 @@ class RandomSunFlare(ByteTransform):
     """
 
     op = "random_sun_flare"
-    decides = "intensity"
+    idle_at = {"intensity": 0.0}
     starts_kernel = False
     examples = same_type("random_sun_flare", "random_sun_flare: {intensity: [0.8, 1.0], ghosts: 0, probability: 0.2}")
 

@@ -370,7 +370,7 @@ class RandomDownscale(UniformTransform, NeighbourhoodTransform):
     """
 
     op = "random_downscale"
-    factors = frozenset({"factor"})
+    idle_at = {"factor": 1.0}
     examples = same_type(
         "random_downscale: {factor: [0.25, 0.75]}", "random_downscale: {factor: [0.3, 0.9], method: bilinear, probability: 0.3}"
     )

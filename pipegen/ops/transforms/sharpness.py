@@ -118,7 +118,7 @@ class RandomEmboss(UniformTransform, NeighbourhoodTransform):
 
     op = "random_emboss"
     cost = 0.5
-    decides = "alpha"
+    idle_at = {"alpha": 0.0}
     overshoots = True
     examples = same_type("random_emboss: {strength: [0.2, 0.7]}", "random_emboss: {alpha: [0.5, 1], probability: 0.5}")
 
