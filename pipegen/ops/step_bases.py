@@ -268,6 +268,9 @@ class OccasionalTransform(Transform):
 class AmountTransform(Transform):
     """A step that works with amounts, such as an angle. The fixed and the random form of a step share a base of this kind."""
 
+    idle_at: ClassVar[dict[str, float]] = {}
+    """The amounts at which the step changes nothing, by name; by default 1 for `factors` and 0 for all others."""
+
     def ranges(self) -> dict[str, tuple[float, float]]:
         """The range of each amount by name; an argument without a value has none."""
         raise NotImplementedError
@@ -281,7 +284,9 @@ class AmountTransform(Transform):
         return self.over_epochs().ranges()[name][1]
 
     def idle(self) -> bool:
-        return super().idle() or all(r == ((1, 1) if name in self.factors else (0, 0)) for name, r in self.ranges().items())
+        ranges = self.ranges()
+        idle_at = self.idle_at or {name: float(name in self.factors) for name in ranges}
+        return super().idle() or all(ranges[name] == (amount, amount) for name, amount in idle_at.items())
 
 
 class FixedTransform(UnconditionalTransform, AmountTransform):

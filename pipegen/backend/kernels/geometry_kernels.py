@@ -88,7 +88,7 @@ def warp(stage: s.Warp, value: tf.Tensor, params: Params) -> tf.Tensor:
         return w.weigh_columns(*params)
     if stage.turns:
         return w.turn(value, params[0], always=stage.size != stage.canvas)
-    return w.mirror(value, params[0]) if stage.mirrors else _read(value, params, stage)
+    return w.mirror(value, params[0]) if stage.mirrors else w.read_filled(value, params, stage.fill, exact=stage.exact)
 
 
 def compose_matrix(stage: s.Compose, features: Features) -> None:
@@ -102,7 +102,7 @@ def resample(stage: s.Resample, features: Features) -> None:
     """Reads the image through the pending matrix."""
     name = stage.feature
     fixed = _fixed(features.pop(f"@matrix/{name}"), features[name], stage)
-    features[name] = _read(features[name], _locate(stage, features[name], (fixed,)), stage)
+    features[name] = w.read_filled(features[name], _locate(stage, features[name], (fixed,)), stage.fill, exact=stage.exact)
 
 
 def _size(image: tf.Tensor, stage: s.Warp | s.Resample) -> w.Size:
@@ -121,11 +121,6 @@ def _locate(stage: s.Warp | s.Resample, image: tf.Tensor, params: Params, *, nea
     size, (fill, _) = _size(image, stage), w.outside(stage.fill)
     narrow = _narrow(stage, image)
     return w.locate(params[0], w.sides(image), size, fill=fill, interpolation=stage.interpolation, narrow=narrow, near=near)
-
-
-def _read(image: tf.Tensor, located: Params, stage: s.Warp | s.Resample) -> tf.Tensor:
-    fill, constant = w.outside(stage.fill)
-    return w.read(image, located, fill=fill, constant=constant, exact=stage.exact)
 
 
 def _in_lines(stage: s.Warp, image: tf.Tensor) -> bool:

@@ -12,6 +12,7 @@ from operator import add, mul
 import tensorflow as tf
 
 from pipegen.ops.arguments.geometry import ConstantFill, Reach, stays_within
+from pipegen.ops.lowering.filters import rounded_shift
 from pipegen.ops.lowering.linear import as_float32, nearest_float32
 
 ONE = 1 << 16  # 1.0 in 16.16 fixed point
@@ -299,8 +300,14 @@ def read(image: tf.Tensor, located: Located, *, fill: str, constant: float = 0.0
     total = _weighted([nearest_float32(_weighted([tf.cast(p, dtype) for p in row], across)) for row in pixels], down)
     if not image.dtype.is_integer:
         return tf.cast(as_float32(total), image.dtype)
-    whole = _rounded(total, 2 * (_CUBIC_BITS if cubic else _LINEAR_BITS))
+    whole = rounded_shift(total, 2 * (_CUBIC_BITS if cubic else _LINEAR_BITS))
     return tf.cast(tf.clip_by_value(whole, image.dtype.min, image.dtype.max) if cubic else whole, image.dtype)
+
+
+def read_filled(image: tf.Tensor, located: Located, fill: str | ConstantFill, *, exact: bool = False) -> tf.Tensor:
+    """Reads each output pixel, with a `fill` as steps have it; see `read`."""
+    mode, constant = outside(fill)
+    return read(image, located, fill=mode, constant=constant, exact=exact)
 
 
 def weigh_rows(image: tf.Tensor, first: tf.Tensor, between: tf.Tensor, fill: str, constant: float) -> tf.Tensor:
@@ -327,7 +334,7 @@ def weigh_columns(rows: tf.Tensor, first: tf.Tensor, between: tf.Tensor) -> tf.T
     shape = [*(rows.shape[i] if rows.shape[i] is not None else tf.shape(rows)[i] for i in (0, 1)), first.shape[1] or tf.shape(first)[1]]
     left, right = (tf.cast(tf.gather(rows, tf.broadcast_to(at[:, None], shape), batch_dims=2), tf.int32) for at in (first, first + 1))
     second = between[:, None, :, None]
-    return tf.cast(_rounded(left * (256 - second) + right * second, 2 * _LINEAR_BITS), tf.uint8)
+    return tf.cast(rounded_shift(left * (256 - second) + right * second, 2 * _LINEAR_BITS), tf.uint8)
 
 
 def _with_margins(image: tf.Tensor, fill: str, constant: float) -> tf.Tensor:
@@ -344,13 +351,6 @@ def _with_margins(image: tf.Tensor, fill: str, constant: float) -> tf.Tensor:
 
 def _weighted(values: list[tf.Tensor], weights: list[tf.Tensor]) -> tf.Tensor:
     return reduce(add, map(mul, values, weights))
-
-
-def _rounded(total: tf.Tensor, bits: int) -> tf.Tensor:
-    """`total` / 2^bits, rounded half to even."""
-    shift, one = tf.constant(bits, total.dtype), tf.constant(1, total.dtype)
-    odd = tf.bitwise.bitwise_and(tf.bitwise.right_shift(total, shift), one)
-    return tf.bitwise.right_shift(total + tf.constant((1 << (bits - 1)) - 1, total.dtype) + odd, shift)
 
 
 def _whole_weights(between: tf.Tensor, *, cubic: bool) -> list[tf.Tensor]:

@@ -48,6 +48,12 @@ def runs_elsewhere() -> bool:
     return bool(_captured.get()) or columns_saved.get() is not None
 
 
+def last_begun(begins: tf.Tensor, at: tf.Tensor) -> tf.Tensor:
+    """Finds the last of ascending `begins` that is at or before each number: int64, like `at`. Empty stretches hold no number."""
+    found = tf.searchsorted(begins, tf.reshape(at, [-1]), side="right", out_type=tf.int64) - 1
+    return tf.reshape(found, tf.shape(at))
+
+
 class Column:
     """An array `(n, ...)` whose rows functions read.
 
@@ -69,7 +75,7 @@ class Column:
 
     def search(self, values: tf.Tensor) -> tf.Tensor:
         """Finds the last rows of an ascending column `(n,)` that are not above values `(m,)`: int64 `(m,)`."""
-        return tf.searchsorted(self._read(), values, side="right", out_type=tf.int64) - 1
+        return last_begun(self._read(), values)
 
     def _read(self) -> tf.Tensor:
         """The whole array, for a function in this or another process."""

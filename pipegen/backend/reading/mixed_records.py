@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.reading.manifest_columns import last_begun
 from pipegen.backend.reading.split_records import Records, RecordTensors, records_from
 from pipegen.data.mixed_manifest import MixedManifest
 from pipegen.frozen import dataclass
@@ -111,9 +112,7 @@ class MixedTensors(RecordTensors):
 
     def part_of(self, record: tf.Tensor) -> tf.Tensor:
         """Finds the part of each record: int64, like `record`."""
-        ends = tf.constant(self._firsts[1:], tf.int64)
-        flat = tf.searchsorted(ends, tf.reshape(record, [-1]), side="right", out_type=tf.int64)
-        return tf.reshape(flat, tf.shape(record))
+        return last_begun(tf.constant(self._firsts, tf.int64), record)
 
     def located(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Finds the part of each record, and its number there: int64, like `record`."""

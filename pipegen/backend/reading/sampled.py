@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from pipegen.backend.index.draws import permuted
-from pipegen.backend.reading.manifest_columns import Column
+from pipegen.backend.reading.manifest_columns import Column, last_begun
 from pipegen.data.sampling import GOLDEN, UNIT, Easiest, Epochs, Paced, Repeats
 
 _WITHIN = -2
@@ -64,20 +64,15 @@ class PacedTensors:
 
     def found(self, place: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Finds the pass of each example of the part, counted from epoch 0, and its place in the pass: int64, like `place`."""
-        stretch = _last(self._begins, place)
+        stretch = last_begun(self._begins, place)
         count, done = tf.gather(self._counts, stretch), place - tf.gather(self._begins, stretch)
         return tf.gather(self._passes, stretch) + done // count, done % count
 
     def visit(self, cycle: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Finds the records at places of passes; a pass has each record at most once: int64 `(n,)`, as are the arguments."""
-        count = tf.gather(self._counts, _last(self._passes, cycle))
+        count = tf.gather(self._counts, last_begun(self._passes, cycle))
         place = permuted(slot, self._seed, cycle, _EASIEST, count - 1)
         return tf.cast(self._members(place), tf.int64), tf.zeros_like(slot)
-
-
-def _last(begins: tf.Tensor, at: tf.Tensor) -> tf.Tensor:
-    """Finds the last stretch that begins at or before a number: int32, like `at`."""
-    return tf.reshape(tf.searchsorted(begins, tf.reshape(at, [-1]), side="right") - 1, tf.shape(at))
 
 
 Sampled = RepeatTensors | EasiestTensors | PacedTensors

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from pipegen.backend.process.devices import Once, on_this_host
 from pipegen.backend.process.traced_functions import compiled, vectors
-from pipegen.backend.reading.manifest_columns import Column, as_tensor, runs_elsewhere
+from pipegen.backend.reading.manifest_columns import Column, as_tensor, last_begun, runs_elsewhere
 from pipegen.data.shards import BLOCK, MIX_FACTORS, MIX_SHIFTS, Bitmap, Selected
 from pipegen.ops.lowering.stored_readers import file_of, mapped_there
 
@@ -43,7 +43,7 @@ class BitmapTensors:
 
     def select(self, member: tf.Tensor) -> tf.Tensor:
         """Finds the records of members, which are counted from 0: int64 `(n,)` each."""
-        block = _at(self._before, member)
+        block = last_begun(self._before, member)
         words = self._words(block)
         ones = tf.cast(tf.raw_ops.PopulationCount(x=words), tf.int64)
         word, left = _place(ones, member - tf.gather(self._before, block))
@@ -72,7 +72,7 @@ class ShardTensors:
 
     def locate(self, member: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Finds the shard of members of the split, and the row in it: int64 `(n,)` each."""
-        at = _at(self._starts, member)
+        at = last_begun(self._starts, member)
         shard = tf.gather(self._shards, at)
         # A split of whole shards begins at the first record of each.
         numbers = (member, self._starts, at) if self._bitmap is None else (self._bitmap.select(member), self._first, shard)
@@ -92,11 +92,6 @@ def _mixed() -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
         return tf.cast(mixed, tf.uint32), tf.cast(tf.bitwise.right_shift(mixed, tf.constant(32, tf.uint64)), tf.uint32)
 
     return compiled(halves, vectors(tf.uint64, tf.int64), jit=False)
-
-
-def _at(starts: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-    """Finds the stretch that holds each value: int64 `(n,)`. Stretches begin at the ascending `starts`; empty ones hold none."""
-    return tf.searchsorted(starts, value, side="right", out_type=tf.int64) - 1
 
 
 _AT_ONCE = 16  # rows read at a time
@@ -129,7 +124,7 @@ class MappedShards:
         if not runs_elsewhere():
             return tf.slice(self._variable.read_value(), [at], [length])
         starts = tf.constant(self._shards.starts, tf.int64)
-        shard = tf.searchsorted(starts, at[None], side="right")[0] - 1
+        shard = last_begun(starts, at)
         return tf.slice(file_of(mapped_there(self._files), shard), [at - tf.gather(starts, shard)], [length])
 
     def memory(self, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor] | None:

@@ -13,29 +13,26 @@ import warnings
 import zlib
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pipegen.lazy import np, tf
 from pipegen.mounts import content_of, mounted
-from pipegen.ops.lowering.graphs import target
 from pipegen.ops.lowering.library import UnreadableError, call_reader
 
 
 def decode_array(
     contents: tf.Tensor, format: str, options: Mapping[str, Any], shape: Sequence[int | None], dtype: str = "float32"
 ) -> tf.Tensor:
-    """Calls `read_array` from a graph on a string scalar, a file's bytes; fails in a saved graph, which has no Python."""
-    if target() != "process":
-        message = [f"files of the format `{format}` can be read only by Python, which a saved graph cannot call"]
-        with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=[message])]):
-            return tf.ensure_shape(tf.zeros([side or 0 for side in shape], tf.as_dtype(dtype)), shape)
+    """Calls `read_array` from a graph on a string scalar, a file's bytes."""
 
     def describe(error: Exception) -> str:
         return f"is not a valid {format} file: {type(error).__name__}: {error}"
 
-    due = tuple(shape)
-    return call_reader(lambda content: read_array(content, format, options, due, dtype), contents, due, tf.as_dtype(dtype), describe)
+    due, lacking = tuple(shape), f"files of the format `{format}` can be read only by Python, which a saved graph cannot call"
+    reader = partial(read_array, format=format, options=options, shape=due, dtype=dtype)
+    return call_reader(reader, contents, due, tf.as_dtype(dtype), describe, lacking)
 
 
 def read_array(contents: bytes, format: str, options: Mapping[str, Any], shape: tuple[int | None, ...], dtype: str = "float32") -> Any:

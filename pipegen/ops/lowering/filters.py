@@ -92,7 +92,7 @@ def beside(phase: Phase) -> Phase:
 
 
 def rounded_shift(x: tf.Tensor, bits: int) -> tf.Tensor:
-    """Divides int32 by 2 to the power of `bits`, rounded half to even."""
+    """Divides whole numbers by 2 to the power of `bits`, rounded half to even."""
     odd = tf.bitwise.bitwise_and(tf.bitwise.right_shift(x, bits), 1)
     return tf.bitwise.right_shift(x + ((1 << (bits - 1)) - 1) + odd, bits)
 

@@ -140,29 +140,35 @@ class _Header:
 
 
 def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif) -> tf.Tensor:
-    """Calls `read` from a graph on a string scalar, a file's bytes; fails in a saved graph, which has no Python."""
+    """Calls `read` from a graph on a string scalar, a file's bytes."""
     dtype = tf.uint8 if bits == 8 else tf.uint16
-    if target() != "process":
-        message = f"only {served_formats(channels, bits)} is read, of GIF and BMP what fills its canvas, is opaque and not packed"
-        with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=[message])]):
-            return tf.zeros([0, 0, channels], dtype)
+    lacking = f"only {served_formats(channels, bits)} is read, of GIF and BMP what fills its canvas, is opaque and not packed"
 
     def describe(error: Exception) -> str:
         from PIL import UnidentifiedImageError  # not before a file needs it
 
         return _UNIDENTIFIED if isinstance(error, UnidentifiedImageError) else f"is damaged: {type(error).__name__}: {error}"
 
-    return call_reader(lambda content: read(content, channels, bits, exif=exif), contents, [None, None, channels], dtype, describe)
+    return call_reader(lambda content: read(content, channels, bits, exif=exif), contents, [None, None, channels], dtype, describe, lacking)
 
 
 def call_reader(
-    reader: Callable[[bytes], Any], contents: tf.Tensor, shape: Sequence[int | None], dtype: tf.DType, describe: Callable[[Exception], str]
+    reader: Callable[[bytes], Any],
+    contents: tf.Tensor,
+    shape: Sequence[int | None],
+    dtype: tf.DType,
+    describe: Callable[[Exception], str],
+    lacking: str = "",
 ) -> tf.Tensor:
-    """Calls a function in Python on a string scalar, a file's bytes; returns its array, of a shape and dtype.
+    """Calls a function in Python on a string scalar, a file's bytes; returns its array, of a shape and dtype. A saved graph, which has no
+    Python, fails with the message `lacking`.
 
     Its `UnreadableError`s fail in the graph with their message, and so do other errors, for which `describe` makes one: libraries raise any
     exception on damaged files.
     """
+    if lacking and target() != "process":
+        with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=[lacking])]):
+            return tf.zeros([side or 0 for side in shape], dtype)
 
     def attempt(given: Any) -> tuple[Any, Any]:
         try:

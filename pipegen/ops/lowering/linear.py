@@ -26,20 +26,9 @@ def logarithms(bounds: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
     return low, high
 
 
-def whole_bounds(bounds: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
-    """Rounds bounds from a schedule to integers, half to even."""
-    low, high = (tf.cast(tf.round(bound), tf.int32) if tf.is_tensor(bound) else bound for bound in bounds)
-    return low, high
-
-
 def normal(u: tf.Tensor) -> tf.Tensor:
     """Converts `u` in [0, 1) to normal numbers of mean 0 and standard deviation 1, from -6.3 to 6.3: float64."""
     return tf.math.ndtri((tf.floor(tf.cast(u, tf.float64) * 2.0**32) + 0.5) * 2.0**-32)
-
-
-def choice(u: tf.Tensor, count: int) -> tf.Tensor:
-    """Converts `u` in [0, 1) to uniform integers below `count`: int32."""
-    return tf.minimum(tf.cast(tf.floor(u * count), tf.int32), count - 1)  # the product may round up
 
 
 def radians(degrees: tf.Tensor) -> tf.Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.linear import stack
+from pipegen.ops.lowering.linear import Scalar, stack
 
 if TYPE_CHECKING:
     from pipegen.ops.arguments.geometry import Fill
@@ -17,10 +17,16 @@ Box: TypeAlias = "tuple[float | tf.Tensor, float | tf.Tensor, float | tf.Tensor,
 Sides: TypeAlias = "tuple[Whole, Whole]"  # height and width, in pixels
 
 
-def pick(u: tf.Tensor, most: tf.Tensor) -> tf.Tensor:
+def pick(u: tf.Tensor, most: Scalar) -> tf.Tensor:
     """Draws an integer from 0 to `most`, uniformly: ⌊u (most + 1)⌋ for `u` in [0, 1), in float64."""
     places = tf.cast(most, tf.float64) + 1.0
     return tf.clip_by_value(tf.cast(tf.floor(u * places), tf.int32), 0, tf.maximum(most, 0))
+
+
+def whole_between(u: tf.Tensor, bounds: tuple[Scalar, Scalar]) -> tf.Tensor:
+    """Draws an integer between bounds, both included, uniformly; float bounds from a schedule are rounded, half to even."""
+    low, high = (tf.cast(tf.round(bound), tf.int32) if tf.is_tensor(bound) else bound for bound in bounds)
+    return low + pick(u, high - low)
 
 
 def place(top: Whole, left: Whole, height: Whole, width: Whole, u: tf.Tensor) -> tf.Tensor:

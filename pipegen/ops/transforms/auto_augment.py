@@ -17,6 +17,7 @@ from pipegen.ops.lowering.colours import posterized, solarized
 from pipegen.ops.lowering.filters import whole_weights
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import symmetric_dirichlet
+from pipegen.ops.lowering.windows import whole_between
 from pipegen.ops.traits import same_type, to_float32
 
 PolicyName = Literal["imagenet", "cifar10", "svhn"]
@@ -346,9 +347,9 @@ class AugMix(ChainsTransform):
 
     def _chosen(self, u: tf.Tensor) -> Chosen:
         """The operations of the layers of the chains, `(..., chains, layers)`; a layer beyond a chain's depth does nothing."""
-        (low, high), first = as_pair(self.depth), 2 + self.chains
-        depth = low + tf.cast(tf.floor(u[..., first : first + self.chains] * (high - low + 1)), tf.int32)
-        own = tf.reshape(u[..., first + self.chains :], tf.concat([tf.shape(u)[:-1], [3, self.chains, high]], 0))
+        bounds, first = as_pair(self.depth), 2 + self.chains
+        depth = whole_between(u[..., first : first + self.chains], bounds)
+        own = tf.reshape(u[..., first + self.chains :], tf.concat([tf.shape(u)[:-1], [3, self.chains, bounds[1]]], 0))
         which, strong, side = (own[..., i, :, :] for i in range(3))
-        operation = tf.where(tf.range(high) < depth[..., None], uniform_operation(which, self.used()), 0)
+        operation = tf.where(tf.range(bounds[1]) < depth[..., None], uniform_operation(which, self.used()), 0)
         return Chosen(operation, uniform(strong, (_LEAST, self.magnitude)) / _STRONGEST, signs(side))

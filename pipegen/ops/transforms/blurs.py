@@ -14,8 +14,9 @@ from pipegen.ops.arguments.magnitudes import SOFT, Magnitude, Number, Span, amou
 from pipegen.ops.families.chains import Chains, EnlargingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering import filters
-from pipegen.ops.lowering.linear import choice, radians, uniform
+from pipegen.ops.lowering.linear import radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
+from pipegen.ops.lowering.windows import whole_between
 from pipegen.ops.step_bases import (
     AmountTransform,
     FixedTransform,
@@ -77,8 +78,7 @@ LONGEST = 64.0  # the longest line, in pixels
 class MotionTransform(AmountTransform, NeighbourhoodTransform):
     """The mean along a line through each pixel. Each step of the line lies between two pixels and reads both."""
 
-    def idle(self) -> bool:
-        return super().idle() or self.largest("length") == 1
+    idle_at = {"length": 1.0}
 
     def weight(self) -> float:
         return 0.5 + 0.2 * self._reach()
@@ -261,8 +261,7 @@ class RandomBoxBlur(BlurTransform):
         return max(as_pair(self.reach)[1], 1)
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        low, high = as_pair(self.reach)
-        return {"reach": low + choice(u[..., 0], high - low + 1)}
+        return {"reach": whole_between(u[..., 0], as_pair(self.reach))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         reach = self.drawn(u)["reach"]
@@ -417,15 +416,13 @@ class RandomZoomBlur(UniformTransform, EnlargingTransform):
     """
 
     op = "random_zoom_blur"
+    idle_at = {"factor": 1.0}
     examples = same_type("random_zoom_blur: {factor: [1, 1.2]}", "random_zoom_blur: {factor: [1.05, 1.1], steps: 5, probability: 0.5}")
 
     factor: Annotated[Span, within(1, 4)] = (1.0, 1.2)
     """The range of the largest enlargement, from 1, which changes nothing, to 4."""
     steps: Annotated[int, Field(ge=2, le=32)] = 8
     """The number of images in the mean, from 2 to 32; with a large factor, few of them can be told apart."""
-
-    def idle(self) -> bool:
-        return super().idle() or span_range(self.factor)[1] == 1
 
     def weight(self) -> float:
         return 3.6 * (self.steps - 1)
@@ -448,6 +445,7 @@ class RandomChromaticAberration(UniformTransform, EnlargingTransform):
 
     op = "random_chromatic_aberration"
     cost = 7.0
+    idle_at = {"factor_1": 1.0, "factor_2": 1.0}
     channel_counts = (3,)
     examples = same_type(
         "random_chromatic_aberration: {factor: [0.98, 1.02]}", "random_chromatic_aberration: {factor: [1, 1.01], probability: 0.5}"
@@ -455,9 +453,6 @@ class RandomChromaticAberration(UniformTransform, EnlargingTransform):
 
     factor: Annotated[Span, within(0.8, 1.25)] = (0.98, 1.02)
     """The range of the factors of red and of blue, from 0.8 to 1.25."""
-
-    def idle(self) -> bool:
-        return super().idle() or span_range(self.factor) == (1, 1)
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """Of `factor_1` for red and `factor_2` for blue."""

@@ -21,7 +21,8 @@ from pipegen.ops.arguments.magnitudes import (
     odd_factor,
 )
 from pipegen.ops.lowering.colours import ORDERS, blend, brightness, compose, contrast, hue, offset, reorder, saturation
-from pipegen.ops.lowering.linear import choice, radians
+from pipegen.ops.lowering.linear import radians
+from pipegen.ops.lowering.windows import pick
 from pipegen.ops.step_bases import AmountTransform, ColourTransform, FixedTransform, UniformTransform
 from pipegen.ops.traits import to_float32
 from pipegen.types import FeatureType
@@ -231,7 +232,7 @@ class RandomPhotometricDistort(UniformTransform, ColourTransform):
     def _order(self, u: tf.Tensor) -> tf.Tensor:
         """Draws one of `ORDERS`, of which the first changes nothing: int32 `(...)`."""
         acts = u[..., 2 * _AMOUNTS + 1] < (self.each if self.shuffle else 0.0)
-        return tf.where(acts, choice(u[..., 2 * _AMOUNTS + 2], len(ORDERS)), 0)
+        return tf.where(acts, pick(u[..., 2 * _AMOUNTS + 2], len(ORDERS) - 1), 0)
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         bright, contrasting, saturated, angle, first, _ = self.drawn(u).values()

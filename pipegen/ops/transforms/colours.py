@@ -15,7 +15,6 @@ from pipegen.ops.arguments.magnitudes import (
     Factor,
     Magnitude,
     Number,
-    Probability,
     amount_within,
     as_pair,
     ascending,
@@ -26,8 +25,16 @@ from pipegen.ops.arguments.magnitudes import (
 )
 from pipegen.ops.families.neighbourhood import RgbTransform
 from pipegen.ops.lowering.colours import ORDERS, channels, gains, gray, hue, reorder, saturation, sepia, shift, shifted, whole_shifts
-from pipegen.ops.lowering.linear import choice, radians, uniform, zeros_for
-from pipegen.ops.step_bases import AmountTransform, ColourTransform, FixedTransform, UnconditionalTransform, UniformTransform
+from pipegen.ops.lowering.linear import radians, uniform, zeros_for
+from pipegen.ops.lowering.windows import pick, whole_between
+from pipegen.ops.step_bases import (
+    AmountTransform,
+    ColourTransform,
+    FixedTransform,
+    OccasionalTransform,
+    UnconditionalTransform,
+    UniformTransform,
+)
 from pipegen.ops.traits import IMAGE_224, Example, same_type, to_float32
 from pipegen.types import BYTE_RANGE, FeatureType
 
@@ -181,7 +188,7 @@ class Grayscale(UnconditionalTransform, ColourTransform):
         return gray(zeros_for(u), channels, self.channels)
 
 
-class RandomGrayscale(ColourTransform):
+class RandomGrayscale(OccasionalTransform, ColourTransform):
     """Replaces every pixel of a share of the images by its luma: y = 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601).
 
     Each of the three channels holds the luma, so all images of a batch keep the shape that a model trained on colour expects. (For one
@@ -189,12 +196,8 @@ class RandomGrayscale(ColourTransform):
     """
 
     op = "random_grayscale"
-    random = True
     min_channels = 3
     examples = to_float32("random_grayscale", "random_grayscale: {probability: 0.1}")
-
-    probability: Probability = 0.5
-    """The share of examples that loses its colour."""
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return gray(zeros_for(u), 3, 3)
@@ -220,15 +223,11 @@ class Sepia(UnconditionalTransform, SepiaTransform):
     examples = to_float32("sepia")
 
 
-class RandomSepia(SepiaTransform):
+class RandomSepia(OccasionalTransform, SepiaTransform):
     """Gives a share of the images the brown tones of old photographs, by the matrix of `sepia`."""
 
     op = "random_sepia"
-    random = True
     examples = to_float32("random_sepia", "random_sepia: {probability: 0.1}")
-
-    probability: Probability = 0.5
-    """The share of examples that becomes brown."""
 
 
 Count = Annotated[int, Field(ge=1, le=2)]
@@ -254,9 +253,8 @@ class RandomChannelDrop(ColourTransform):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`dropped`: whether each of the three channels is dropped."""
-        low, high = as_pair(self.count)
-        count = low + choice(u[..., 0], high - low + 1)
-        rank = tf.gather(tf.constant(ORDERS), choice(u[..., 1], len(ORDERS)))
+        count = whole_between(u[..., 0], as_pair(self.count))
+        rank = tf.gather(tf.constant(ORDERS), pick(u[..., 1], len(ORDERS) - 1))
         return {"dropped": rank < count[..., None]}
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -315,10 +313,10 @@ class RandomChannelShuffle(ColourTransform):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`order`: the number of the channel that each of the three comes from."""
-        return {"order": tf.gather(tf.constant(ORDERS), choice(u[..., 0], len(ORDERS)))}
+        return {"order": tf.gather(tf.constant(ORDERS), pick(u[..., 0], len(ORDERS) - 1))}
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        return reorder(choice(u[..., 0], len(ORDERS)))
+        return reorder(pick(u[..., 0], len(ORDERS) - 1))
 
 
 class RandomRgbShift(UniformTransform, ColourTransform):

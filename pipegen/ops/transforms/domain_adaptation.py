@@ -12,7 +12,8 @@ from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, RgbTransf
 from pipegen.ops.families.references import ReferenceTransform
 from pipegen.ops.lowering.colours import BITS, ONE
 from pipegen.ops.lowering.filters import rounded_shift, sides
-from pipegen.ops.lowering.linear import choice, uniform
+from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.lowering.windows import pick
 from pipegen.ops.step_bases import UniformTransform
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
@@ -48,7 +49,7 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`share`, and `reference`: the number of the image, in an order that depends on their content."""
-        return {"share": uniform(u[..., 0], self.share), "reference": choice(u[..., 1], len(self.pictures(3)))}
+        return {"share": uniform(u[..., 0], self.share), "reference": pick(u[..., 1], len(self.pictures(3)) - 1)}
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         counts = tf.cast(histogram, tf.int64)
@@ -131,7 +132,7 @@ class RandomFourierAdaptation(UniformTransform, ReferenceTransform, Neighbourhoo
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`beta`, and `reference`: the number of the image, in an order that depends on their content."""
-        return super().drawn(u) | {"reference": choice(u[..., 1], len(self.pictures(3)))}
+        return super().drawn(u) | {"reference": pick(u[..., 1], len(self.pictures(3)) - 1)}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         drawn = self.drawn(u)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 from typing import Annotated, Literal
 
@@ -18,7 +17,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import logarithms, radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
-from pipegen.ops.lowering.windows import pick, place
+from pipegen.ops.lowering.windows import pick, place, whole_between
 from pipegen.ops.step_bases import UnsignedTransform
 from pipegen.ops.traits import same_type
 from pipegen.ops.transform import Transform
@@ -152,6 +151,7 @@ class RandomCoarseDropout(DropoutTransform):
 
     op = "random_coarse_dropout"
     starts_kernel = True
+    phase = staticmethod(rectangles)
     pairs = frozenset({"holes"})
     examples = same_type(
         "random_coarse_dropout: {holes: [3, 8]}",
@@ -183,9 +183,9 @@ class RandomCoarseDropout(DropoutTransform):
         return dict(zip(("top", "left", "height", "width"), self.parameters(u, shape[0], shape[1]), strict=True))
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        low, high = as_pair(self.holes)
+        high = as_pair(self.holes)[1]
         own = tf.reshape(u[:, 1:], [-1, 4, high])
-        there = tf.range(high)[None, :] <= low - 1 + pick(u[:, :1], high - low)
+        there = tf.range(high)[None, :] < whole_between(u[:, :1], as_pair(self.holes))
 
         def length(v: tf.Tensor, bounds: tuple[float, float], side: int | tf.Tensor) -> tf.Tensor:
             return tf.clip_by_value(tf.cast(tf.round(uniform(v, bounds) * tf.cast(side, tf.float64)), tf.int32), 1, side)
@@ -193,9 +193,6 @@ class RandomCoarseDropout(DropoutTransform):
         h, w = length(own[:, 0], span_range(self.height), height), length(own[:, 1], span_range(self.width), width)
         found = pick(own[:, 2], height - h), pick(own[:, 3], width - w), h, w
         return tuple(tf.where(there, part, 0) for part in found)
-
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (rectangles,)
 
     def dropped(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         return inside(*given)

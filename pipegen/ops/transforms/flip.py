@@ -9,7 +9,7 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.lowering.linear import mirrored, quarter_turned, zeros_for
-from pipegen.ops.step_bases import GeometricTransform, UnconditionalTransform, require_image
+from pipegen.ops.step_bases import GeometricTransform, OccasionalTransform, UnconditionalTransform, require_image
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, Family, Traits, same_type
 from pipegen.types import BYTE_RANGE, FeatureType, times
 
@@ -171,7 +171,7 @@ class Transpose(UnconditionalTransform, TurnTransform):
         return quarter_turned(zeros_for(u) + 1.0, 1.0, height, width)
 
 
-class RandomTranspose(TurnTransform):
+class RandomTranspose(OccasionalTransform, TurnTransform):
     """Swaps rows and columns of a share of the images, which mirrors them about the diagonal from their top left corner.
 
     Every output pixel is an input pixel, unchanged, so that it costs nothing in a run of geometric steps. Images have to be squares of a
@@ -179,13 +179,9 @@ class RandomTranspose(TurnTransform):
     """
 
     op = "random_transpose"
-    random = True
     handles_probability = True
     draws = 1
     examples = same_type("random_transpose", "random_transpose: {probability: 0.25}")
-
-    probability: Probability = 0.5
-    """The share of examples that is transposed."""
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         return {"transposed": u[..., 0] < self.probability}

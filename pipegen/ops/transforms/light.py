@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -238,7 +238,16 @@ class RandomPlasma(ByteTransform):
         return gain, rounded_shift(cloud * brightness[:, None, None], BITS) * 255
 
 
-class RandomPlasmaShadow(ByteTransform):
+class CoverTransform(ByteTransform):
+    """Blends each pixel with one `colour`, whose share the last phase computes."""
+
+    colour: ClassVar[tuple[int, int, int]] = (0, 0, 0)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        return tf.cast(over(tf.cast(images, tf.int32), given[0], self.colour), tf.uint8)
+
+
+class RandomPlasmaShadow(CoverTransform):
     """Darkens images by clouds: Albumentations' `PlasmaShadow`.
 
     A cloud is smooth noise of three sizes, from 0 to 1, the same for all channels. Each value becomes x · (1 - darkness · cloud), in
@@ -257,9 +266,6 @@ class RandomPlasmaShadow(ByteTransform):
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return key_of(u[:, 1:3]), shares(self.drawn(u)["darkness"])
-
-    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        return tf.cast(over(tf.cast(images, tf.int32), given[0], (0, 0, 0)), tf.uint8)
 
     def phase(self, images: tf.Tensor, key: tf.Tensor, darkness: tf.Tensor) -> tuple[tf.Tensor, ...]:
         height, width, _ = sides(images)
@@ -319,7 +325,7 @@ class RandomShadow(ByteTransform):
         return tf.cast(rounded_shift(tf.cast(images, tf.int32) * factor, BITS), tf.uint8)
 
 
-class RandomFog(ByteTransform):
+class RandomFog(CoverTransform):
     """Blends images with white: fog whose density is drawn uniformly for each image and varies smoothly over it.
 
     Each pixel becomes x + share · (255 - x); the share is the density, times 1 plus `patchiness` times smooth noise of standard deviation
@@ -329,6 +335,7 @@ class RandomFog(ByteTransform):
 
     op = "random_fog"
     cost = 1.5
+    colour = (255, 255, 255)
     draws = 3
     examples = same_type("random_fog", "random_fog: {density: [0.6, 0.8], patchiness: 0.1, probability: 0.2}")
 
@@ -342,9 +349,6 @@ class RandomFog(ByteTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return key_of(u[:, 1:3]), shares(self.drawn(u)["density"])
 
-    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        return tf.cast(over(tf.cast(images, tf.int32), given[0], (255, 255, 255)), tf.uint8)
-
     def phase(self, images: tf.Tensor, key: tf.Tensor, density: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The share of white at each pixel, int32 `(n, height, width)`."""
         height, width, _ = sides(images)
@@ -353,7 +357,7 @@ class RandomFog(ByteTransform):
         return (tf.clip_by_value(rounded_shift(density[:, None, None] * uneven, BITS), 0, ONE),)
 
 
-class RandomRain(ByteTransform):
+class RandomRain(CoverTransform):
     """Adds rain: slanted streaks one pixel wide, which get denser from top to bottom.
 
     Columns of pixels, slanted by an angle drawn uniformly for each image, are divided into stretches of twice the length of a streak. Each
@@ -364,6 +368,8 @@ class RandomRain(ByteTransform):
 
     op = "random_rain"
     cost = 1.0
+    idle_at = {"density": 0.0}
+    colour = (205, 210, 215)
     draws = 4
     examples = same_type("random_rain", "random_rain: {density: [0.1, 0.2], length: 30, probability: 0.2}")
 
@@ -377,7 +383,7 @@ class RandomRain(ByteTransform):
     """The opacity of a streak at its bottom, from 0 to 1."""
 
     def idle(self) -> bool:
-        return super().idle() or span_range(self.density)[1] == 0 or self.opacity == 0
+        return super().idle() or self.opacity == 0
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The key, the probability, and the shift of each row to the right, in pixels."""
@@ -388,9 +394,6 @@ class RandomRain(ByteTransform):
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         return self._streaks, self._shares
-
-    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        return tf.cast(over(tf.cast(images, tf.int32), given[0], (205, 210, 215)), tf.uint8)
 
     def _stretches(self, height: Whole) -> Whole:
         """The most stretches that a column can have; the first one begins above the image."""
@@ -475,6 +478,7 @@ class RandomSunFlare(ByteTransform):
     """
 
     op = "random_sun_flare"
+    idle_at = {"intensity": 0.0}
     starts_kernel = False
     examples = same_type("random_sun_flare", "random_sun_flare: {intensity: [0.8, 1.0], ghosts: 0, probability: 0.2}")
 
@@ -486,9 +490,6 @@ class RandomSunFlare(ByteTransform):
     """The part of the height, from the top, in which the sun can be."""
     ghosts: Annotated[int, Field(ge=0, le=8)] = 4
     """The number of ghosts."""
-
-    def idle(self) -> bool:
-        return super().idle() or span_range(self.intensity)[1] == 0
 
     def weight(self) -> float:
         return 0.6 + 0.3 * self.ghosts

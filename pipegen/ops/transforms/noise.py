@@ -16,9 +16,9 @@ from pipegen.ops.arguments.magnitudes import AnySchedule, Magnitude, Probability
 from pipegen.ops.families.neighbourhood import ByteTransform, NeighbourhoodTransform, RgbTransform
 from pipegen.ops.lowering.colours import HSV_ONE, TURN, channels, shifted
 from pipegen.ops.lowering.filters import Phase, columns_of, rounded_shift, rows_of, sides, through
-from pipegen.ops.lowering.linear import whole_bounds, working
+from pipegen.ops.lowering.linear import working
 from pipegen.ops.lowering.random import BITS, half_words, key_of, normal_numbers, quantiles
-from pipegen.ops.lowering.windows import pick
+from pipegen.ops.lowering.windows import whole_between
 from pipegen.ops.step_bases import UnconditionalTransform, UniformTransform, UnsignedTransform
 from pipegen.ops.traits import IMAGE_224, UNIT_224, Example, same_type
 from pipegen.types import BYTE_RANGE, FeatureType
@@ -273,6 +273,7 @@ class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
     """
 
     op = "random_salt_and_pepper"
+    phase = staticmethod(partial(_draw, each=1))
     cost = 0.5
     draws = 3
     examples = same_type(
@@ -289,9 +290,6 @@ class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
         salt = tf.cast(self.salt, tf.float64)
         white = tf.cast(tf.round(share * salt), tf.int32)
         return key_of(u[:, 1:3]), white, 65536 - tf.cast(tf.round(share * (1.0 - salt)), tf.int32)
-
-    def phases(self) -> tuple[Phase, ...]:
-        return (partial(_draw, each=1),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         places, white, black = given
@@ -361,8 +359,7 @@ class RandomJpeg(JpegTransform):
     """The range of the quality, from 1 to 100, each whole number as likely: 75 is usual, below 30 blocks show."""
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        low, high = whole_bounds(span_range(self.quality))
-        return {"quality": low + pick(u[..., 0], high - low)}
+        return {"quality": whole_between(u[..., 0], span_range(self.quality))}
 
 
 class RandomDownscale(UniformTransform, NeighbourhoodTransform):
@@ -373,6 +370,7 @@ class RandomDownscale(UniformTransform, NeighbourhoodTransform):
     """
 
     op = "random_downscale"
+    idle_at = {"factor": 1.0}
     examples = same_type(
         "random_downscale: {factor: [0.25, 0.75]}", "random_downscale: {factor: [0.3, 0.9], method: bilinear, probability: 0.3}"
     )
@@ -381,9 +379,6 @@ class RandomDownscale(UniformTransform, NeighbourhoodTransform):
     """The range of the factor, up to 1, which changes nothing."""
     method: Literal["nearest", "bilinear"] = "nearest"
     """How pixels are read, both times: `nearest` takes one, `bilinear` interpolates between four."""
-
-    def idle(self) -> bool:
-        return super().idle() or span_range(self.factor) == (1.0, 1.0)
 
     def weight(self) -> float:
         return 0.7 if self.method == "nearest" else 2.1

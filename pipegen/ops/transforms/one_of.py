@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule, Strength, as_pair, ascending, check_range, checked, level_range
 from pipegen.ops.families.selections import InnerStep, Selection
+from pipegen.ops.lowering.windows import whole_between
 from pipegen.ops.traits import same_type, to_float32
 from pipegen.ops.transform import Part, Policy, Transform
 
@@ -110,8 +111,7 @@ class SomeOf(Selection):
 
     def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
         """Chooses a step when fewer than `count` of the others drew a smaller number."""
-        low, high = as_pair(self.count)
-        return _rank(u[..., 1:], number) < low + tf.cast(tf.floor(u[..., 0] * (high - low + 1)), tf.int32)
+        return _rank(u[..., 1:], number) < whole_between(u[..., 0], as_pair(self.count))
 
 
 def _rank(u: tf.Tensor, number: int) -> tf.Tensor:

@@ -9,10 +9,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Factor, Span, as_pair, ascending, bounded, odd_factor, span_range, within
+from pipegen.ops.arguments.magnitudes import Factor, Span, as_pair, ascending, bounded, odd_factor, within
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, SharpenTransform
 from pipegen.ops.lowering import filters
-from pipegen.ops.lowering.linear import choice, nearest_float32, working
+from pipegen.ops.lowering.linear import nearest_float32, working
+from pipegen.ops.lowering.windows import whole_between
 from pipegen.ops.step_bases import AmountTransform, FixedTransform, UniformTransform
 from pipegen.ops.traits import same_type
 
@@ -117,6 +118,7 @@ class RandomEmboss(UniformTransform, NeighbourhoodTransform):
 
     op = "random_emboss"
     cost = 0.5
+    idle_at = {"alpha": 0.0}
     overshoots = True
     examples = same_type("random_emboss: {strength: [0.2, 0.7]}", "random_emboss: {alpha: [0.5, 1], probability: 0.5}")
 
@@ -124,9 +126,6 @@ class RandomEmboss(UniformTransform, NeighbourhoodTransform):
     """The range of the strength, from 0 to 4."""
     alpha: Annotated[Span, within(0, 1)] = (0.2, 0.5)
     """The range of the relief's share, from 0, which changes nothing, to 1."""
-
-    def idle(self) -> bool:
-        return super().idle() or span_range(self.alpha) == (0.0, 0.0)
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         drawn = self.drawn(u)
@@ -170,8 +169,7 @@ class RandomMorphology(NeighbourhoodTransform):
         return 0.2 + 0.2 * as_pair(self.reach)[1]
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        low, high = as_pair(self.reach)
-        return {"reach": low + choice(u[..., 0], high - low + 1), "operation": tf.where(self._dilates(u), "dilation", "erosion")}
+        return {"reach": whole_between(u[..., 0], as_pair(self.reach)), "operation": tf.where(self._dilates(u), "dilation", "erosion")}
 
     def _dilates(self, u: tf.Tensor) -> tf.Tensor:
         return u[..., 1] < {"erosion": 0.0, "dilation": 1.0, "either": 0.5}[self.operation]

@@ -33,8 +33,9 @@ from pipegen.ops.families.lookup_tables import LookupTableTransform, threshold_l
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.colours import auto_contrasted, equalized, gamma_corrected, posterized, repeated, solarized
 from pipegen.ops.lowering.filters import Phase, sides
-from pipegen.ops.lowering.linear import normal, whole_bounds
+from pipegen.ops.lowering.linear import normal
 from pipegen.ops.lowering.statistics import blended, corners, luma, tile_counts, tile_sides, tile_tables
+from pipegen.ops.lowering.windows import whole_between
 from pipegen.ops.step_bases import AmountTransform, FixedTransform, OccasionalTransform, UnconditionalTransform, UniformTransform
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
@@ -125,8 +126,7 @@ class RandomPosterization(LookupTableTransform):
         return super().idle() or span_range(self.bits)[0] == 8
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        low, high = whole_bounds(span_range(self.bits))
-        return {"bits": low + tf.cast(tf.floor(u[..., 0] * tf.cast(high - low + 1, u.dtype)), tf.int32)}
+        return {"bits": whole_between(u[..., 0], span_range(self.bits))}
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         return posterized(self.drawn(u)["bits"])
