@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.listing.base import Listing, Source
+from pipegen.ops.sources.listing.base import Listing, Shards, Source
 from pipegen.ops.sources.listing.reader import Reader
-from pipegen.ops.sources.listing.base import Shards
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType
 
 if TYPE_CHECKING:
