@@ -296,7 +296,7 @@ def _data(a: Data | None, b: Data | None) -> Iterator[Change]:
     counts = [f"{split}: {old} → {new} examples" for (split,), old, new in differences(a.examples, b.examples)]
     path: KeyPath = ("data",)
     if a.fingerprint != b.fingerprint:
-        text = "files were added, removed, renamed or changed in size"
+        text = "files or rows were added, removed, renamed or changed"
         yield Change("numbers", path, "; ".join([text, *counts]), "the data is not the same")
     elif None not in (a.content, b.content) and a.content != b.content:
         yield Change("numbers", path, "files of the same names and sizes have other contents", "the data is not the same")

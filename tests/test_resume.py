@@ -124,7 +124,7 @@ def test_other_data_is_refused(pipe: Any, photo_folder: Path, tmp_path: Path) ->
     saved = standing(pipe, 1)
     folder = shutil.copytree(photo_folder, tmp_path / "photos")
     shutil.copy(folder / "rose" / "00.jpg", folder / "rose" / "new.jpg")
-    with pytest.raises(StateError, match="files were added, removed, renamed or changed in size"):
+    with pytest.raises(StateError, match="files or rows were added, removed, renamed or changed"):
         pipeline(folder).restore(saved)
 
 

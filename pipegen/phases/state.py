@@ -51,7 +51,7 @@ def position_from(
     `StateError` if the state does not fit the spec or the data."""
     _check_form(state)
     if state["data"] != fingerprint:
-        how = "the arrays hold other values" if spec.source.has_rows() else "files were added, removed, renamed or changed in size"
+        how = "the arrays hold other values" if spec.source.has_rows() else "files or rows were added, removed, renamed or changed"
         raise StateError(f"the data is not what the state was saved with: {how}")
     epoch, step, slot = state["epoch"], state["step"], state["examples"]
     saved = spec

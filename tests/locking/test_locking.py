@@ -117,7 +117,7 @@ def test_data_that_has_moved(project: Path) -> None:
     lock_specs(["mine.pipegen.yaml"])
     assert len(moved(content=True)) == 1, "contents are hashed anew when they are asked for"
     Path("photos/rose/3.png").write_bytes(picture + b"0")
-    assert moved() == [("PG531", "since the lock, data: files were added, removed, renamed or changed in size")]
+    assert moved() == [("PG531", "since the lock, data: files or rows were added, removed, renamed or changed")]
     lock_specs(["mine.pipegen.yaml"])
     assert moved(content=True) == [], "other data is hashed as the data before was"
     assert yaml.safe_load(Path("pipegen.lock").read_text())["specs"]["mine.pipegen.yaml"]["data"]["content"]
@@ -127,7 +127,7 @@ def test_data_that_has_moved(project: Path) -> None:
         Path(f"photos/tulip/{i}.png").unlink()
     splits = "train: 12 → 9 examples; validation: 4 → 3 examples"
     assert moved() == [
-        ("PG531", f"since the lock, data: files were added, removed, renamed or changed in size; {splits}"),
+        ("PG531", f"since the lock, data: files or rows were added, removed, renamed or changed; {splits}"),
         ("PG531", "since the lock, data.classes: 2 → 3"),
     ]
 
