@@ -23,6 +23,7 @@ from pipegen.memory import threads
 from pipegen.mounts import content_of, mounted
 from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.kinds.item_number import counted_up, number_name
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.exif import BACK
@@ -209,10 +210,14 @@ def _some_records(listing: Listing, feature: str) -> Iterator[tuple[str, int, by
 
 
 def _unknown_instances(listing: Listing, name: str, x: FeatureType) -> list[Note]:
-    """Reports a mask of instances whose pixels number items that its record does not have, if one of some records has it."""
+    """Reports a mask of instances whose pixels number items that its record does not have, if one of some records has it. A store keeps the
+    numbers of its items where some were left out; pixels of those are no mistake."""
     from PIL import Image
 
     items: Any = listing.columns[x.instances or ""]
+    numbers: Any = listing.columns.get(number_name(x.instances or ""))
+    if numbers is not None and not np.array_equal(numbers.values, counted_up(items.lengths).values):
+        return []
     for called, record, content in _some_records(listing, name):
         with suppress(OSError, ValueError), Image.open(io.BytesIO(content)) as picture:
             pixels = np.asarray(picture)
