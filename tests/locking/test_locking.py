@@ -326,7 +326,7 @@ def test_a_locked_build_refuses_what_the_lock_does_not_know(project: Path) -> No
         pipegen.build("mine.pipegen.yaml", locked=True)
     Path("pipegen.lock").write_text(lock)
     Path("photos/rose/0.png").unlink()
-    with pytest.raises(SpecError, match="since the lock, data: files were"):
+    with pytest.raises(SpecError, match="since the lock, data: files or rows were"):
         pipegen.build("mine.pipegen.yaml", locked=True)
 
 
