@@ -58,7 +58,6 @@ def build(place: Path, name: str, params: Mapping[str, Any] | None = None) -> An
     return pipegen.build(place / f"{name}.pipegen.yaml", params=params, runtime={"jit": "never"})
 
 
-@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.smoke
 def test_transfer_learning(place: Path) -> None:
