@@ -248,7 +248,7 @@ _OTHER_VERSION = "from version to version numbers agree to rounding, and within 
 
 
 def lock_changes(a: Lock, b: Lock) -> Iterator[Change]:
-    """Yields what differs between two locks."""
+    """Yields the differences between two locks."""
     for name in {**a.specs, **b.specs}:
         if name not in a.specs or name not in b.specs:
             how = "it is new" if name not in a.specs else GONE
@@ -274,7 +274,7 @@ def _entry_changes(a: Entry, b: Entry) -> list[Change]:
 
 
 def changes_beside(a: Entry, b: Entry) -> Iterator[Change]:
-    """Yields what differs between two entries beside their meanings and texts: data, statistics, functions and versions."""
+    """Yields the differences between two entries in data, statistics, functions and versions."""
     yield from _data(a.data, b.data)
     for step, numbers in a.fitted.items():
         if b.fitted.get(step, numbers) != numbers:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from pipes import batches
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from pipegen.cli.commands import app
 from pipegen.data.collect import Collected, collect, left_out
 from pipegen.data.sampling import epochs_of
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.records.columns import RecordCells
+from pipegen.ops.sources.features.label_values import Values
+from pipegen.ops.sources.records.columns import RecordCells, kept_values
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.spec.load import load
 from pipegen.spec.spec_hash import canonical
@@ -324,6 +326,20 @@ def test_what_was_read_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(TypeError):
         chosen(spec)
+
+
+def test_a_kept_column_with_any_bit_flipped_is_read_again(tmp_path: Path) -> None:
+    found: Any = SimpleNamespace(folder=tmp_path, total=3)
+    due = Values.of_texts(["cat", "dog", "cat"])
+    kept_values(found, "kept", "it", lambda: due)
+    (file,) = [path for path in tmp_path.rglob("*") if path.is_file()]
+    whole = file.read_bytes()
+    for bit in range(0, 8 * len(whole), 3):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(damaged)
+        read = kept_values(found, file.name, "it", lambda: due)
+        assert [read.texts[code] for code in read.codes.tolist()] == ["cat", "dog", "cat"], bit
 
 
 def test_classes_are_those_of_the_records_that_stay(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def stages_json(spec: PipelineSpec) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a compiled split beside its plan."""
+    """Facts about a compiled split beside its plan."""
 
     size: str = ""  # the number of its examples and batches, in words
     given: Circumstances | None = None  # facts about its data and the machine; without them, no cost is predicted

@@ -172,7 +172,7 @@ def explained_html(bound: CompiledSpec, engine: Engine, splits: Sequence[str], *
 
 
 def _known(bound: CompiledSpec, engine: Engine, sizes: Mapping[str, str], *, physical: bool, every: bool) -> dict[str, Known]:
-    """Collects what is known of splits; their `sizes` in words are given."""
+    """Collects facts about splits; `sizes` describes the size of each in words."""
     model, manifest, cores = bound.spec.model, bound.manifest, available_cores()
     found = {}
     for split, size in sizes.items():

@@ -117,10 +117,9 @@ class Huggingface(SplitSource, Arrow):
 
     def _described(self, saved: Saved) -> dict[str, RecordFeature]:
         """Returns the features completed by the metadata; `PG431` if a column is missing."""
-        found = {}
+        found = dict(self.features)
         for name, feature in self.features.items():
             if feature.joined:
-                found[name] = feature
                 continue
             key = feature.key or (feature.keys_of(name)[0] if feature.keys else key_for(saved, name, feature.kind))
             if key is None or (key not in saved.features and "." not in key):

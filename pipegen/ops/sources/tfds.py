@@ -120,10 +120,9 @@ class Tfds(SplitSource, DescribedRecords):
 
     def _described(self, prepared: Prepared) -> dict[str, RecordFeature]:
         """Returns the features completed by the metadata; `PG431` if one is missing or has another kind."""
-        found = {}
+        found = dict(self.features)
         for name, feature in self.features.items():
             if feature.joined:
-                found[name] = feature
                 continue
             key = next((one for one in feature.keys_of(name) if one not in prepared.features), feature.keys_of(name)[0])
             if key not in prepared.features:

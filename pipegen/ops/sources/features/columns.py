@@ -219,7 +219,7 @@ def split_text(value: Any, separator: str) -> Any:
 
 
 def classes_used(column: Any, names: tuple[str, ...]) -> set[str]:
-    """Returns those of the classes of a column of labels that some row has."""
+    """Returns the classes of a column of labels that some row has."""
     values = column.values if isinstance(column, Ragged) else column
     used = values.any(0).nonzero()[0] if values.ndim == 2 else np.unique(values)
     return {names[i] for i in used.tolist()}

@@ -47,14 +47,14 @@ class Column:
 
 
 class Predicate:
-    """What decides which rows are examples."""
+    """A condition that selects rows."""
 
     def columns(self) -> tuple[Column, ...]:
         """Lists the columns that it reads."""
         raise NotImplementedError
 
     def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
-        """Returns those of some rows for which it holds; `PG452` for a cell that cannot be compared."""
+        """Selects the rows for which it holds; `PG452` for a cell that cannot be compared."""
         raise NotImplementedError
 
 

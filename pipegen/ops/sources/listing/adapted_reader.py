@@ -39,7 +39,7 @@ _UNCHANGED = (
     "numbered", "in_place", "at_once", "called", "starts", "checksums",
     "check", "block_rows", "hold_window", "keeps", "damaged_files", "digest",
 )  # fmt: skip
-"""What an adapted reader has from the other one."""
+"""Attributes and methods that an adapted reader forwards to the other one."""
 
 
 class AdaptedReader(Reader):

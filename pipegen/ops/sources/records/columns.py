@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zlib
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
+_DAMAGED = (OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, BadZipFile, zlib.error)  # of a file that `np.load` reads
+
+
 def _kept(
     found: Indexed,
     file: str,
@@ -42,10 +46,9 @@ def _kept(
     to_arrays: Callable[[T], Mapping[str, Ints]],
     of_arrays: Callable[[Mapping[str, Ints], int], T | None],
 ) -> T:
-    """Returns what a file beside the index holds of all records; if it is missing or damaged, reads and keeps it. `what` describes it in a
-    warning."""
+    """Loads a column from a file beside the index; if that is missing or damaged, reads and keeps it. `what` describes it in a warning."""
     if found.folder is not None:
-        with suppress(OSError, ValueError, KeyError, EOFError, BadZipFile), open_kept(found.folder, file) as stream:
+        with suppress(*_DAMAGED), open_kept(found.folder, file) as stream:
             with np.load(io.BytesIO(stream.read()), allow_pickle=False) as arrays:
                 kept = of_arrays(arrays, found.total)
             if kept is not None:
