@@ -91,7 +91,7 @@ def serve(checkout: Path, folder: Path, recipe: str) -> None:
     import pipegen
 
     assert Path(pipegen.__file__).is_relative_to(checkout), pipegen.__file__
-    sys.path.insert(1, str(ROOT))
+    sys.path.insert(0, str(ROOT))
     from benchmarks.data import SUFFIXES, Dataset, Photos
     from benchmarks.measure import rested
     from benchmarks.systems.pipegen_system import PipegenSystem

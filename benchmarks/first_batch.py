@@ -1,8 +1,8 @@
 """What `benchmarks.startup` times: a training script up to its first batch, in a process of its own.
 
-`python -m benchmarks.first_batch SYSTEM RECIPE FOLDER` imports Keras, as every training script does, reads the recipe's data as the
-system does, waits for one batch, adds up what is in it, prints its shape, and ends at once: what TensorFlow does when a process ends is
-no start-up.
+`python -m benchmarks.first_batch SYSTEM RECIPE FOLDER` reads the recipe's data as the system does, waits for one batch, adds up what is in
+it, prints its shape, and ends at once: what TensorFlow does when a process ends is no start-up. pipegen's process imports TensorFlow, and
+with it Keras, when it builds; Keras' process imports both first.
 """
 
 from __future__ import annotations
@@ -53,8 +53,6 @@ SYSTEMS = {"pipegen": of_pipegen, "Keras": of_keras}
 
 def main(system: str, recipe: str, folder: str) -> None:
     """Print the shape of the first batch, and leave."""
-    import keras  # noqa: F401
-
     batch, _ = next(iter(SYSTEMS[system](RECIPES[recipe], Dataset({"photos": Photos.find(Path(folder))}))))
     if not float(batch.numpy().sum()):
         raise ValueError(f"the first batch of {system} is empty")
