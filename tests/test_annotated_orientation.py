@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from pipegen.data.collect import collect, in_stage
-from pipegen.ops.kinds.registry import kind_named
+from pipegen.ops.kinds.registry import geometry_of
 from pipegen.ops.lowering.exif import turned_points
 from pipegen.phases.compilation import load
 from pipegen.types import FeatureType
@@ -355,7 +355,7 @@ def test_places_are_turned_as_pixels_are(orientation: int) -> None:
     sides = np.array([stored.shape], np.float64)
     assert turned_points(np.array([[x, y]], np.float64), orientation, sides - 1).tolist() == [[11, 7]]
     points = FeatureType("keypoints", "float32", (None, 3), of="image", details=PointRules())
-    found = kind_named("keypoints").turned(np.array([[x, y, 2], [0, 0, 0]], np.float32), orientation, np.repeat(sides, 2, 0), points)
+    found = geometry_of("keypoints").turned(np.array([[x, y, 2], [0, 0, 0]], np.float32), orientation, np.repeat(sides, 2, 0), points)
     assert found.tolist() == [[11, 7, 2], [0, 0, 0]]
     high, wide = stored.shape
     formats = {
@@ -365,7 +365,7 @@ def test_places_are_turned_as_pixels_are(orientation: int) -> None:
     }  # fmt: skip
     for form, (given, expected) in formats.items():
         boxes = FeatureType("boxes", "float32", (None, 4), of="image", details=BoxRules(format=form))  # type: ignore[arg-type]
-        own = kind_named("boxes").turned(np.array([given], np.float32), orientation, sides, boxes)
+        own = geometry_of("boxes").turned(np.array([given], np.float32), orientation, sides, boxes)
         np.testing.assert_allclose(own, [expected], atol=1e-6)
 
 
@@ -375,8 +375,8 @@ def test_names_of_keypoints_change_sides_in_a_mirror() -> None:
     rules = PointRules(("left", "right"), (1, 0))
     x = FeatureType("keypoints", "float32", (2, 3), of="image", details=rules)
     given, sides = np.array([[1, 2, 2], [5, 2, 2]], np.float32), np.array([[8, 10]] * 2, np.float64)
-    assert kind_named("keypoints").turned(given, 2, sides, x).tolist() == [[4, 2, 2], [8, 2, 2]]
-    assert kind_named("keypoints").turned(given, 3, sides, x).tolist() == [[8, 5, 2], [4, 5, 2]]
+    assert geometry_of("keypoints").turned(given, 2, sides, x).tolist() == [[4, 2, 2], [8, 2, 2]]
+    assert geometry_of("keypoints").turned(given, 3, sides, x).tolist() == [[8, 5, 2], [4, 5, 2]]
 
 
 @pytest.mark.parametrize("form", ["JPEG", "JPEG behind 64 KiB", "PNG", "PNG behind", "WebP", "TIFF", "AVIF"])

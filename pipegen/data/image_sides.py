@@ -25,7 +25,7 @@ from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.item_number import counted_up, number_name
 from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.registry import geometry_of, kind_of
 from pipegen.ops.lowering.exif import BACK
 from pipegen.ops.sampling_sections import Columns, nearest
 from pipegen.ops.sources.annotations.sizes import orientation_in, orientation_of, sides_of
@@ -272,7 +272,7 @@ def _with_columns(listing: Listing, type_: ElementType, lying: Sequence[str], tu
         values, of = np.array(column.values), np.repeat(np.arange(len(column)), column.lengths)
         for orientation in np.unique(turn[turn > 0]).tolist():
             own = np.flatnonzero(turn[of] == orientation)
-            values[own] = kind_of(type_[name]).turned(values[own], orientation, sides[of[own]], type_[name])
+            values[own] = geometry_of(type_[name].kind).turned(values[own], orientation, sides[of[own]], type_[name])
         columns[name] = Ragged(values, column.lengths)
     swapped = turn >= 5
     sides[swapped] = sides[swapped][:, ::-1]

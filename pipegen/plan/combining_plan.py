@@ -77,10 +77,10 @@ def plan_combining(
         if name in type_ and name not in taken:
             of = type_[name].beside or (type_[name].of if kind_of(type_[name]).valid else None) or name
             home = type_.get(of) or type_[name]
-            joined = kind_of(home).joins(home) if joining is None else of in joining
+            joined = _joins(home) if joining is None else of in joining
             _follower(plan, spec, ref, name, type_, canvas, deciding, joined=joined)
     if joining is None:
-        joins = [name for name, t in type_.items() if kind_of(t).joins(t) and t.beside is None]
+        joins = [name for name, t in type_.items() if _joins(t) and t.beside is None]
         plan.items += [CombineItems(name, ref=ref, canvas=canvas, **about_items(type_, name)) for name in joins]
     else:
         for mask in by.values():
@@ -88,12 +88,18 @@ def plan_combining(
             plan.items.append(items)
             plan.before.extend(before)
         for name, hiding in ((name, masks[anchor(type_, name)]) for name in points if anchor(type_, name) in masks):
-            ignore, join = type_[hiding].ignore, kind_of(type_[name]).joins(type_[name])
+            ignore, join = type_[hiding].ignore, _joins(type_[name])
             about = about_items(type_, name)
             plan.items.append(PastePoints(name, ref=ref, canvas=canvas, mask=hiding, ignore=ignore, joins=join, **about))
     if plan.errors:
         plan.poisoned.add("combining")
     return plan
+
+
+def _joins(x: FeatureType) -> bool:
+    """Checks that items of a type can be joined with those of another example."""
+    geometry = kind_of(x).geometry
+    return geometry is not None and geometry.joins(x)
 
 
 def _by_instances(

@@ -17,7 +17,7 @@ from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.item_stages import Limit, NumberItems, PasteItems, PastingTransform, Renumber, Shorten
 from pipegen.ops.kinds.item_number import MOST_INSTANCES
-from pipegen.ops.kinds.registry import kind_of, kinds
+from pipegen.ops.kinds.registry import geometry_of, kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import CropTransform, GeometricTransform
 from pipegen.ops.traits import Family
@@ -74,10 +74,11 @@ class Images:
         elif None in (image.height, image.width) and not image.uniform and not image.encoded:
             yield i.Measure(feature, (anchor(type_, feature), None)), items
         self._types[feature] = image = image.with_(dtype="float32", interval=None)
-        if kind_of(items).needs_preparing(items):
+        prepared = geometry_of(items.kind).prepared_type(items)
+        if prepared is not None:
             canvas = image.height, image.width
             made = i.EnterEach if None in canvas and not image.uniform else i.Enter
-            yield made(feature, items.kind, canvas, items.details, type_.riders(feature), items.beside), kind_of(items).prepared_type(items)
+            yield made(feature, items.kind, canvas, items.details, type_.riders(feature), items.beside), prepared
 
     def canvas(self, feature: str) -> tuple[int | None, int | None]:
         """Height and width in pixels of the image that the items of a feature are on so far."""
@@ -89,7 +90,7 @@ class Images:
         follow; any error of the step on the image."""
         image, items = self._types[feature], type_[feature]
         step, traits = ref.step, ref.step.traits(image)
-        if not kind_of(items).follows(traits):
+        if not geometry_of(items.kind).follows(traits):
             help_ = f"leave `{feature}` or the step out"
             raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{items.kind}`", help=help_)
         after = self._types[feature] = step.infer(image)

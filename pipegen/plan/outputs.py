@@ -105,7 +105,8 @@ def _feature(plan: OutputPlan, name: str, type_: ElementType, split: str, spec: 
         _label(plan, name, x)
     elif kind.ragged:
         image = type_.get(x.of) if x.of is not None else None
-        if kind.formats and plan.output.boxes != kind.formats[0] and image is not None and image.height and image.width:
+        formats = kind.geometry.formats if kind.geometry is not None else ()
+        if formats and plan.output.boxes != formats[0] and image is not None and image.height and image.width:
             y = x.with_(form=plan.output.boxes)
             plan.stages.append((name, Express(name, x.kind, y.form, (image.height, image.width)), y))
     elif kind.pictured and not x.is_static:

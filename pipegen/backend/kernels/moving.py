@@ -14,7 +14,7 @@ from pipegen.ops.families import item_stages as st
 from pipegen.ops.families.crops import ChooseWindow, window_name
 from pipegen.ops.families.item_stages import NUMBERS
 from pipegen.ops.families.neighbourhood import DisplacementTransform
-from pipegen.ops.kinds.registry import kind_named
+from pipegen.ops.kinds.registry import geometry_of, kind_named
 from pipegen.ops.lowering.linear import multiply
 from pipegen.ops.lowering.windows import onto
 from pipegen.ops.stage import StepRef
@@ -45,8 +45,8 @@ def move(stage: st.Move, features: Features) -> None:
     if None not in stage.size:  # a turn swaps the sides
         after = _known(stage.size, None)
     features[size] = tf.broadcast_to(tf.stack(after), [tf.shape(items)[0], 2])
-    kind = kind_named(stage.kind)
-    moved = kind.move if stage.projective else kind.move_affinely
+    geometry = geometry_of(stage.kind)
+    moved = geometry.move if stage.projective else geometry.move_affinely
     keep_items(stage, features, *moved(items, _inverse(matrix), before, after, stage.details))
 
 
@@ -62,7 +62,7 @@ def bend(stage: st.Bend, features: Features) -> None:
     field = tf.cast(tf.stack(found, -1), tf.float64) / 256.0
     if ref.conditional:
         field = tf.where(acts(ref, draws)[:, None, None, None], field, 0.0)
-    moved = kind_named(stage.kind).displace(features[name], partial(_displaced, field), size, stage.details)
+    moved = geometry_of(stage.kind).displace(features[name], partial(_displaced, field), size, stage.details)
     features[f"@size/{name}"] = tf.broadcast_to(tf.stack(size), [tf.shape(features[name])[0], 2])
     keep_items(stage, features, *moved)
 
@@ -104,7 +104,7 @@ def _displaced(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
 def enter(stage: st.Enter, features: Features) -> None:
     """Converts the items of a batch to the format that steps work on, in place."""
     size = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
-    keep_items(stage, features, *kind_named(stage.kind).prepare(features[stage.feature], size, stage.details))
+    keep_items(stage, features, *geometry_of(stage.kind).prepare(features[stage.feature], size, stage.details))
 
 
 def choose_window(stage: ChooseWindow, features: Features) -> None:
@@ -116,7 +116,7 @@ def choose_window(stage: ChooseWindow, features: Features) -> None:
         return
     height, width = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
     kind, valid = kind_named(stage.kind), valid_name(stage.home or stage.feature)
-    boxes, there = kind.guide_boxes(features[stage.feature], features[valid])
+    boxes, there = geometry_of(stage.kind).guide_boxes(features[stage.feature], features[valid])
     window, stays = step.choose(u, boxes, there, height, width)
     features[window_name(stage.ref)] = window
     if kind.crop_guide == "boxes":
@@ -140,7 +140,7 @@ def combine_items(stage: st.CombineItems, features: Features) -> None:
             window = tf.cast(part.window, tf.float64)
             shift = tf.zeros_like(window[:, :2]) if part.shift is None else tf.cast(part.shift, tf.float64)
             for name, kind, details in own_kinds:
-                cut, kept = kind_named(kind).clip(own[name], window, shift, details, outside=part.outside)
+                cut, kept = geometry_of(kind).clip(own[name], window, shift, details, outside=part.outside)
                 own[name] = tf.where(tf.reshape(alone, [-1] + [1] * (cut.shape.rank - 1)), own[name], cut)
                 if name == stage.feature:
                     is_there &= kept | alone[:, None]
@@ -172,7 +172,7 @@ def limit(stage: st.Limit, features: Features) -> None:
     there = features[valid]
     missing = tf.maximum(stage.most - tf.shape(there)[1], 0)
     if stage.room is None or stage.room > stage.most:
-        weight = tf.where(there, kind_named(stage.kind).weight(features[stage.feature]), -1.0)
+        weight = tf.where(there, geometry_of(stage.kind).weight(features[stage.feature]), -1.0)
         rank = tf.argsort(tf.argsort(weight, direction="DESCENDING", stable=True))
         keep_items(stage, features, features[stage.feature], rank < stage.most)
     for name in stage.touches():
@@ -185,7 +185,7 @@ def limit(stage: st.Limit, features: Features) -> None:
 
 def express(stage: st.Express, features: Features) -> None:
     """Converts the items of a batch to an output format, in place."""
-    items = kind_named(stage.kind).to_format(features[stage.feature], stage.form, stage.canvas)
+    items = geometry_of(stage.kind).to_format(features[stage.feature], stage.form, stage.canvas)
     features[stage.feature] = _zero_padding(items, features[valid_name(stage.feature)])
 
 
@@ -314,17 +314,17 @@ def paste_items(stage: st.PasteItems, features: Features) -> None:
     taken &= (partner != rows)[:, None, None, None]
     there, shown = features[valid], tf.squeeze(taken, -1)
     most = tf.shape(there)[1]
-    kind = kind_named(stage.kind)
-
     seen = _Pixels(features[stage.mask], most, stage.ignore)
     covered = seen.where(shown)
     first, last, moved, share = _edges(seen, covered)
-    own, kept = kind.clip_covered(features[stage.feature], tf.concat([first, last + 1.0], -1), moved, share, stage.details)
+    own, kept = geometry_of(stage.kind).clip_covered(
+        features[stage.feature], tf.concat([first, last + 1.0], -1), moved, share, stage.details
+    )
     items = {name: features[name] for name in (stage.feature, *stage.riders)}
     mine = items | {stage.feature: own}
     for name, of, details in stage.moved:
         if name in mine:
-            mine[name] = kind_named(of).drop_hidden(mine[name], partial(_hidden, shown), details)[0]
+            mine[name] = geometry_of(of).drop_hidden(mine[name], partial(_hidden, shown), details)[0]
     other = {name: tf.gather(value, partner) for name, value in items.items()}
     pasted = _Pixels(tf.where(taken, theirs, 0), most, stage.ignore).counts() > 0
     if stage.number in other:
@@ -338,12 +338,12 @@ def paste_points(stage: st.PastePoints, features: Features) -> None:
     """Drops points of a batch that are hidden by what is pasted, and adds the partners' points on it, in place."""
     partner, _, taken = pasted_pixels(stage, features)
     shown = tf.squeeze(taken, -1) & (partner != tf.range(tf.size(partner)))[:, None, None]
-    valid, kind = valid_name(stage.feature), kind_named(stage.kind)
-    own, kept = kind.drop_hidden(features[stage.feature], partial(_hidden, shown), stage.details)
+    valid, geometry = valid_name(stage.feature), geometry_of(stage.kind)
+    own, kept = geometry.drop_hidden(features[stage.feature], partial(_hidden, shown), stage.details)
     mine, there = {name: features[name] for name in stage.riders} | {stage.feature: own}, features[valid] & kept
     if stage.joins:
         other = {name: tf.gather(features[name], partner) for name in mine}
-        other[stage.feature], kept = kind.drop_hidden(other[stage.feature], lambda at: ~_hidden(shown, at), stage.details)
+        other[stage.feature], kept = geometry.drop_hidden(other[stage.feature], lambda at: ~_hidden(shown, at), stage.details)
         there = tf.concat([there, tf.gather(features[valid], partner) & kept], 1)
         mine = {name: tf.concat([value, other[name]], 1) for name, value in mine.items()}
     features.update(mine, **{valid: there})

@@ -9,7 +9,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
-from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.ops.kinds.base import FAR, HORIZON, STEPS, Column, FeatureKind, Geometry
 from pipegen.ops.kinds.ragged import Ragged, most_items
 from pipegen.ops.lowering.exif import turned_points
 from pipegen.types import FeatureType
@@ -19,96 +19,18 @@ if TYPE_CHECKING:
 
     from pipegen.ops.kinds.base import Items, Place, Size
 
-_STEPS = 256.0  # moved edges are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference
-_HORIZON = 1e-6
-_FAR = 1e7  # largest coordinate of an edge, in pixels: a perspective can put a corner at infinity
 
+class BoxGeometry(Geometry):
+    """Boxes become the least upright boxes around the moved ones, cut to the image."""
 
-class Boxes(FeatureKind):
-    """Upright rectangles, any number on each image. Edges are counted from 0, the left edge of the first pixel, to the width of the image,
-    the right edge of the last one.
-    """
-
-    name = "boxes"
-    plural = "boxes"
-    arguments = ("of", "keys", "columns", "format", "max", "min_area", "min_visibility", "min_size", "empty")
-    storage = "ragged"
-    needs_image = True
-    output = "output: {{y: {}}}"
     formats = get_args(BoxFormat)
-    can_displace = True
-    crop_guide = "boxes"
-
-    def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
-        return (boxes_type(feature.of or "image", feature.box_rules()),)
-
-    def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
-        from pipegen.ops.sources.array_rows.rows import read_ragged
-
-        rules = feature.box_rules()
-        items = self.check_items(read_ragged(name, given, (4,), place), rules, name, place)
-        return Column(items, boxes_type(feature.of or "image", rules, most=most_items(items)))
-
-    def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
-        from pipegen.ops.sources.listing.wording import count
-
-        if numbers % 4:
-            raise ValueError(f"it has {count(numbers, 'number')}, which is no multiple of 4")
-        return (4,)
-
-    def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:
-        values, rules = np.asarray(items.values, np.float32).reshape(-1, 4), details
-
-        def at(wrong: Any) -> str:
-            item = int(np.argmax(wrong))
-            ends = np.cumsum(items.lengths)
-            row = int(np.searchsorted(ends, item, side="right"))
-            return f"{place(row)}: box {item - int(ends[row] - items.lengths[row])} is [{', '.join(f'{v:g}' for v in values[item])}]"
-
-        wrong = ~np.isfinite(values).all(1)
-        if wrong.any():
-            raise OpError("PG250", f"{at(wrong)}, not four finite numbers", help="leave such boxes out")
-        relative, highest = rules.format.startswith("rel_"), float(np.abs(values).max(initial=0))
-        wrong = _negative(np, values, rules.format)
-        if wrong.any():
-            message = f"{at(wrong)}, which as `{rules.format}` has a width or a height below 0; so {'has' if wrong.sum() == 1 else 'have'}"
-            message = f"{message} {int(wrong.sum())}"
-            fits = [f for f in self.formats if f.startswith("rel_") == (highest <= 1 or (relative and highest <= _RELATIVE_MOST))]
-            fits = [f for f in fits if f != rules.format and not _negative(np, values, f).any()]
-            help_ = f"set their `format`: they could be `{'` or `'.join(fits)}`" if fits else "correct such boxes, or leave them out"
-            raise OpError("PG250", f"{message} of {len(values):,} boxes", field="format", help=help_)
-        message, fit = "", ""
-        if relative and highest > _RELATIVE_MOST:
-            fit = rules.format.removeprefix("rel_")
-            message = f"{at(np.abs(values).max(1) == highest)}, but a `{rules.format}` box is in parts of the image, from 0 to 1"
-        elif not relative and 0 < highest <= 1:
-            fit = f"rel_{rules.format}"
-            message = f"no number of `{name}` is above 1, so the boxes seem to be parts of the image, but `{rules.format}` is in pixels"
-        if fit:
-            raise OpError("PG250", message, field="format", help=f"set their `format`: it could be `{fit}`")
-        if rules.empty == "refuse" and not np.all(items.lengths):
-            bare = np.flatnonzero(np.asarray(items.lengths) == 0)
-            message = f"{place(int(bare[0]))} has no boxes, like {len(bare) - 1} others, but `empty: refuse` requires one on each image"
-            raise OpError("PG251", message, field="empty", help=write("empty: allow", "arguments", "leave such images out, or write {}"))
-        return Ragged(values, np.asarray(items.lengths, np.int64))
 
     def joins(self, x: FeatureType) -> bool:
         return True
 
-    def limit(self, x: FeatureType) -> int | None:
-        return x.details.most if isinstance(x.details, BoxRules) else None
-
-    def arguments_of(self, x: FeatureType) -> dict[str, Any]:
+    def prepared_type(self, x: FeatureType) -> FeatureType | None:
         rules: BoxRules = x.details  # type: ignore[assignment]
-        kept = {"min_area": rules.min_area, "min_visibility": rules.min_visibility, "min_size": rules.min_size}
-        return {name: value for name, value in ({"max": rules.most} | kept).items() if value}
-
-    def needs_preparing(self, x: FeatureType) -> bool:
-        return not isinstance(x.details, BoxRules) or x.details.format is not None
-
-    def prepared_type(self, x: FeatureType) -> FeatureType:
-        rules: BoxRules = x.details  # type: ignore[assignment]
-        return x.with_(details=replace(rules, format=None, empty="allow"))  # both have been applied
+        return None if rules.format is None else x.with_(details=replace(rules, format=None, empty="allow"))  # both have been applied
 
     def prepare(self, items: tf.Tensor, size: Size, details: Any) -> Items:
         boxes = tf.cast(_as_xyxy(tf, items, details.format), tf.float64)
@@ -130,7 +52,7 @@ class Boxes(FeatureKind):
         n, most, count = (tf.shape(points)[i] for i in range(3))
         places = tf.reshape(shown(tf.reshape(points, [n, most * count, 2])), [n, most, count, 2])
         edges = tf.concat([tf.reduce_min(places, 2), tf.reduce_max(places, 2)], -1) + 0.5
-        return _kept(tf.round(edges * _STEPS) / _STEPS, size, details)
+        return _kept(tf.round(edges * STEPS) / STEPS, size, details)
 
     def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> Items:
         boxes = tf.cast(items, tf.float64) + tf.gather(shift, [1, 0, 1, 0], axis=1)[:, None]
@@ -182,6 +104,81 @@ class Boxes(FeatureKind):
 
     def weight(self, items: tf.Tensor) -> tf.Tensor:
         return tf.cast(_area(tf.cast(items, tf.float64)), tf.float32)
+
+
+class Boxes(FeatureKind):
+    """Upright rectangles, any number on each image. Edges are counted from 0, the left edge of the first pixel, to the width of the image,
+    the right edge of the last one.
+    """
+
+    name = "boxes"
+    plural = "boxes"
+    arguments = ("of", "keys", "columns", "format", "max", "min_area", "min_visibility", "min_size", "empty")
+    storage = "ragged"
+    geometry = BoxGeometry()
+    output = "output: {{y: {}}}"
+    crop_guide = "boxes"
+
+    def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
+        return (boxes_type(feature.of or "image", feature.box_rules()),)
+
+    def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
+        from pipegen.ops.sources.array_rows.rows import read_ragged
+
+        rules = feature.box_rules()
+        items = self.check_items(read_ragged(name, given, (4,), place), rules, name, place)
+        return Column(items, boxes_type(feature.of or "image", rules, most=most_items(items)))
+
+    def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
+        from pipegen.ops.sources.listing.wording import count
+
+        if numbers % 4:
+            raise ValueError(f"it has {count(numbers, 'number')}, which is no multiple of 4")
+        return (4,)
+
+    def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:
+        values, rules = np.asarray(items.values, np.float32).reshape(-1, 4), details
+
+        def at(wrong: Any) -> str:
+            item = int(np.argmax(wrong))
+            ends = np.cumsum(items.lengths)
+            row = int(np.searchsorted(ends, item, side="right"))
+            return f"{place(row)}: box {item - int(ends[row] - items.lengths[row])} is [{', '.join(f'{v:g}' for v in values[item])}]"
+
+        wrong = ~np.isfinite(values).all(1)
+        if wrong.any():
+            raise OpError("PG250", f"{at(wrong)}, not four finite numbers", help="leave such boxes out")
+        relative, highest = rules.format.startswith("rel_"), float(np.abs(values).max(initial=0))
+        wrong = _negative(np, values, rules.format)
+        if wrong.any():
+            message = f"{at(wrong)}, which as `{rules.format}` has a width or a height below 0; so {'has' if wrong.sum() == 1 else 'have'}"
+            message = f"{message} {int(wrong.sum())}"
+            fits = [f for f in BoxGeometry.formats if f.startswith("rel_") == (highest <= 1 or (relative and highest <= _RELATIVE_MOST))]
+            fits = [f for f in fits if f != rules.format and not _negative(np, values, f).any()]
+            help_ = f"set their `format`: they could be `{'` or `'.join(fits)}`" if fits else "correct such boxes, or leave them out"
+            raise OpError("PG250", f"{message} of {len(values):,} boxes", field="format", help=help_)
+        message, fit = "", ""
+        if relative and highest > _RELATIVE_MOST:
+            fit = rules.format.removeprefix("rel_")
+            message = f"{at(np.abs(values).max(1) == highest)}, but a `{rules.format}` box is in parts of the image, from 0 to 1"
+        elif not relative and 0 < highest <= 1:
+            fit = f"rel_{rules.format}"
+            message = f"no number of `{name}` is above 1, so the boxes seem to be parts of the image, but `{rules.format}` is in pixels"
+        if fit:
+            raise OpError("PG250", message, field="format", help=f"set their `format`: it could be `{fit}`")
+        if rules.empty == "refuse" and not np.all(items.lengths):
+            bare = np.flatnonzero(np.asarray(items.lengths) == 0)
+            message = f"{place(int(bare[0]))} has no boxes, like {len(bare) - 1} others, but `empty: refuse` requires one on each image"
+            raise OpError("PG251", message, field="empty", help=write("empty: allow", "arguments", "leave such images out, or write {}"))
+        return Ragged(values, np.asarray(items.lengths, np.int64))
+
+    def limit(self, x: FeatureType) -> int | None:
+        return x.details.most if isinstance(x.details, BoxRules) else None
+
+    def arguments_of(self, x: FeatureType) -> dict[str, Any]:
+        rules: BoxRules = x.details  # type: ignore[assignment]
+        kept = {"min_area": rules.min_area, "min_visibility": rules.min_visibility, "min_size": rules.min_size}
+        return {name: value for name, value in ({"max": rules.most} | kept).items() if value}
 
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
         from pipegen.ops.lowering.pictures import outlined
@@ -265,7 +262,7 @@ def _around(boxes: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
     (x, y), (across, down) = tf.split((low + high) / 2.0, 2, -1), tf.split((high - low) / 2.0, 2, -1)
     centre = by_x * x + by_y * y + shift
     half = tf.abs(by_x) * across + tf.abs(by_y) * down
-    return tf.round((tf.concat([centre - half, centre + half], -1) + 0.5) * _STEPS) / _STEPS
+    return tf.round((tf.concat([centre - half, centre + half], -1) + 0.5) * STEPS) / STEPS
 
 
 def _seen_around(boxes: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
@@ -277,11 +274,11 @@ def _seen_around(boxes: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
     points = tf.stack([x, y, w], -1)
     following = tf.roll(points, -1, axis=-2)
     before, after = points[..., 2:], following[..., 2:]
-    crosses = (before >= _HORIZON) != (after >= _HORIZON)
-    share = (before - _HORIZON) / tf.where(crosses, before - after, tf.ones_like(before))
+    crosses = (before >= HORIZON) != (after >= HORIZON)
+    share = (before - HORIZON) / tf.where(crosses, before - after, tf.ones_like(before))
     points = tf.concat([points, points + share * (following - points)], -2)
-    seen = tf.concat([before >= _HORIZON, crosses], -2)
-    places = tf.clip_by_value(points[..., :2] / tf.where(seen, points[..., 2:], tf.ones_like(points[..., 2:])), -_FAR, _FAR)
-    low = tf.reduce_min(tf.where(seen, places, tf.fill(tf.shape(places), tf.constant(_FAR, tf.float64))), -2)
-    high = tf.reduce_max(tf.where(seen, places, tf.fill(tf.shape(places), tf.constant(-_FAR, tf.float64))), -2)
-    return tf.round((tf.concat([low, high], -1) + 0.5) * _STEPS) / _STEPS
+    seen = tf.concat([before >= HORIZON, crosses], -2)
+    places = tf.clip_by_value(points[..., :2] / tf.where(seen, points[..., 2:], tf.ones_like(points[..., 2:])), -FAR, FAR)
+    low = tf.reduce_min(tf.where(seen, places, tf.fill(tf.shape(places), tf.constant(FAR, tf.float64))), -2)
+    high = tf.reduce_max(tf.where(seen, places, tf.fill(tf.shape(places), tf.constant(-FAR, tf.float64))), -2)
+    return tf.round((tf.concat([low, high], -1) + 0.5) * STEPS) / STEPS

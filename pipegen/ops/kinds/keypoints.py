@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.item_rules import PointRules, swapped_places
-from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.ops.kinds.base import FAR, HORIZON, STEPS, Column, FeatureKind, Geometry
 from pipegen.ops.kinds.ragged import Ragged, most_items
 from pipegen.ops.lowering.exif import TURNS, turned_points
 from pipegen.types import FeatureType
@@ -18,10 +18,70 @@ if TYPE_CHECKING:
 
     from pipegen.ops.kinds.base import Items, Place, Size
 
-_STEPS = 256.0  # moved points are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference
-_HORIZON = 1e-6
 _SHAPES = ((2,), (3,))
-_FAR = 1e7  # largest coordinate of a point, in pixels: a perspective can put one at infinity
+
+
+class PointGeometry(Geometry):
+    """Points go where their pixel goes; with names, a mirror image swaps the pairs."""
+
+    def turned(self, items: Any, orientation: int, sides: Any, x: FeatureType) -> Any:
+        rules = x.details
+        places = np.asarray(items[..., :2], np.float64)
+        limits = np.ones_like(sides) if rules.relative else sides - 1  # type: ignore[attr-defined]
+        found = np.concatenate([turned_points(places, orientation, limits), items[..., 2:]], -1)
+        found = np.where(items[..., 2:] > 0, found, 0)
+        transposes, mirrored = TURNS[orientation]
+        mirrors = (transposes + len(mirrored)) % 2 == 1
+        if mirrors and isinstance(rules, PointRules) and rules.swaps:
+            sets = found if rules.each else found.reshape(-1, len(rules.names), 3)
+            found = sets[:, list(rules.swaps)].reshape(found.shape)
+        return found.astype(items.dtype)
+
+    def joins(self, x: FeatureType) -> bool:
+        """Allows keypoints without names: with names, an image has one of each."""
+        return isinstance(x.details, PointRules) and not x.details.names
+
+    def prepared_type(self, x: FeatureType) -> FeatureType:
+        return x.with_(details=replace(x.details, relative=False))  # type: ignore[type-var]
+
+    def prepare(self, items: tf.Tensor, size: Size, details: Any) -> Items:
+        places = tf.cast(items[..., :2], tf.float64)
+        if details.relative:
+            places = places * tf.cast(tf.stack(size[::-1]), tf.float64) - 0.5
+        return _kept(places, items[..., 2] > 0, items[..., 2], size, details)
+
+    def guide_boxes(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        shape = tf.shape(items)
+        own = tf.reshape(there, tf.concat([tf.shape(there), [1] * (items.shape.rank - 3)], 0)) & (items[..., 2] > 0)
+        first = tf.reshape(tf.floor(tf.cast(items[..., :2], tf.float64) + 0.5), [shape[0], -1, 2])
+        return tf.concat([first, first + 1.0], -1), tf.reshape(own, [shape[0], -1])
+
+    def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> Items:
+        m = tf.reshape(matrix, [-1, *([1] * (items.shape.rank - 2)), 3, 3])
+        px, py = (tf.cast(items[..., i], tf.float64) for i in (0, 1))
+        x, y, w = (m[..., i, 0] * px + m[..., i, 1] * py + m[..., i, 2] for i in range(3))
+        seen = w >= HORIZON
+        w = tf.where(seen, w, tf.ones_like(w))
+        places = tf.round(tf.stack([x / w, y / w], -1) * STEPS) / STEPS
+        seen &= (items[..., 2] > 0) & tf.reduce_all(tf.abs(places) < FAR, -1)
+        places, kept = _kept(places, seen, items[..., 2], after, details)
+        if details.swaps and details.swaps != tuple(range(len(details.swaps))):
+            mirrored = tf.reshape(tf.linalg.det(matrix) < 0, [-1, *([1] * (items.shape.rank - 1))])
+            places = tf.where(mirrored, tf.gather(places, details.swaps, axis=-2), places)
+        return places, kept
+
+    def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> Items:
+        ones = [1] * (items.shape.rank - 2)
+        places = tf.cast(items[..., :2], tf.float64) + tf.reshape(shift[:, ::-1], [-1, *ones, 2])
+        top, left, bottom, right = (tf.reshape(window[:, i], [-1, *ones]) - 0.5 for i in range(4))
+        x, y = places[..., 0], places[..., 1]
+        inside = (x >= left) & (x < right) & (y >= top) & (y < bottom)
+        seen = (items[..., 2] > 0) & (~inside if outside else inside)
+        return _points(places, seen, items[..., 2], details)
+
+    def drop_hidden(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> Items:
+        places = tf.cast(items[..., :2], tf.float64)
+        return _points(places, (items[..., 2] > 0) & ~hidden(places), items[..., 2], details)
 
 
 class Keypoints(FeatureKind):
@@ -33,7 +93,7 @@ class Keypoints(FeatureKind):
     plural = "keypoints"
     arguments = ("of", "columns", "shape", "names", "mirror_pairs", "outside")
     storage = "ragged"
-    needs_image = True
+    geometry = PointGeometry()
     output = "output: {{y: {}}}"
     crop_guide = "points"
 
@@ -99,74 +159,12 @@ class Keypoints(FeatureKind):
             raise OpError("PG256", message, help="use 0 for absent, 1 for hidden and 2 for visible")
         return Ragged(np.where(values[..., 2:] > 0, values, np.float32(0)), lengths)
 
-    def turned(self, items: Any, orientation: int, sides: Any, x: FeatureType) -> Any:
-        rules = x.details
-        places = np.asarray(items[..., :2], np.float64)
-        limits = np.ones_like(sides) if rules.relative else sides - 1  # type: ignore[attr-defined]
-        found = np.concatenate([turned_points(places, orientation, limits), items[..., 2:]], -1)
-        found = np.where(items[..., 2:] > 0, found, 0)
-        transposes, mirrored = TURNS[orientation]
-        mirrors = (transposes + len(mirrored)) % 2 == 1
-        if mirrors and isinstance(rules, PointRules) and rules.swaps:
-            sets = found if rules.each else found.reshape(-1, len(rules.names), 3)
-            found = sets[:, list(rules.swaps)].reshape(found.shape)
-        return found.astype(items.dtype)
-
-    def joins(self, x: FeatureType) -> bool:
-        """Allows keypoints without names: with names, an image has one of each."""
-        return isinstance(x.details, PointRules) and not x.details.names
-
     def arguments_of(self, x: FeatureType) -> dict[str, Any]:
         rules: PointRules = x.details  # type: ignore[assignment]
         pairs = [[rules.names[a], rules.names[b]] for a, b in enumerate(rules.swaps) if a < b]
         found: dict[str, Any] = {"names": list(rules.names)} if rules.names else {}
         found |= {"mirror_pairs": pairs} if pairs else {}
         return found | ({"outside": rules.outside} if rules.outside != "remove" else {})
-
-    def needs_preparing(self, x: FeatureType) -> bool:
-        return True
-
-    def prepared_type(self, x: FeatureType) -> FeatureType:
-        return x.with_(details=replace(x.details, relative=False))  # type: ignore[type-var]
-
-    def prepare(self, items: tf.Tensor, size: Size, details: Any) -> Items:
-        places = tf.cast(items[..., :2], tf.float64)
-        if details.relative:
-            places = places * tf.cast(tf.stack(size[::-1]), tf.float64) - 0.5
-        return _kept(places, items[..., 2] > 0, items[..., 2], size, details)
-
-    def guide_boxes(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        shape = tf.shape(items)
-        own = tf.reshape(there, tf.concat([tf.shape(there), [1] * (items.shape.rank - 3)], 0)) & (items[..., 2] > 0)
-        first = tf.reshape(tf.floor(tf.cast(items[..., :2], tf.float64) + 0.5), [shape[0], -1, 2])
-        return tf.concat([first, first + 1.0], -1), tf.reshape(own, [shape[0], -1])
-
-    def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> Items:
-        m = tf.reshape(matrix, [-1, *([1] * (items.shape.rank - 2)), 3, 3])
-        px, py = (tf.cast(items[..., i], tf.float64) for i in (0, 1))
-        x, y, w = (m[..., i, 0] * px + m[..., i, 1] * py + m[..., i, 2] for i in range(3))
-        seen = w >= _HORIZON
-        w = tf.where(seen, w, tf.ones_like(w))
-        places = tf.round(tf.stack([x / w, y / w], -1) * _STEPS) / _STEPS
-        seen &= (items[..., 2] > 0) & tf.reduce_all(tf.abs(places) < _FAR, -1)
-        places, kept = _kept(places, seen, items[..., 2], after, details)
-        if details.swaps and details.swaps != tuple(range(len(details.swaps))):
-            mirrored = tf.reshape(tf.linalg.det(matrix) < 0, [-1, *([1] * (items.shape.rank - 1))])
-            places = tf.where(mirrored, tf.gather(places, details.swaps, axis=-2), places)
-        return places, kept
-
-    def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> Items:
-        ones = [1] * (items.shape.rank - 2)
-        places = tf.cast(items[..., :2], tf.float64) + tf.reshape(shift[:, ::-1], [-1, *ones, 2])
-        top, left, bottom, right = (tf.reshape(window[:, i], [-1, *ones]) - 0.5 for i in range(4))
-        x, y = places[..., 0], places[..., 1]
-        inside = (x >= left) & (x < right) & (y >= top) & (y < bottom)
-        seen = (items[..., 2] > 0) & (~inside if outside else inside)
-        return _points(places, seen, items[..., 2], details)
-
-    def drop_hidden(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> Items:
-        places = tf.cast(items[..., :2], tf.float64)
-        return _points(places, (items[..., 2] > 0) & ~hidden(places), items[..., 2], details)
 
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
         from pipegen.ops.lowering.pictures import dotted

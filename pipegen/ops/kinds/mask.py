@@ -24,7 +24,7 @@ class Mask(FeatureKind):
     plural = "masks"
     arguments: ClassVar[tuple[str, ...]] = ("of", "root", "ending", "size", "classes", "values", "ignore")
     storage = "encoded"
-    pictured = categorical = needs_image = True
+    pictured = categorical = True
     crop_guide = "pixels"
     each = "instance_mask"
     output = "output: {{y: {}}}"

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any, Literal, Protocol
 
 from pipegen.errors import InternalError
-from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.ops.kinds.base import Column, FeatureKind, Geometry
 from pipegen.types import FeatureType
 
 _PACKAGE = "pipegen.ops.kinds"
@@ -46,6 +46,14 @@ def kind_of(x: Kinded) -> FeatureKind:
     """Returns the kind of a feature, or the kind for each item if it is `with` another feature."""
     kind = kind_named(x.kind)
     return kind_named(kind.each) if kind.each and getattr(x, "home", None) is not None else kind
+
+
+def geometry_of(kind: str) -> Geometry:
+    """Returns what moves the items of a kind that follows its image."""
+    found = kind_named(kind).geometry
+    if found is None:
+        raise InternalError(f"the kind `{kind}` follows no image")
+    return found
 
 
 @cache

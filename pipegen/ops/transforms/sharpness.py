@@ -175,7 +175,7 @@ class RandomMorphology(NeighbourhoodTransform):
         return u[..., 1] < {"erosion": 0.0, "dilation": 1.0, "either": 0.5}[self.operation]
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return self.drawn(u)["reach"], self._dilates(u)
+        return whole_between(u[..., 0], as_pair(self.reach)), self._dilates(u)  # XLA has no text, which `drawn` holds
 
     def phases(self) -> tuple[filters.Phase, ...]:
         most = as_pair(self.reach)[1]

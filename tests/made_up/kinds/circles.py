@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.ops.kinds.base import Column, FeatureKind, Geometry
 from pipegen.ops.kinds.ragged import most_items
 from pipegen.types import FeatureType
+
+
+class Moves(Geometry):
+    """A circle goes where its centre goes."""
+
+    def move(self, items: Any, matrix: Any, before: Any, after: Any, details: Any) -> tuple[Any, Any]:
+        import tensorflow as tf
+
+        xy1 = tf.concat([tf.cast(items[..., :2], tf.float64), tf.ones_like(items[..., :1], tf.float64)], -1)
+        moved = tf.linalg.matmul(xy1, matrix, transpose_b=True)
+        xy = tf.round(moved[..., :2] / moved[..., 2:] * 256) / 256
+        scale = tf.sqrt(tf.abs(tf.linalg.det(matrix)))[:, None, None]
+        radius = tf.round(tf.cast(items[..., 2:], tf.float64) * scale * 256) / 256
+        last = tf.stack([tf.cast(after[1], tf.float64), tf.cast(after[0], tf.float64)]) - 0.5
+        return tf.cast(tf.concat([xy, radius], -1), tf.float32), tf.reduce_all((xy >= -0.5) & (xy < last), -1)
 
 
 class Circles(FeatureKind):
@@ -16,7 +31,7 @@ class Circles(FeatureKind):
     plural = "circles"
     arguments = ("of",)
     storage = "ragged"
-    needs_image = True
+    geometry = Moves()
     output = "output: {{y: {}}}"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
@@ -32,14 +47,3 @@ class Circles(FeatureKind):
 
         items = read_ragged(name, given, (3,), place)
         return Column(items, self.array_types(feature)[0].with_(most=most_items(items)))
-
-    def move(self, items: Any, matrix: Any, before: Any, after: Any, details: Any) -> tuple[Any, Any]:
-        import tensorflow as tf
-
-        xy1 = tf.concat([tf.cast(items[..., :2], tf.float64), tf.ones_like(items[..., :1], tf.float64)], -1)
-        moved = tf.linalg.matmul(xy1, matrix, transpose_b=True)
-        xy = tf.round(moved[..., :2] / moved[..., 2:] * 256) / 256
-        scale = tf.sqrt(tf.abs(tf.linalg.det(matrix)))[:, None, None]
-        radius = tf.round(tf.cast(items[..., 2:], tf.float64) * scale * 256) / 256
-        last = tf.stack([tf.cast(after[1], tf.float64), tf.cast(after[0], tf.float64)]) - 0.5
-        return tf.cast(tf.concat([xy, radius], -1), tf.float32), tf.reduce_all((xy >= -0.5) & (xy < last), -1)

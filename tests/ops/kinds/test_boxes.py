@@ -13,7 +13,7 @@ from planning import built
 from pipegen.errors import ModelMismatchError, OpError, SpecError
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
 from pipegen.ops.families.item_stages import Move
-from pipegen.ops.kinds.registry import kind_named
+from pipegen.ops.kinds.registry import geometry_of, kind_named
 from pipegen.ops.sources.array_rows.rows import row_of
 from pipegen.types import ElementType
 
@@ -75,7 +75,7 @@ def plain() -> Any:
 def test_a_format_is_read_and_written(form: str) -> None:
     import tensorflow as tf
 
-    kind, boxes = kind_named("boxes"), np.array([[[3, 4, 20, 30], [0, 0, 64, 48]]], np.float32)
+    kind, boxes = geometry_of("boxes"), np.array([[[3, 4, 20, 30], [0, 0, 64, 48]]], np.float32)
     stored = kind.to_format(tf.constant(boxes), form, SIZE)
     entered, kept = kind.prepare(stored, (tf.constant(HEIGHT), tf.constant(WIDTH)), BoxRules(form))  # type: ignore[arg-type]
     np.testing.assert_allclose(entered.numpy(), boxes, atol=1e-5)
@@ -95,7 +95,7 @@ def test_formats_mean_what_they_mean_in_keras(form: str) -> None:
     boxes = np.array([[[3, 4, 20, 30], [10, 1, 40.5, 48]]], np.float32)
     given = {"boxes": keras.ops.convert_to_tensor(boxes), "labels": keras.ops.zeros((1, 2))}
     theirs = convert(given, source="xyxy", target=form, height=HEIGHT, width=WIDTH)["boxes"]
-    ours = kind_named("boxes").to_format(tf.constant(boxes), form, SIZE)
+    ours = geometry_of("boxes").to_format(tf.constant(boxes), form, SIZE)
     np.testing.assert_allclose(ours, np.asarray(theirs), atol=1e-5)
 
 
@@ -119,7 +119,7 @@ def test_boxes_are_kept_as_albumentations_keeps_them(rules: dict[str, Any]) -> N
     found = theirs(image=np.zeros((*SIZE, 3), np.uint8), bboxes=boxes, ids=np.arange(60))
     shift = tf.constant([[[1.0, 0, -left], [0, 1, -top], [0, 0, 1]]], tf.float64)
     before, after = (tf.constant(HEIGHT), tf.constant(WIDTH)), (tf.constant(side), tf.constant(side))
-    moved, kept = kind_named("boxes").move(tf.constant(boxes[None]), shift, before, after, BoxRules(**rules))
+    moved, kept = geometry_of("boxes").move(tf.constant(boxes[None]), shift, before, after, BoxRules(**rules))
     assert np.flatnonzero(kept.numpy()[0]).tolist() == np.asarray(found["ids"]).astype(int).tolist()
     np.testing.assert_allclose(moved.numpy()[0][kept.numpy()[0]], found["bboxes"], atol=1 / 256 + 1e-3)
 
@@ -135,7 +135,7 @@ def test_what_is_affine_is_moved_as_what_may_be_projective() -> None:
     low = rng.uniform(0, 30, (50, 7, 2))
     boxes = np.concatenate([low, low + rng.uniform(0, 25, low.shape)], 2).astype(np.float32)
     size = tf.constant(HEIGHT), tf.constant(WIDTH)
-    kind, rules = kind_named("boxes"), BoxRules(min_visibility=0.3)
+    kind, rules = geometry_of("boxes"), BoxRules(min_visibility=0.3)
     given = tf.constant(boxes), tf.constant(matrix), size, size, rules
     (one, kept), (other, also) = kind.move(*given), kind.move_affinely(*given)
     np.testing.assert_array_equal(kept, also)

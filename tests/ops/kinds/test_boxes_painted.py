@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from pipegen.ops.families.item_stages import Bend, BendEach
-from pipegen.ops.kinds.registry import kind_named
+from pipegen.ops.kinds.registry import geometry_of, kind_named
 from pipegen.ops.registry import transforms
 from pipegen.ops.transforms.flip import TurnTransform
 from pipegen.plan.bucketed_plans import sound_plan
@@ -178,7 +178,7 @@ def test_a_box_follows_several_segments(box: tuple[int, int, int, int], seed: in
 
 
 def test_boxes_follow_every_step_that_moves_pixels_or_it_is_a_finding() -> None:
-    boxes = kind_named("boxes")
+    boxes = geometry_of("boxes")
     for name, arguments in moving().items():
         assert boxes.follows(transforms()[name].model_validate(arguments).traits(IMAGE)), name
     assert not any(boxes.follows(transforms()[name]().traits(IMAGE)) for name in REFUSED)

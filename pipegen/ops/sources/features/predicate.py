@@ -331,7 +331,7 @@ class _Parser:
         while not values or self._take("symbol", ","):
             values.append(self._literal("needs a list of numbers, or of texts in quotes"))
         self._need("]", "needs a closing `]`")
-        if len({_sort(value) for value in values}) > 1:
+        if len({type(value) if isinstance(value, (bool, str)) else float for value in values}) > 1:
             self._refuse(first, "cannot list both numbers and texts")
         return tuple(values)
 
@@ -350,10 +350,6 @@ class _Parser:
             raise ValueError(f"a predicate needs `{instead}` instead of `{token.text}` at character {token.at + 1}")
         here = f"got {token.text!r} at character {token.at + 1}" if token.kind != "end" else "it ends here"
         raise ValueError(f"a predicate {due}; {here}")
-
-
-def _sort(value: Literal) -> type:
-    return type(value) if isinstance(value, (bool, str)) else float
 
 
 def _tokens(text: str) -> list[_Token]:

@@ -84,15 +84,10 @@ class StoreAbout:
         return sum(self.splits.values())
 
 
-def shard_file(root: Path, feature: str, form: str, number: int) -> Path:
-    """Returns the file of a shard's feature."""
-    return root / SHARDS / f"{feature}-{number:05d}.{form}"
-
-
 def shard_files(root: Path, shards: Sequence[Shard], pixels: Mapping[str, Pixels], suffix: str) -> list[dict[str, Path]]:
     """Returns the files of each shard: by feature, or whole records under `RECORDS`, named as other programs expect."""
     if not suffix:
-        return [{feature: shard_file(root, feature, own.form, i) for feature, own in pixels.items()} for i in range(len(shards))]
+        return [{feature: root / SHARDS / f"{feature}-{i:05d}.{own.form}" for feature, own in pixels.items()} for i in range(len(shards))]
     counts, found = Counter(shard.split for shard in shards), []
     seen: Counter[str] = Counter()
     for shard in shards:

@@ -100,14 +100,12 @@ def items_of_records(
         feature = features[name]
         of = feature.home and features[feature.home].keys_of(feature.home)
         file = found.kept_as("items", feature.keys_of(name), feature.kind, of, feature.names, feature.shape, feature.separator)
-        return _kept(found, file, f"`{name}` of the records", items, _arrays_of_items, _items_of_arrays)
+        return _kept(
+            found, file, f"`{name}` of the records", items, lambda own: {"values": own.values, "lengths": own.lengths}, _items_of_arrays
+        )
 
     wanted = {name: f for name, f in features.items() if f.several or not kind_of(f).labels}
     return read_items(wanted, values, lambda _: found.place, kept, found.used)
-
-
-def _arrays_of_items(items: Ragged) -> dict[str, Ints]:
-    return {"values": items.values, "lengths": items.lengths}
 
 
 def _items_of_arrays(arrays: Mapping[str, Ints], total: int) -> Ragged | None:

@@ -161,7 +161,8 @@ class RecordSource(DescribedRecords):
         if not indexed.total:
             _raise_error(notes)
             help_ = next((f"{note.message}; {note.help}" if note.help else note.message for note in notes if note not in beside), None)
-            raise OpError("PG402", f"no record in {shards[0].path!r}{_others(len(shards) - 1)}", field="path", help=help_)
+            others = f" nor in {n} other shard{'s' * (n > 1)}" if (n := len(shards) - 1) else ""
+            raise OpError("PG402", f"no record in {shards[0].path!r}{others}", field="path", help=help_)
         self.types(indexed)
         return replace(indexed, notes=tuple(notes))
 
@@ -352,7 +353,3 @@ def _raise_error(notes: Iterable[Note]) -> None:
 def _damaged(shard: Found, damage: str) -> Note:
     help_ = ("write the file again", "or leave out whole shards with `errors: {exclude: FILE}`")
     return Note("PG430", f"{shard.path!r} is damaged {damage}", help_, "path", "error")
-
-
-def _others(n: int) -> str:
-    return f" nor in {n} other shard{'s' * (n > 1)}" if n else ""

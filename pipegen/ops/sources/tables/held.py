@@ -43,13 +43,8 @@ def read_images(name: str, feature: TableFeature, table: Table) -> Any:
     field = f"features.{name}.{'columns' if feature.columns else 'column'}"
     columns = feature.columns or (feature.column_of(name),)
     each = [table.values(column, f"{field}.{i}" if feature.columns else field) for i, column in enumerate(columns)]
-    cells = each[0] if feature.columns is None else map(_in_one, zip(*each, strict=True))
+    cells = each[0] if feature.columns is None else (" ".join(row) if isinstance(row[0], str) else row for row in zip(*each, strict=True))
     return read_pixels(cells, table.place_in(columns[0]), feature.pixels, feature.bits or 8, table.num_rows, field)
-
-
-def _in_one(cells: tuple[Any, ...]) -> Any:
-    """Joins the cells of a row, with a number each."""
-    return " ".join(cells) if isinstance(cells[0], str) else cells
 
 
 def _labels(table: Table, name: str, feature: InTable) -> Column:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipegen.ops.kinds.base import FeatureKind
+from pipegen.ops.kinds.base import FeatureKind, Geometry
 
 
-class Points(FeatureKind):
-    """Any number of places on an image, `(x, y)` each, in pixels; pixel centres lie at whole numbers."""
-
-    name = "points"
-    plural = "points"
-    storage = "ragged"
-    needs_image = True
-    output = "output: {{y: {}}}"
+class Moves(Geometry):
+    """A point goes where its centre goes."""
 
     def move(self, items: Any, matrix: Any, before: Any, after: Any, details: Any) -> tuple[Any, Any]:
         import tensorflow as tf
@@ -24,6 +18,16 @@ class Points(FeatureKind):
         xy = tf.round(moved[..., :2] / moved[..., 2:] * 256) / 256
         last = tf.stack([tf.cast(after[1], tf.float64), tf.cast(after[0], tf.float64)]) - 0.5
         return tf.cast(xy, tf.float32), tf.reduce_all((xy >= -0.5) & (xy < last), -1)
+
+
+class Points(FeatureKind):
+    """Any number of places on an image, `(x, y)` each, in pixels; pixel centres lie at whole numbers."""
+
+    name = "points"
+    plural = "points"
+    storage = "ragged"
+    geometry = Moves()
+    output = "output: {{y: {}}}"
 
     def draw(self, image: Any, value: Any, x: Any, names: Any = ()) -> Any:
         import numpy as np
