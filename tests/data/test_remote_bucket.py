@@ -140,7 +140,7 @@ def test_every_source_at_an_address_gives_what_it_gives_of_the_disk(bucket: Any,
     assert equal([*here.dataset(split)][1:], there.dataset(split, step=1)), "resumed"
     kept = blocks_in(tmp_path / "c")
     assert bool(kept) == (name in FILES or name in MAPPED)
-    python = "of other machines" in str(there.explain(physical=True))
+    python = "remote files" in str(there.explain(physical=True))
     assert python == bool(kept), "which `explain` says"
     assert equal(here.dataset(split), pipegen.build(sections(made[name]("s3://bucket/data"), tmp_path / "c")).dataset(split))
     assert blocks_in(tmp_path / "c") == kept, "nothing is fetched twice"
