@@ -61,7 +61,7 @@ USES: dict[str, dict[str, Any]] = {
     "values": {"splits": {"parts": {"train": {"team": ["t0", "t1"]}, "validation": {"team": ["t2"]}}}},
     "sampling": {"sampling": {"subset": {"where": "cm > 30 and number != 9"}}},
     "drop": {"rows": 9},
-    "ignore": {"ignore": True, "splits": {"parts": {"train": 0.6, "validation": 0.4}, "method": "hash"}},
+    "ignore": {"ignore": True, "splits": {"parts": {"train": 0.6, "validation": 0.4}, "method": "hash", "group": "team", "seed": 3}},
 }
 
 
