@@ -25,6 +25,12 @@ HELD_IN_FILES = {"array"}
 STEPS: list[Any] = [{"resize": {"size": [24, 24]}}, "flip", {"crop": {"size": [20, 20]}}]
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a database answered is kept in the working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
 def described() -> list[str]:
     """The sources that `features` describe, from the registry."""
     return sorted(op for op, source in sources().items() if "features" in source.model_fields and op not in STORED_BY_PREPARE)
