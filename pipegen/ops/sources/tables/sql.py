@@ -304,15 +304,13 @@ class Running:
             self._until = min(self._until, time.monotonic())
 
     def _next(self) -> tuple[str, Any]:
-        while True:
-            left = self._until - time.monotonic()
+        while (left := self._until - time.monotonic()) > 0:  # also where rows come faster than they are taken
             with suppress(queue.Empty):
-                kind, value = self._results.get(timeout=max(0.0, min(_LOOK, left)))
+                kind, value = self._results.get(timeout=min(_LOOK, left))
                 if kind == "error":
                     raise value
                 return kind, value
-            if left <= 0:
-                raise LateError
+        raise LateError
 
     def _ask(self) -> None:
         try:
