@@ -13,6 +13,7 @@ from pipegen.ops.stage import StepRef
 from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, rewrite, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Node, Plan
+from pipegen.types import FeatureType
 
 
 @rewrite("E0", "pixels outside the window are never decoded", in_parts=True)
@@ -32,8 +33,7 @@ def fuse_decode_crop(plan: Plan, context: PassContext, note: Note) -> Plan:
             and previous.stage.feature == item.stage.feature
             and previous.stage.like is None
             and _can(previous, previous.stage.ref)
-            and not (traits := item.stage.ref.step.traits(item.before[item.stage.feature])).pads
-            and not traits.chosen
+            and _lies_within(item.stage, item.before[item.stage.feature])
         ):
             fused = DecodeWindow(item.stage.feature, previous.stage.ref, item.stage.ref, None)
             note(f"`{item.stage.ref.id}` decodes its window alone")
@@ -41,6 +41,12 @@ def fuse_decode_crop(plan: Plan, context: PassContext, note: Note) -> Plan:
         else:
             kept.append(item)
     return pack(plan, kept)
+
+
+def _lies_within(stage: s.Crop, x: FeatureType) -> bool:
+    """Tests if the window depends on draws alone and lies inside the image."""
+    traits = stage.ref.step.traits(x)
+    return not traits.pads and not traits.chosen
 
 
 def _can(decoding: Placed, ref: StepRef) -> bool:

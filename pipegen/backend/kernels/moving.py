@@ -172,7 +172,7 @@ def limit(stage: st.Limit, features: Features) -> None:
     there = features[valid]
     missing = tf.maximum(stage.most - tf.shape(there)[1], 0)
     if stage.room is None or stage.room > stage.most:
-        weight = tf.where(there, geometry_of(stage.kind).weight(features[stage.feature]), -1.0)
+        weight = tf.where(there, kind_named(stage.kind).weight(features[stage.feature]), -1.0)
         rank = tf.argsort(tf.argsort(weight, direction="DESCENDING", stable=True))
         keep_items(stage, features, features[stage.feature], rank < stage.most)
     for name in stage.touches():
@@ -317,9 +317,8 @@ def paste_items(stage: st.PasteItems, features: Features) -> None:
     seen = _Pixels(features[stage.mask], most, stage.ignore)
     covered = seen.where(shown)
     first, last, moved, share = _edges(seen, covered)
-    own, kept = geometry_of(stage.kind).clip_covered(
-        features[stage.feature], tf.concat([first, last + 1.0], -1), moved, share, stage.details
-    )
+    edges = tf.concat([first, last + 1.0], -1)
+    own, kept = geometry_of(stage.kind).clip_covered(features[stage.feature], edges, moved, share, stage.details)
     items = {name: features[name] for name in (stage.feature, *stage.riders)}
     mine = items | {stage.feature: own}
     for name, of, details in stage.moved:

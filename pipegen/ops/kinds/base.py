@@ -83,10 +83,6 @@ class Geometry:
         part."""
         return False
 
-    def weight(self, items: tf.Tensor) -> tf.Tensor:
-        """Returns the priority of each item if there are too many, float32 `(n, most)`; by default all are equal."""
-        return tf.zeros(tf.shape(items)[:2], tf.float32)
-
     def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> Items:
         """Shifts items with their image, and clips them to its visible part in a combined image.
 
@@ -230,6 +226,10 @@ class FeatureKind:
     def limit(self, x: FeatureType) -> int | None:
         """Returns the number of items in a batch, padding included; `None` if it is as large as needed."""
         return None
+
+    def weight(self, items: tf.Tensor) -> tf.Tensor:
+        """Returns the priority of each item if there are too many, float32 `(n, most)`; by default all are equal."""
+        return tf.zeros(tf.shape(items)[:2], tf.float32)
 
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
         """Draws a feature on its image, uint8 `(height, width, channels)`: a mask, or items without padding; `names` has their classes, if

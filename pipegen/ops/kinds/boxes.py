@@ -102,9 +102,6 @@ class BoxGeometry(Geometry):
             x0, y0, x1, y1 = x0 / size[1], y0 / size[0], x1 / size[1], y1 / size[0]
         return tf.cast(tf.stack(_parts(x0, y0, x1, y1, form), -1), tf.float32)
 
-    def weight(self, items: tf.Tensor) -> tf.Tensor:
-        return tf.cast(_area(tf.cast(items, tf.float64)), tf.float32)
-
 
 class Boxes(FeatureKind):
     """Upright rectangles, any number on each image. Edges are counted from 0, the left edge of the first pixel, to the width of the image,
@@ -174,6 +171,9 @@ class Boxes(FeatureKind):
 
     def limit(self, x: FeatureType) -> int | None:
         return x.details.most if isinstance(x.details, BoxRules) else None
+
+    def weight(self, items: tf.Tensor) -> tf.Tensor:
+        return tf.cast(_area(tf.cast(items, tf.float64)), tf.float32)
 
     def arguments_of(self, x: FeatureType) -> dict[str, Any]:
         rules: BoxRules = x.details  # type: ignore[assignment]

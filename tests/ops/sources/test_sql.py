@@ -324,12 +324,12 @@ def test_rows_that_come_faster_than_they_are_taken_do_not_outlast_the_limit() ->
         while True:
             yield ["1"]
 
-    running = Running(work, 0.3)
+    running = Running(work, 1.0)
     try:
         assert running.columns() == ("n",)
         rows = running.rows()
         next(rows)
-        time.sleep(0.5)
+        time.sleep(1.1)
         with pytest.raises(LateError):
             for _ in zip(rows, range(1500), strict=False):  # more than the chunk that was taken, fewer than wait
                 pass
