@@ -41,9 +41,7 @@ class BySplit(Source):
     @classmethod
     def _from_plain(cls, value: Any) -> Any:
         """Accepts the spec's shape as well as `parts=`."""
-        if not isinstance(value, Mapping) or (
-            set(value) == {"parts"} and all(isinstance(part, Source) for part in value["parts"].values())
-        ):
+        if not isinstance(value, Mapping) or (set(value) == {"parts"} and _all_sources(value["parts"])):
             return value
         if not all(isinstance(v, Mapping) and len(v) == 1 for v in value.values()):
             raise ValueError("each split needs a source, such as `train: {image_folder: {path: train/}}`")
@@ -192,3 +190,7 @@ def _part(split: str, source: Source, data: object) -> Any:
         help_ = 'with `by_split`, `data` has a map or a table for each split: `data={"train": {"image": x, "label": y}, …}`'
         raise OpError("PG418", "`data` has nothing for this split", help=help_)
     return data[split]
+
+
+def _all_sources(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(source, Source) for source in value.values())

@@ -80,6 +80,7 @@ def test_a_split_may_be_called_parts() -> None:
         ({"train": {"by_split": {"train": {"image_folder": {"path": "a"}}}}}, "is a `by_split`, which has splits of its own"),
         ({"train": {"folder": {"path": "a"}}}, "unknown source 'folder'"),
         ({"train": "image_folder"}, "each split needs a source"),
+        ({"parts": ["image_folder"]}, "each split needs a source"),
         ({"a b": {"image_folder": {"path": "a"}}}, "String should match"),
     ],
 )
