@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     """Items `(n, most, ...)`, and a mask of those to keep, which are still on the image: bool `(n, most)`."""
 
 
-STEPS = 256.0  # places of moved items are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference
+SUBPIXELS = 256.0  # places of moved items are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference
 HORIZON = 1e-6  # least third coordinate of a visible point
 FAR = 1e7  # largest coordinate of a place, in pixels: a perspective can put a point at infinity
 
@@ -57,7 +57,7 @@ class Geometry:
         raise NotImplementedError
 
     def follows(self, traits: Traits) -> bool:
-        """Checks that items can move like their image: by a matrix or, if the kind has a `displace`, by a displacement field."""
+        """Checks that items can move like their image: by a matrix or, if there is a `displace`, by a displacement field."""
         by_field = type(self).displace is not Geometry.displace and traits.displaces
         return by_field or traits.family is Family.GEOMETRIC or traits.crops or traits.resizes
 

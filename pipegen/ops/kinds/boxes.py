@@ -9,7 +9,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
-from pipegen.ops.kinds.base import FAR, HORIZON, STEPS, Column, FeatureKind, Geometry
+from pipegen.ops.kinds.base import FAR, HORIZON, SUBPIXELS, Column, FeatureKind, Geometry
 from pipegen.ops.kinds.ragged import Ragged, most_items
 from pipegen.ops.lowering.exif import turned_points
 from pipegen.types import FeatureType
@@ -52,7 +52,7 @@ class BoxGeometry(Geometry):
         n, most, count = (tf.shape(points)[i] for i in range(3))
         places = tf.reshape(shown(tf.reshape(points, [n, most * count, 2])), [n, most, count, 2])
         edges = tf.concat([tf.reduce_min(places, 2), tf.reduce_max(places, 2)], -1) + 0.5
-        return _kept(tf.round(edges * STEPS) / STEPS, size, details)
+        return _kept(tf.round(edges * SUBPIXELS) / SUBPIXELS, size, details)
 
     def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> Items:
         boxes = tf.cast(items, tf.float64) + tf.gather(shift, [1, 0, 1, 0], axis=1)[:, None]
@@ -262,7 +262,7 @@ def _around(boxes: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
     (x, y), (across, down) = tf.split((low + high) / 2.0, 2, -1), tf.split((high - low) / 2.0, 2, -1)
     centre = by_x * x + by_y * y + shift
     half = tf.abs(by_x) * across + tf.abs(by_y) * down
-    return tf.round((tf.concat([centre - half, centre + half], -1) + 0.5) * STEPS) / STEPS
+    return tf.round((tf.concat([centre - half, centre + half], -1) + 0.5) * SUBPIXELS) / SUBPIXELS
 
 
 def _seen_around(boxes: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
@@ -281,4 +281,4 @@ def _seen_around(boxes: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
     places = tf.clip_by_value(points[..., :2] / tf.where(seen, points[..., 2:], tf.ones_like(points[..., 2:])), -FAR, FAR)
     low = tf.reduce_min(tf.where(seen, places, tf.fill(tf.shape(places), tf.constant(FAR, tf.float64))), -2)
     high = tf.reduce_max(tf.where(seen, places, tf.fill(tf.shape(places), tf.constant(-FAR, tf.float64))), -2)
-    return tf.round((tf.concat([low, high], -1) + 0.5) * STEPS) / STEPS
+    return tf.round((tf.concat([low, high], -1) + 0.5) * SUBPIXELS) / SUBPIXELS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.item_rules import PointRules, swapped_places
-from pipegen.ops.kinds.base import FAR, HORIZON, STEPS, Column, FeatureKind, Geometry
+from pipegen.ops.kinds.base import FAR, HORIZON, SUBPIXELS, Column, FeatureKind, Geometry
 from pipegen.ops.kinds.ragged import Ragged, most_items
 from pipegen.ops.lowering.exif import TURNS, turned_points
 from pipegen.types import FeatureType
@@ -62,7 +62,7 @@ class PointGeometry(Geometry):
         x, y, w = (m[..., i, 0] * px + m[..., i, 1] * py + m[..., i, 2] for i in range(3))
         seen = w >= HORIZON
         w = tf.where(seen, w, tf.ones_like(w))
-        places = tf.round(tf.stack([x / w, y / w], -1) * STEPS) / STEPS
+        places = tf.round(tf.stack([x / w, y / w], -1) * SUBPIXELS) / SUBPIXELS
         seen &= (items[..., 2] > 0) & tf.reduce_all(tf.abs(places) < FAR, -1)
         places, kept = _kept(places, seen, items[..., 2], after, details)
         if details.swaps and details.swaps != tuple(range(len(details.swaps))):
