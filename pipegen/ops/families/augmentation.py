@@ -103,7 +103,7 @@ def signs(u: tf.Tensor) -> tf.Tensor:
 class Augmentation(Policy):
     """A policy of layers, each of which does one of `OPERATIONS`."""
 
-    limits: ClassVar[Limits]
+    limits: ClassVar[Limits] = Limits(shear=0.3, translation=150 / 331, in_pixels=False, degrees=30.0, enhancement=0.9, bits=4.0)
     """The effect of each operation at full strength."""
 
     fill: Fill = "reflect"

@@ -127,9 +127,6 @@ def sub_policies(name: PolicyName) -> tuple[SubPolicy, ...]:
     return tuple(found)
 
 
-_PUBLISHED = Limits(shear=0.3, translation=150 / 331, in_pixels=False, degrees=30.0, enhancement=0.9, bits=4.0)
-
-
 class AutoAugment(Augmentation):
     """Draws one of 25 published pairs of operations for each example, and does each of the two with its own probability.
 
@@ -145,7 +142,6 @@ class AutoAugment(Augmentation):
     """
 
     op = "auto_augment"
-    limits = _PUBLISHED
     draws = 5
     examples = to_float32("auto_augment", "auto_augment: {policy: cifar10, fill: {constant: 128}}")
 
@@ -194,7 +190,6 @@ class RandAugment(Augmentation):
     """
 
     op = "rand_augment"
-    limits = _PUBLISHED
     examples = to_float32(
         "rand_augment",
         "rand_augment: {num_ops: 3, magnitude: 12, fill: {constant: 128}}",
