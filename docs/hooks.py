@@ -42,18 +42,18 @@ TILE, GAP = 192, 4
 """Width of an image in a committed picture and the space between two, in pixels (`docs/make_pictures.py`)."""
 
 FAMILIES = {
-    "Size and crops": ("resize", "crop"),
-    "Flips, turns and other geometry": ("flip", "affine"),
-    "Distortions": ("distortions",),
-    "Colour": ("brightness", "colours", "domain_adaptation"),
-    "Tone curves": ("tones",),
-    "Light and weather": ("light",),
-    "Blur, sharpness and lenses": ("blurs", "sharpness"),
-    "Noise and compression": ("noise",),
+    "Size and crops": ("resize", "pad", "crop", "box_crops"),
+    "Flips, turns and other geometry": ("flip", "rotate_90", "affine", "rotation", "shear", "translation", "zoom", "perspective"),
+    "Distortions": ("distortions", "grid_shuffle"),
+    "Colour": ("brightness", "contrast", "saturation", "hue", "color_jitter", "grayscale", "channels", "domain_adaptation", "stain"),
+    "Tone curves": ("equalization", "gamma", "posterization", "solarization", "tone_curve"),
+    "Light and weather": ("light", "color_temperature", "weather"),
+    "Blur, sharpness and lenses": ("blurs", "sharpness", "morphology"),
+    "Noise and compression": ("noise", "degradation"),
     "Dropout": ("dropout",),
-    "Mixing examples": ("mixup",),
-    "Policies": ("auto_augment", "one_of"),
-    "Values and dtypes": ("decode", "rescale", "standardize"),
+    "Mixing examples": ("mixup", "mosaic", "copy_paste"),
+    "Policies": ("auto_augment", "rand_augment", "aug_mix", "one_of"),
+    "Values and dtypes": ("decode", "rescale", "normalize", "standardize", "whiten"),
     "Own functions": ("python",),
 }
 """Modules of `pipegen.ops.transforms` under each heading of the gallery."""

@@ -27,7 +27,7 @@ from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.item_stages import PastingTransform
 from pipegen.ops.families.references import ReferenceTransform
 from pipegen.ops.registry import transforms
-from pipegen.ops.transforms.flip import TurnTransform
+from pipegen.ops.transforms.rotate_90 import TurnTransform
 
 if TYPE_CHECKING:
     from pipegen.ops.transform import Transform

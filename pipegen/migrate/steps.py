@@ -13,7 +13,7 @@ from pipegen.migrate.findings import Findings
 from pipegen.migrate.nodes import Row, flattened
 from pipegen.migrate.signatures import is_keras
 from pipegen.migrate.values import Class, Const, Dotted, Generator, Local, Seq, Unknown, Value, is_number, origins_of, plain
-from pipegen.ops.transforms.standardize import LARGEST
+from pipegen.ops.transforms.whiten import LARGEST
 
 _LIBRARIES = ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
 NOT_KNOWN = "not known from the code"

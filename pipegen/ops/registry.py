@@ -21,35 +21,58 @@ from pipegen.ops.transform import Transform
 
 _T = TypeVar("_T", Transform, Source, DataTest)
 _STEPS = {
-    "affine": "affine perspective random_affine random_perspective random_rotation random_shear random_translation random_zoom "
-    "rotation shear translation zoom",
-    "auto_augment": "aug_mix auto_augment rand_augment trivial_augment",
-    "blurs": "defocus_blur gaussian_blur median_blur motion_blur random_advanced_blur random_box_blur random_chromatic_aberration "
-    "random_defocus_blur random_gaussian_blur random_glass_blur random_median_blur random_motion_blur random_zoom_blur",
-    "brightness": "brightness contrast random_brightness random_color_jitter random_contrast random_photometric_distort",
-    "colours": "grayscale hue random_channel_drop random_channel_shift random_channel_shuffle random_grayscale random_hsv "
-    "random_hue random_rgb_shift random_saturation random_sepia saturation sepia",
-    "crop": "center_crop corner_crop crop pad random_box_crop random_box_safe_crop random_crop random_crop_around random_iou_crop "
-    "random_zoom_out",
+    "affine": "affine random_affine",
+    "aug_mix": "aug_mix",
+    "auto_augment": "auto_augment",
+    "blurs": "defocus_blur gaussian_blur median_blur motion_blur random_advanced_blur random_box_blur "
+    "random_chromatic_aberration random_defocus_blur random_gaussian_blur random_glass_blur "
+    "random_median_blur random_motion_blur random_zoom_blur",
+    "box_crops": "random_box_crop random_box_safe_crop random_crop_around random_iou_crop",
+    "brightness": "brightness random_brightness",
+    "channels": "random_channel_drop random_channel_shift random_channel_shuffle random_rgb_shift",
+    "color_jitter": "random_color_jitter random_photometric_distort",
+    "color_temperature": "random_color_temperature random_pca_lighting",
+    "contrast": "auto_contrast contrast random_auto_contrast random_contrast",
+    "copy_paste": "copy_paste",
+    "crop": "center_crop corner_crop crop random_crop",
     "decode": "decode",
-    "distortions": "random_elastic random_grid_distortion random_grid_shuffle random_optical_distortion random_piecewise_affine "
-    "random_thin_plate_spline",
-    "domain_adaptation": "random_fourier_adaptation random_histogram_matching random_stain",
+    "degradation": "jpeg random_downscale random_jpeg",
+    "distortions": "random_elastic random_grid_distortion random_optical_distortion random_piecewise_affine random_thin_plate_spline",
+    "domain_adaptation": "random_fourier_adaptation random_histogram_matching",
     "dropout": "random_coarse_dropout random_erasing random_grid_dropout random_grid_mask random_pixel_dropout",
-    "flip": "flip random_d4 random_flip random_rotate_90 random_transpose rotate_90 transpose",
-    "light": "random_color_temperature random_fog random_illumination random_pca_lighting random_plasma random_plasma_shadow "
-    "random_rain random_shadow random_snow random_spatter random_sun_flare",
-    "mixup": "copy_paste cutmix mixup mosaic",
-    "noise": "jpeg random_additive_noise random_downscale random_gaussian_noise random_iso_noise random_jpeg "
-    "random_salt_and_pepper random_shot_noise",
+    "equalization": "clahe equalization random_clahe random_equalization",
+    "flip": "flip random_flip",
+    "gamma": "gamma random_gamma",
+    "grayscale": "grayscale random_grayscale random_sepia sepia",
+    "grid_shuffle": "random_grid_shuffle",
+    "hue": "hue random_hsv random_hue",
+    "light": "random_illumination random_plasma",
+    "mixup": "cutmix mixup",
+    "morphology": "random_morphology",
+    "mosaic": "mosaic",
+    "noise": "random_additive_noise random_gaussian_noise random_iso_noise random_salt_and_pepper random_shot_noise",
+    "normalize": "normalize",
     "one_of": "one_of random_order some_of",
+    "pad": "pad random_zoom_out",
+    "perspective": "perspective random_perspective",
+    "posterization": "posterization random_posterization",
     "python": "python random_python",
-    "rescale": "cast normalize rescale",
+    "rand_augment": "rand_augment trivial_augment",
+    "rescale": "cast rescale",
     "resize": "random_resized_crop random_shorter_side resize scale_jitter",
-    "sharpness": "random_emboss random_morphology random_sharpness random_unsharp_mask sharpness",
-    "standardize": "standardize whiten",
-    "tones": "auto_contrast clahe equalization gamma invert posterization random_auto_contrast random_clahe random_equalization "
-    "random_gamma random_invert random_posterization random_solarization random_solarize_add random_tone_curve solarization",
+    "rotate_90": "random_d4 random_rotate_90 random_transpose rotate_90 transpose",
+    "rotation": "random_rotation rotation",
+    "saturation": "random_saturation saturation",
+    "sharpness": "random_emboss random_sharpness random_unsharp_mask sharpness",
+    "shear": "random_shear shear",
+    "solarization": "invert random_invert random_solarization random_solarize_add solarization",
+    "stain": "random_stain",
+    "standardize": "standardize",
+    "tone_curve": "random_tone_curve",
+    "translation": "random_translation translation",
+    "weather": "random_fog random_plasma_shadow random_rain random_shadow random_snow random_spatter random_sun_flare",
+    "whiten": "whiten",
+    "zoom": "random_zoom zoom",
 }
 """The steps of each file of `ops/transforms`."""
 _DATA_TESTS = {

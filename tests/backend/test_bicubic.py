@@ -12,7 +12,11 @@ import numpy as np
 import pytest
 from warping import HEIGHT, WIDTH, Array, mapped, matrix_of, noise, positions, smooth, warp
 
-from pipegen.ops.transforms.affine import Affine, Perspective, Rotation, Translation, Zoom
+from pipegen.ops.transforms.affine import Affine
+from pipegen.ops.transforms.perspective import Perspective
+from pipegen.ops.transforms.rotation import Rotation
+from pipegen.ops.transforms.translation import Translation
+from pipegen.ops.transforms.zoom import Zoom
 
 pytestmark = pytest.mark.tf
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from planning import built, compiled, load_spec
 
-from pipegen.ops.transforms.tones import AutoContrast
+from pipegen.ops.transforms.contrast import AutoContrast
 
 pytestmark = pytest.mark.tf
 

@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 from warping import HEIGHT, OPENCV, SCIPY, STEEPEST, WIDTH, Array, mapped, matrix_of, noise, positions, smooth, warp
 
-from pipegen.ops.transforms.affine import Perspective, RandomAffine, RandomPerspective, Rotation, Zoom
+from pipegen.ops.transforms.affine import RandomAffine
+from pipegen.ops.transforms.perspective import Perspective, RandomPerspective
+from pipegen.ops.transforms.rotation import Rotation
+from pipegen.ops.transforms.zoom import Zoom
 
 pytestmark = pytest.mark.tf
 

@@ -18,8 +18,11 @@ from scipy import ndimage
 from warping import HEIGHT, OPENCV, SCIPY, STEEPEST, WIDTH, Array, matrix_of, smooth, warp
 
 from pipegen.ops.step_bases import GeometricTransform
-from pipegen.ops.transforms.affine import RandomRotation, RandomShear, RandomTranslation, RandomZoom
 from pipegen.ops.transforms.flip import RandomFlip
+from pipegen.ops.transforms.rotation import RandomRotation
+from pipegen.ops.transforms.shear import RandomShear
+from pipegen.ops.transforms.translation import RandomTranslation
+from pipegen.ops.transforms.zoom import RandomZoom
 
 pytestmark = pytest.mark.tf
 

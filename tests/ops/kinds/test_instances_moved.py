@@ -17,7 +17,7 @@ from pipegen.errors import SpecError
 from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import transforms
-from pipegen.ops.transforms.flip import TurnTransform
+from pipegen.ops.transforms.rotate_90 import TurnTransform
 from pipegen.plan.bucketed_plans import sound_plan
 from pipegen.types import ElementType
 

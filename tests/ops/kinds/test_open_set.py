@@ -156,7 +156,7 @@ def test_points_follow_images_of_any_size(files: Any) -> None:
 def test_points_follow_what_a_policy_chooses(policy: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pipegen
 
-    monkeypatch.setattr("pipegen.ops.transforms.auto_augment.USED", ("identity", *GEOMETRY))  # others change the colours that tell places
+    monkeypatch.setattr("pipegen.ops.transforms.rand_augment.USED", ("identity", *GEOMETRY))  # others change the colours that tell places
     steps = [{"center_crop": {"size": [40, 60]}}, policy]
     pipe = pipegen.build(spec(steps, folder=str(folder)), runtime={"jit": "never"})
     assert check_places(pipe, stream(pipe), 1.5) >= 8

@@ -12,21 +12,14 @@ from pipegen.ops.arguments.geometry import ConstantFill
 from pipegen.ops.registry import transforms
 from pipegen.ops.step_bases import GeometricTransform
 from pipegen.ops.traits import IMAGE_224
-from pipegen.ops.transforms.affine import (
-    Affine,
-    Perspective,
-    RandomAffine,
-    RandomPerspective,
-    RandomRotation,
-    RandomShear,
-    RandomTranslation,
-    RandomZoom,
-    Rotation,
-    Shear,
-    Translation,
-    Zoom,
-)
-from pipegen.ops.transforms.flip import Flip, RandomFlip, Rotate90, Transpose
+from pipegen.ops.transforms.affine import Affine, RandomAffine
+from pipegen.ops.transforms.flip import Flip, RandomFlip
+from pipegen.ops.transforms.perspective import Perspective, RandomPerspective
+from pipegen.ops.transforms.rotate_90 import Rotate90, Transpose
+from pipegen.ops.transforms.rotation import RandomRotation, Rotation
+from pipegen.ops.transforms.shear import RandomShear, Shear
+from pipegen.ops.transforms.translation import RandomTranslation, Translation
+from pipegen.ops.transforms.zoom import RandomZoom, Zoom
 from pipegen.types import FeatureType, Interval
 
 HEIGHT, WIDTH = 61, 101

@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 from planning import built, checked, compiled, interpret, load_spec, photos, records
 
 from pipegen.ops.lowering.random import symmetric_dirichlet
-from pipegen.ops.transforms.auto_augment import AugMix
+from pipegen.ops.transforms.aug_mix import AugMix
 
 pytestmark = pytest.mark.tf
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from planning import checked
 
-from pipegen.ops.transforms.crop import TRIES, RandomBoxCrop, RandomBoxSafeCrop, RandomIouCrop
+from pipegen.ops.transforms.box_crops import TRIES, RandomBoxCrop, RandomBoxSafeCrop, RandomIouCrop
 
 Array = np.ndarray[Any, Any]
 HEIGHT, WIDTH, BOXES, COUNT = 40, 60, 3, 24

@@ -11,8 +11,13 @@ from PIL import Image, ImageEnhance
 from pipegen.errors import OpError
 from pipegen.ops.step_bases import ColourTransform
 from pipegen.ops.traits import IMAGE_224
-from pipegen.ops.transforms.brightness import Brightness, Contrast, RandomBrightness, RandomColorJitter, RandomContrast
-from pipegen.ops.transforms.colours import Grayscale, Hue, RandomChannelShift, RandomGrayscale, RandomHue, RandomSaturation, Saturation
+from pipegen.ops.transforms.brightness import Brightness, RandomBrightness
+from pipegen.ops.transforms.channels import RandomChannelShift
+from pipegen.ops.transforms.color_jitter import RandomColorJitter
+from pipegen.ops.transforms.contrast import Contrast, RandomContrast
+from pipegen.ops.transforms.grayscale import Grayscale, RandomGrayscale
+from pipegen.ops.transforms.hue import Hue, RandomHue
+from pipegen.ops.transforms.saturation import RandomSaturation, Saturation
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 LUMA = np.array([0.299, 0.587, 0.114])

@@ -11,10 +11,13 @@ from pipegen.errors import OpError
 from pipegen.ops.lowering.colours import ORDERS
 from pipegen.ops.step_bases import ColourTransform
 from pipegen.ops.traits import IMAGE_224
-from pipegen.ops.transforms.brightness import Brightness, RandomBrightness, RandomPhotometricDistort
-from pipegen.ops.transforms.colours import RandomChannelDrop, RandomChannelShuffle, RandomRgbShift, RandomSepia, Sepia
-from pipegen.ops.transforms.light import RandomColorTemperature, RandomPcaLighting
-from pipegen.ops.transforms.tones import RandomSolarizeAdd, RandomToneCurve
+from pipegen.ops.transforms.brightness import Brightness, RandomBrightness
+from pipegen.ops.transforms.channels import RandomChannelDrop, RandomChannelShuffle, RandomRgbShift
+from pipegen.ops.transforms.color_jitter import RandomPhotometricDistort
+from pipegen.ops.transforms.color_temperature import RandomColorTemperature, RandomPcaLighting
+from pipegen.ops.transforms.grayscale import RandomSepia, Sepia
+from pipegen.ops.transforms.solarization import RandomSolarizeAdd
+from pipegen.ops.transforms.tone_curve import RandomToneCurve
 from pipegen.types import FeatureType, Interval
 
 pytestmark = pytest.mark.tf
@@ -140,7 +143,7 @@ def test_photometric_distortion_is_the_product_of_its_parts() -> None:
     drawn = named(step, u)
     image = photo()
     mean = (image @ LUMA).mean()
-    from pipegen.ops.transforms.colours import Hue
+    from pipegen.ops.transforms.hue import Hue
 
     for i in range(40):
         one = {name: value[i] for name, value in drawn.items()}

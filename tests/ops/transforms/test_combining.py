@@ -11,7 +11,8 @@ from scipy import stats
 from pipegen.errors import OpError
 from pipegen.ops.families.combining import GROUP, WHOLE, CombiningTransform, combine_labels, symmetric_beta
 from pipegen.ops.traits import IMAGE_224
-from pipegen.ops.transforms.mixup import Cutmix, Mixup, Mosaic
+from pipegen.ops.transforms.mixup import Cutmix, Mixup
+from pipegen.ops.transforms.mosaic import Mosaic
 from pipegen.types import FeatureType, Interval
 
 pytestmark = pytest.mark.tf

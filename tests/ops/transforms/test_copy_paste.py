@@ -10,7 +10,7 @@ from planning import checked
 
 from pipegen.ops.families.item_stages import Paste, PasteItems, PastePoints
 from pipegen.ops.traits import IMAGE_224
-from pipegen.ops.transforms.mixup import CopyPaste
+from pipegen.ops.transforms.copy_paste import CopyPaste
 
 Array = np.ndarray[Any, Any]
 

@@ -12,7 +12,7 @@ from pipegen.ops.arguments.item_rules import BoxRules
 from pipegen.ops.families.item_stages import NumberItems, Paste, PasteInstances, PasteItems, Renumber
 from pipegen.ops.kinds.keypoints import PointRules
 from pipegen.ops.stage import StepRef
-from pipegen.ops.transforms.mixup import CopyPaste
+from pipegen.ops.transforms.copy_paste import CopyPaste
 
 pytestmark = pytest.mark.tf
 N, H, W, MOST = 24, 24, 32, 5

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from planning import checked
 
-from pipegen.ops.transforms.crop import RandomCropAround
+from pipegen.ops.transforms.box_crops import RandomCropAround
 
 Array = np.ndarray[Any, Any]
 HEIGHT, WIDTH, COUNT = 40, 60, 16

@@ -10,8 +10,11 @@ import pytest
 
 from pipegen.ops.step_bases import GeometricTransform
 from pipegen.ops.traits import IMAGE_224
-from pipegen.ops.transforms.affine import RandomRotation, RandomShear, RandomTranslation, RandomZoom
 from pipegen.ops.transforms.flip import RandomFlip
+from pipegen.ops.transforms.rotation import RandomRotation
+from pipegen.ops.transforms.shear import RandomShear
+from pipegen.ops.transforms.translation import RandomTranslation
+from pipegen.ops.transforms.zoom import RandomZoom
 
 HEIGHT, WIDTH = 61, 101
 CENTRE_Y, CENTRE_X = 30, 50

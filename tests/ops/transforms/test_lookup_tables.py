@@ -13,20 +13,11 @@ from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.registry import transforms
 from pipegen.ops.stage import StepRef
 from pipegen.ops.traits import IMAGE_224
-from pipegen.ops.transforms.tones import (
-    AutoContrast,
-    Equalization,
-    Gamma,
-    Invert,
-    Posterization,
-    RandomAutoContrast,
-    RandomEqualization,
-    RandomGamma,
-    RandomInvert,
-    RandomPosterization,
-    RandomSolarization,
-    Solarization,
-)
+from pipegen.ops.transforms.contrast import AutoContrast, RandomAutoContrast
+from pipegen.ops.transforms.equalization import Equalization, RandomEqualization
+from pipegen.ops.transforms.gamma import Gamma, RandomGamma
+from pipegen.ops.transforms.posterization import Posterization, RandomPosterization
+from pipegen.ops.transforms.solarization import Invert, RandomInvert, RandomSolarization, Solarization
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:

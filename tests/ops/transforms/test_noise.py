@@ -11,7 +11,7 @@ import pytest
 from pipegen.errors import OpError
 from pipegen.ops.families.neighbourhood import ByteTransform
 from pipegen.ops.traits import IMAGE_224
-from pipegen.ops.transforms.colours import RandomHsv
+from pipegen.ops.transforms.hue import RandomHsv
 from pipegen.ops.transforms.noise import RandomIsoNoise, RandomSaltAndPepper, RandomShotNoise
 from pipegen.types import Interval
 

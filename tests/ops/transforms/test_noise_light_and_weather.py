@@ -11,11 +11,12 @@ from scipy import stats
 
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.transforms.blurs import RandomAdvancedBlur, RandomBoxBlur
-from pipegen.ops.transforms.domain_adaptation import RandomStain
 from pipegen.ops.transforms.dropout import RandomPixelDropout
-from pipegen.ops.transforms.light import RandomIllumination, RandomPlasma, RandomPlasmaShadow, RandomSnow
+from pipegen.ops.transforms.light import RandomIllumination, RandomPlasma
+from pipegen.ops.transforms.morphology import RandomMorphology
 from pipegen.ops.transforms.noise import RandomAdditiveNoise
-from pipegen.ops.transforms.sharpness import RandomMorphology
+from pipegen.ops.transforms.stain import RandomStain
+from pipegen.ops.transforms.weather import RandomPlasmaShadow, RandomSnow
 
 pytestmark = pytest.mark.tf
 

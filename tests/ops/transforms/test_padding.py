@@ -11,7 +11,8 @@ from planning import checked, load_spec
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import ConstantFill
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224
-from pipegen.ops.transforms.crop import CenterCrop, Pad, RandomCrop, RandomZoomOut
+from pipegen.ops.transforms.crop import CenterCrop, RandomCrop
+from pipegen.ops.transforms.pad import Pad, RandomZoomOut
 from pipegen.ops.transforms.resize import RandomShorterSide, Resize, ScaleJitter
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.types import FeatureType, Interval

@@ -11,7 +11,8 @@ from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import PRESETS
 from pipegen.ops.step_bases import PointwiseTransform
 from pipegen.ops.traits import IMAGE_224
-from pipegen.ops.transforms.rescale import Cast, Normalize, Rescale
+from pipegen.ops.transforms.normalize import Normalize
+from pipegen.ops.transforms.rescale import Cast, Rescale
 from pipegen.types import FeatureType, Interval
 
 UNIT = FeatureType("image", "float32", (4, 4, 3), Interval(0, 1))

@@ -10,8 +10,8 @@ from planning import built, compiled, interpret, load_spec, photos, records
 
 from pipegen.ops.families.neighbourhood import ByteTransform
 from pipegen.ops.registry import transforms
-from pipegen.ops.transforms.light import RandomFog, RandomRain, RandomShadow, RandomSpatter, RandomSunFlare
 from pipegen.ops.transforms.one_of import RandomOrder
+from pipegen.ops.transforms.weather import RandomFog, RandomRain, RandomShadow, RandomSpatter, RandomSunFlare
 
 pytestmark = pytest.mark.tf
 

@@ -15,7 +15,7 @@ from pipegen.errors import DataError, OpError
 from pipegen.ops.arguments.learned import Fitted, Whitening
 from pipegen.ops.lowering.statistics import Covariance, zca
 from pipegen.ops.registry import transforms
-from pipegen.ops.transforms.standardize import LARGEST
+from pipegen.ops.transforms.whiten import LARGEST
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 Array = np.ndarray[Any, Any]
