@@ -574,14 +574,14 @@ def test_the_values_of_a_column_have_their_shares(op: str, tmp_path: Path) -> No
     assert by_label == chosen(spec_of(source, sampling={"subset": {"count": 7, "stratify": {"column": "label"}}}))
 
 
-def test_files_have_no_columns_to_stratify_by(tmp_path: Path) -> None:
+def test_a_folder_lacks_a_column_to_stratify_by(tmp_path: Path) -> None:
     for i, record in enumerate(records()):
         (tmp_path / "ab"[i % 2]).mkdir(exist_ok=True)
         (tmp_path / "ab"[i % 2] / f"{i}.png").write_bytes(record["image"])
     source = {"image_folder": {"path": str(tmp_path)}}
     found = collected(spec_of(source, splits={"parts": {"train": 0.5, "validation": 0.5}, "stratify": {"column": "site"}}))
-    assert [(d.code, d.message) for d in found.diagnostics.items] == [("PG302", "`image_folder` has no columns, such as 'site'")]
-    with pytest.raises(pipegen.SpecError, match="`stratify` goes by a column, but the source `image_folder` has no columns"):
+    assert [(d.code, d.message) for d in found.diagnostics.items] == [("PG302", "`image_folder` has no column 'site'")]
+    with pytest.raises(pipegen.SpecError, match="the source `image_folder` has no column 'site'"):
         pipegen.build(spec_of(source, sampling={"subset": {"count": 2, "stratify": {"column": "site"}}}))
 
 

@@ -132,15 +132,16 @@ def _mix(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _columns(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    if spec.source.has_columns():
-        return
     for field, column in spec.splits.columns().items():
-        message = f"`{spec.source.op}` has no columns, such as {column!r}"
+        advice = spec.source.lacks_column(str(column))
+        if advice is None:
+            continue
         instead = {
             "group": "with files, group by the path: `group: {path: REGEX}`",
             "stratify.column": "`stratify: label` goes by the classes",
         }
-        help_ = instead.get(field, "with folders, use `method: folder` or the source `by_split`")
+        help_ = (*advice, instead.get(field, "with folders, use `method: folder` or the source `by_split`"))
+        message = f"`{spec.source.op}` has no column {column!r}"
         yield make("PG302", message, locate(("splits", *field.removesuffix(".column").split("."))), help=help_)
 
 
@@ -317,7 +318,7 @@ def _rows(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     """Reports options that need paths if records are rows without paths."""
     if spec.splits.method == "folder" and not spec.source.has_folders():
         help_ = f"use `method: random`, or the source `by_split` with `{spec.source.op}` for each split"
-        what = "rows and no folders" if spec.source.has_rows() or spec.source.has_columns() else "files in several folders"
+        what = "rows and no folders" if spec.source.has_rows() or spec.source.column_names() is None else "files in several folders"
         yield make("PG302", f"`{spec.source.op}` has {what}", locate(("splits", "method")), help=help_)
     if spec.source.has_rows() and isinstance(spec.splits.group, PathGroup):
         yield make("PG302", f"`{spec.source.op}` has rows and no paths to group by", locate(("splits", "group")), help="remove `group`")

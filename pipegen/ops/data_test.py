@@ -259,9 +259,10 @@ class ValueTest(ExampleTest):
 
     def problems(self, known: Known) -> Iterator[OpError]:
         yield from super().problems(known)
-        if self.column is not None and not known.source.has_columns():
-            help_ = "give `feature`, which is the value after the steps"
-            yield OpError("PG700", f"`{known.source.op}` has no column `{self.column}`", field="column", help=help_)
+        advice = None if self.column is None else known.source.lacks_column(str(self.column))
+        if advice is not None:
+            message, instead = f"`{known.source.op}` has no column `{self.column}`", "give `feature`, which is the value after the steps"
+            yield OpError("PG700", message, field="column", help=(*advice, instead))
         for name, t in known.source.infer().items():
             if name == self.feature and (kind_of(t).holds_classes or kind_of(t).counts):
                 help_ = "`classes` and `balance` count classes" if kind_of(t).counts else "remove the test"

@@ -12,6 +12,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sampling_sections import ByColumn, Columns, says_bucket
+from pipegen.ops.sources.features.predicate import parse_predicate
 from pipegen.ops.transform import Transform
 from pipegen.plan.build import ALL, Builder, Built, Given
 from pipegen.plan.nodes import Plan, Shard, Shuffle, for_buckets
@@ -160,14 +161,14 @@ def check_sampling(spec: PipelineSpec, locate: Locate, record: ElementType) -> I
         return
     yield from _conflicts(spec, locate)
     subset = spec.sampling.subset if spec.sampling is not None else None
-    if subset is not None and not spec.source.has_columns():
-        lacks = f"but the source `{spec.source.op}` has no columns"
-        if subset.where is not None:
-            message, help_ = f"`where` compares columns of a table, {lacks}", "to leave files out, use `errors: {exclude: FILE}`"
-            yield make("PG472", message, locate(("sampling", "subset", "where")), help=help_)
-        if isinstance(subset.stratify, ByColumn):
-            message, help_ = f"`stratify` goes by a column, {lacks}", "`stratify: label` goes by the classes"
-            yield make("PG472", message, locate(("sampling", "subset", "stratify")), help=help_)
+    named = [("where", column.name) for column in parse_predicate(subset.where).columns()] if subset and subset.where is not None else []
+    named += [("stratify", str(subset.stratify.column))] if subset is not None and isinstance(subset.stratify, ByColumn) else []
+    for field, column in dict.fromkeys(named):
+        advice = spec.source.lacks_column(column)
+        if advice is not None:
+            instead = "to leave files out, use `errors: {exclude: FILE}`" if field == "where" else "`stratify: label` goes by the classes"
+            message = f"the source `{spec.source.op}` has no column {column!r}"
+            yield make("PG472", message, locate(("sampling", "subset", field)), help=(*advice, instead))
     if spec.sampling is not None and spec.sampling.feature is not None:
         yield from _check_sampled(spec, locate, record)
     if spec.order is not None:

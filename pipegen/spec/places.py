@@ -32,6 +32,7 @@ STEP_PATHS = frozenset({"references"})  # arguments of steps that are paths of f
 ADDRESS = "url"  # the argument of sources that is the address of a database; that of SQLite has a path, which may be relative
 SNAPSHOT = "snapshot"  # the argument that is the file for the rows of a database
 PLACES = SOURCE_PATHS | {SNAPSHOT, ADDRESS}  # arguments of sources that are the place of data, not its content
+NAMES = frozenset({"features", "fill", "map", "on"})  # arguments of sources that are maps whose keys are names, not arguments
 _PARTS: KeyPath = ("source", "mix", "parts")
 _SQLITE = re.compile(r"(?P<before>sqlite(?:\+\w+)?:///)(?P<path>[^/?][^?]*)")
 
@@ -47,7 +48,7 @@ def places(node: Any, at: KeyPath, own: frozenset[str] = frozenset()) -> Iterato
         if isinstance(value, dict):
             if key != "splits" or at[:-1] != _PARTS:  # a `path` of the `splits` of a part is a regular expression
                 yield from places(value, (*at, key), own_places(node, key))
-        elif key in PLACES or key in own:
+        elif (key in PLACES or key in own) and at[-1] not in NAMES:
             yield node, key, (*at, key)
 
 

@@ -20,7 +20,7 @@ from pipegen.ops.sampling_sections import sized
 from pipegen.ops.step_bases import PointwiseTransform
 from pipegen.ops.transform import Transform
 from pipegen.spec.models import UNENCODED, Batch, PipelineSpec
-from pipegen.spec.places import PLACES, own_places
+from pipegen.spec.places import NAMES, PLACES, own_places
 from pipegen.spec.step_list import ids_of
 from pipegen.spec.variants import branches, joined, of_branch
 from pipegen.types import ElementType, FeatureType
@@ -144,7 +144,7 @@ def without_places(value: Any, unmeant: frozenset[str] = _UNMEANT) -> Any:
     """Removes the arguments of sources that are places."""
     if isinstance(value, dict):
         kept = {k: v for k, v in value.items() if k not in unmeant or isinstance(v, dict)}
-        return {k: without_places(v, _UNMEANT | own_places(value, k)) for k, v in kept.items()}
+        return {k: without_places(v, frozenset() if k in NAMES else _UNMEANT | own_places(value, k)) for k, v in kept.items()}
     return value
 
 

@@ -221,7 +221,7 @@ class PartSource(Source):
     by_class = _of_inner("by_class")
     needs_data = _of_inner("needs_data")
     unpacked = _of_inner("unpacked")
-    has_columns = _of_inner("has_columns")
+    column_names = _of_inner("column_names")
     columns_cost = _of_inner("columns_cost")
     split_names = _of_inner("split_names")
     split_method = _of_inner("split_method")

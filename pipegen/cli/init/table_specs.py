@@ -24,11 +24,10 @@ from pipegen.ops.sources.array_rows.npz import read_array, read_arrays
 from pipegen.ops.sources.array_rows.rows import read_image
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.classes import read_labels
-from pipegen.ops.sources.features.label_values import LIST
+from pipegen.ops.sources.features.label_values import LIST, WHITESPACE
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.ops.sources.tables.csv import WHITESPACE, TextTable, as_text, read_table
-from pipegen.ops.sources.tables.excel import ExcelTable
-from pipegen.ops.sources.tables.jsonl import JsonLinesTable
+from pipegen.ops.sources.tables.csv import TextTable, as_text, read_table
+from pipegen.ops.sources.tables.readings import ExcelTable, JsonLinesTable
 from pipegen.types import FeatureType
 
 Features = dict[str, dict[str, Any]]

@@ -59,13 +59,14 @@ class KeyTest(DataTest):
         files = [name for name, t in known.source.infer().items() if t.encoded]
         if self.path is not None and known.source.has_rows():
             yield OpError("PG700", f"`{self.op}` tests paths, but `{known.source.op}` has rows without paths", field="path")
-        if self.key is not None and self.key not in files and not known.source.has_columns():
+        advice = None if self.key is None or self.key in files else known.source.lacks_column(str(self.key))
+        if advice is not None:
             message = f"`{known.source.op}` has no column `{self.key}`"
             listed = " or ".join(f"`{name}`" for name in files)
             help_ = f"`key` can be the file of {listed}; for a part of the path give `path: REGEX`" if files else "remove the test"
             if self.key in dict(known.source.infer().items()):
                 message = f"`{self.key}` has no file in the source `{known.source.op}`, so it identifies no example"
-            yield OpError("PG700", message, field="key", help=help_)
+            yield OpError("PG700", message, field="key", help=(*advice, help_))
 
     def looked_up(self, data: Listed, split: str) -> Sequence[str]:
         """The key of each example of a split; the empty text for an example without one."""

@@ -14,11 +14,12 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.feature import aligned_images
-from pipegen.ops.sources.listing.base import Listing, Source
+from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.types import ElementType
 
 
-class Arrays(Source):
+class Arrays(SelectingSource):
     """Rows of arrays: images and labels from `pipegen.build(spec, data={"image": x, "label": y})`, or from files by `path`.
 
     Row i of each array is one example, identified by `i`. All arrays have the same number of rows. A batch of small images is one gather
@@ -26,6 +27,7 @@ class Arrays(Source):
     """
 
     op: ClassVar[str] = "arrays"
+    attributes: ClassVar[tuple[str, ...]] = ()
 
     features: Annotated[dict[FeatureName, ArrayFeature], Field(min_length=1)]
     """Kind and arguments of each array, by feature name: `{image: {kind: image}, label: {kind: label, classes: 10}}`."""
@@ -73,6 +75,5 @@ class Arrays(Source):
         from pipegen.ops.sources.array_rows.npz import read_files
         from pipegen.ops.sources.array_rows.rows import given_arrays, list_rows
 
-        if self.needs_data():
-            return list_rows(self.features, given_arrays(self.features, data))
-        return list_rows(self.features, read_files(self.features, self.path, str(base)))
+        given = given_arrays(self.features, data) if self.needs_data() else read_files(self.features, self.path, str(base))
+        return self.selected(list_rows(self.features, given), base)

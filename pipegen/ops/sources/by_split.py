@@ -114,8 +114,9 @@ class BySplit(Source):
     def has_rows(self) -> bool:
         return self.parts[self.reference].has_rows()
 
-    def has_columns(self) -> bool:
-        return all(source.has_columns() for source in self.parts.values())
+    def column_names(self) -> tuple[str, ...] | None:
+        known = [names for source in self.parts.values() if (names := source.column_names()) is not None]
+        return tuple(name for name in known[0] if all(name in names for names in known)) if known else None
 
     def columns_cost(self) -> str:
         return next((cost for source in self.parts.values() if (cost := source.columns_cost())), "")

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -19,7 +20,7 @@ from pipegen.ops.sources.annotations.outlined import OutlinedSource
 from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
 from pipegen.ops.sources.annotations.source import Found, PointNames, known_sides, without_image, without_record
-from pipegen.ops.sources.listing.base import Parts
+from pipegen.ops.sources.listing.base import Parts, always
 from pipegen.ops.sources.listing.wording import find_file, find_root, quoted
 from pipegen.types import LARGEST_SIDE
 
@@ -48,6 +49,7 @@ class Coco(PointedSource, OutlinedSource):
     op: ClassVar[str] = "coco"
     items: ClassVar[tuple[str, ...]] = ("crowd",)
     places: ClassVar[frozenset[str]] = frozenset({"images", "annotations"})
+    column_names = always(None)  # with the numbers and texts of the entries in `images`
 
     images: Annotated[str, Field(min_length=1)]
     """Folder of the images, which each `file_name` is relative to; itself relative to the spec's file."""
@@ -99,6 +101,7 @@ class Coco(PointedSource, OutlinedSource):
             {"crowd": np.array([bool(a.crowd) for a in known], np.float32), **pointed},
             points=PointNames(names) if self.keypoints else None,
             missing=tuple(lost),
+            more={name: [content.attributes[i].get(name) for i in ids] for name in dict.fromkeys(chain(*content.attributes.values()))},
             outlines=None if content.outlines is None else (np.array([a.outline for a in known], np.int64), content.outlines),
         )
         return root, found, None
@@ -120,6 +123,7 @@ class _Content:
 
     Attributes:
         images: Path, width and height (if known) of each image, by id.
+        attributes: Its other numbers and texts, such as `date_captured`, by id; the id is its `image_id`.
         categories: Class names by id, ids rising.
         annotations: Boxes in file order.
         points: The names of the keypoints of each category that has some, by id, if they are asked for.
@@ -132,6 +136,7 @@ class _Content:
         content = read_json(file, MOST_BYTES, partial(_slim, outlines, pointed))
         if not isinstance(content, dict) or not all(isinstance(content.get(k), list) for k in ("images", "annotations", "categories")):
             raise DamagedError(f"{file} is not a COCO annotation file: it needs the lists `images`, `annotations` and `categories`")
+        self.attributes: dict[Any, dict[str, Any]] = {}
         self.images = self._images(content["images"])
         self.categories = self._categories(content["categories"])
         self.points = self._points(content["categories"]) if pointed else {}
@@ -159,6 +164,8 @@ class _Content:
             whole = sides[0] is not None and sides[1] is not None and sides[0] >= 1 and sides[1] >= 1
             if self.outlines is not None and (not whole or max(sides[0] or 0, sides[1] or 0) > LARGEST_SIDE):
                 self._say("images", number, f"needs a `width` and a `height` from 1 to {LARGEST_SIDE:,} for its mask")
+            plain = {k: v for k, v in own.items() if isinstance(v, (str, int, float)) and k not in ("id", "file_name", "width", "height")}
+            self.attributes[key] = {"image_id": key, **plain}
             found[key] = name, (int(sides[0] or 0), int(sides[1] or 0)) if whole else None
             names.add(name)
         return found

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import model_validator
 
-from pipegen.ops.sources.tables.csv import CsvTable
+from pipegen.ops.sources.tables.readings import CsvTable
 from pipegen.ops.sources.tables.source import TableSource
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pipegen.ops.sources.tables.excel import ExcelTable
+from pipegen.ops.sources.tables.readings import ExcelTable
 from pipegen.ops.sources.tables.source import TableSource
 
 

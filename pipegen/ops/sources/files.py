@@ -23,6 +23,7 @@ from pipegen.ops.sources.listing.base import Files as FilesOf
 from pipegen.ops.sources.listing.base import Listing, Missing, Note, always
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import find_root
+from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.patterns import compile_pattern
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _split(path: str) -> tuple[str, str | None]:
     return "/".join(parts[:wild]) or ("/" if path.startswith("/") else "."), "/".join(parts[wild:])
 
 
-class Files(FeatureSource):
+class Files(SelectingSource, FeatureSource):
     """Files without labels. With several features, the files of each record are paired by name.
 
     A record is identified by the relative path of its first image. Hidden files and folders are ignored.
@@ -123,13 +124,14 @@ class Files(FeatureSource):
         first, *others = self.pictures
         root, files = found[first]
         if not others:
-            return Listing(root, files.paths, None, (), files.sizes, tuple(notes))
+            return self.selected(Listing(root, files.paths, None, (), files.sizes, tuple(notes)), base)
         places = self._paired(found)
         missing = [m for name in self.pictures for m in self._unpaired(name, *found[name], places[name], root)]
         whole = {name: _chosen(*found[name], places[name]) for name in self.pictures}
         sizes: Ints = sum((whole[name].sizes.astype("int64") for name in others), start=whole[first].sizes)
         beside = {name: whole[name] for name in others}
-        return Listing(root, whole[first].keys, None, (), sizes, tuple(notes), beside=beside, missing=tuple(missing))
+        listing = Listing(root, whole[first].keys, None, (), sizes, tuple(notes), beside=beside, missing=tuple(missing))
+        return self.selected(listing, base)
 
     def _find(self, name: str, base: str, progress: Callable[[int], None] | None, notes: builtins.list[Note]) -> tuple[str, Tree]:
         folder, pattern = _split(self.features[name].path)

@@ -15,9 +15,10 @@ from pipegen.ops.sources.features.classes import class_notes as class_name_notes
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import class_notes, loose_notes, nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan
-from pipegen.ops.sources.listing.base import Listing, Note, Source, always
+from pipegen.ops.sources.listing.base import Listing, Note, always
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import find_root, quoted
+from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _ABSOLUTE = re.compile(r"^(/|[A-Za-z]:)")
 
 
-class ImageFolder(Source):
+class ImageFolder(SelectingSource):
     """A folder of images: JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM and PBM, recognised by content.
 
     Each sub-folder that holds an image is a class, ordered by name; deeper folders belong to the class above them. Hidden files and folders
@@ -94,8 +95,16 @@ class ImageFolder(Source):
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         scan = self._scan(base, progress)
-        listing = self._list_below(scan, "")
+        listing = self._kept(self._list_below(scan, ""), base)
         return replace(listing, notes=(*_damaged(scan), *listing.notes))
+
+    def _kept(self, listing: Listing, base: Path) -> Listing:
+        """Keeps the images that `where` and `join` choose. Without `classes`, a class is one that still has an image."""
+        kept = self.selected(listing, base)
+        if self.classes is not None or kept.labels is None or len(kept.keys) == len(listing.keys):
+            return kept
+        used, labels = np.unique(kept.labels, return_inverse=True)
+        return replace(kept, labels=labels.astype(np.int32), class_names=tuple(kept.class_names[i] for i in used.tolist()))
 
     def list_parts(self, base: Path, folders: Mapping[str, str], progress: Callable[[int], None] | None = None) -> Listing:
         """List the images of splits that have one folder each, with the classes one level below, relative to `path`; see
@@ -108,7 +117,7 @@ class ImageFolder(Source):
         notes: builtins.list[Note] = [*_damaged(scan)]
         for split, folder in folders.items():
             try:
-                listings[split] = self._list_part(scan, folder, progress)
+                listings[split] = self._kept(self._list_part(scan, folder, progress), base)
             except OpError as error:
                 notes.append(Note(error.code, error.message, error.help, f"parts.{split}", "error"))
         used = {folder.split("/")[0] for folder in folders.values()}

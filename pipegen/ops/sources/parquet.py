@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pipegen.ops.sources.tables.parquet_files import ParquetTable
+from pipegen.ops.sources.tables.readings import ParquetTable
 from pipegen.ops.sources.tables.source import TableSource
 
 

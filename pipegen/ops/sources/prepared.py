@@ -17,7 +17,8 @@ from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.any_kind import Beside, KeepsBoxes, NamesPoints
-from pipegen.ops.sources.listing.base import Listing, Parts, Source, always
+from pipegen.ops.sources.listing.base import Listing, Parts, always
+from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
 
@@ -95,7 +96,7 @@ class Changes(Model):
     """Images were encoded again as JPEG of this quality."""
 
 
-class Prepared(Source):
+class Prepared(SelectingSource):
     """Records stored by `pipegen prepare`, which also writes this section. Do not edit it by hand.
 
     Examples keep their ids, and thus their draws, and their splits. Pixels are mapped into memory and read without Python; a random crop
@@ -157,7 +158,7 @@ class Prepared(Source):
         check_columns(root, about)
         if progress is not None:
             progress(about.total)
-        return self._listed(root, about)
+        return self.selected(self._listed(root, about), base)
 
     def _fits(self, root: Path, about: StoreAbout) -> None:
         """Raises `PG571` if the arguments describe another store."""

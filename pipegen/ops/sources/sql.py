@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pipegen.ops.sources.tables.readings import SqlTable
 from pipegen.ops.sources.tables.source import TableSource
-from pipegen.ops.sources.tables.sql import SqlTable
 
 
 class Sql(SqlTable, TableSource):

@@ -21,7 +21,7 @@ from pipegen.ops.sources.huggingface import Huggingface
 from pipegen.ops.sources.records.index import counted
 from pipegen.ops.sources.stores.hdf5_sets import Hdf5Sets
 from pipegen.ops.sources.tables.csv import read_table
-from pipegen.ops.sources.tables.jsonl import JsonLinesTable
+from pipegen.ops.sources.tables.readings import JsonLinesTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

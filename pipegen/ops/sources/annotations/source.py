@@ -23,9 +23,10 @@ from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.any_kind import KeepsBoxes
 from pipegen.ops.sources.features.classes import Classes, ClassName, KnownClasses
-from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Missing, Note, Parts, Source, SplitSource, always
+from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Missing, Note, Parts, SplitSource, always
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, is_are, quoted
+from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Found:
     """Columns of the images: content in place of a file, or points, by feature."""
     points: PointNames | None = None  # the names of the keypoints, if these are read
     missing: tuple[Missing, ...] = ()  # images without files, and annotations without images
+    more: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # further columns of the images, for `where` and `join`
 
     def only(self, kept: Ints) -> Found:
         """Keeps some boxes."""
@@ -94,13 +96,14 @@ class Found:
         return {**{name: Ragged(values, lengths) for name, values in items.items()}, **self.own}
 
 
-class BoxedSource(KeepsBoxes, Source):
+class BoxedSource(KeepsBoxes, SelectingSource):
     """Images with any number of boxes on each, every box of one class."""
 
     items: ClassVar[tuple[str, ...]] = ()
     """Further numbers of a box."""
     form: ClassVar[BoxFormat] = "xyxy"
     """The format of the columns."""
+    attributes: ClassVar[tuple[str, ...]] = ("path", "height", "width")
 
     classes: KnownClasses | None = None
     """Class names in index order, or their number; boxes of other classes are left out. By default all classes of the annotations."""
@@ -179,10 +182,11 @@ class BoxedSource(KeepsBoxes, Source):
         sides = np.where(np.isfinite(found.sides), found.sides, np.nan)[:, ::-1]
         listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides, beside=beside, missing=found.missing)
         kept = np.flatnonzero(found.lengths()) if self.empty == "drop" else np.arange(len(keys))
+        more = {name: [values[i] for i in kept.tolist()] for name, values in found.more.items()}
         if not len(kept):
             help_ = "keep images without boxes with `empty: allow`"
             raise OpError("PG402", f"no image below {root!r} has a box", field="empty", help=help_)
-        return listing if len(kept) == len(keys) else listing.take(kept)
+        return self.selected(listing if len(kept) == len(keys) else listing.take(kept), base, more)
 
 
 def _on_image(found: Found) -> tuple[Found, list[Note]]:

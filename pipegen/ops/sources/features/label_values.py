@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 LIST = "\x1f"  # precedes each item of a cell with a list; no label text contains it
+WHITESPACE = "whitespace"  # the separator of cells between any number of blanks and tabs
 WHOLE = re.compile(r"-?(?:0|[1-9]\d*)", re.ASCII)  # an integer as text
 _NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.(\d+))?", re.ASCII)
 _TRUE, _FALSE = "True", "False"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
+from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
@@ -308,6 +309,9 @@ class Listing:
         return read
 
 
+ADD_COLUMNS = "`join: {table: {csv: {path: FILE}}, on: COLUMN}` adds the columns of a table"
+
+
 def always(value: T) -> Callable[..., T]:
     """Makes a method that returns a constant."""
     return lambda *_: value
@@ -408,9 +412,16 @@ class Source(Model):
         """Returns the parts of a mix by name; empty for other sources."""
         return {}
 
-    def has_columns(self) -> bool:
-        """Tells whether records have columns: they are rows of a table, or hold short values under keys."""
-        return False
+    def column_names(self) -> tuple[str, ...] | None:
+        """Returns the columns that its records have: short values that are read once for all; `None` if only the data tells."""
+        return ()
+
+    def lacks_column(self, name: str) -> tuple[str, ...] | None:
+        """Returns what to do instead if its records have no column of this name; `None` if they may have it."""
+        known = self.column_names()
+        if known is None or name in known:
+            return None
+        return (suggested(name, known), *((ADD_COLUMNS,) if "join" in type(self).model_fields else ())) if known else ()
 
     def columns_cost(self) -> str:
         """Describes what reading a column takes, if that is much."""

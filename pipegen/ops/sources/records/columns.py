@@ -7,7 +7,7 @@ import json
 import zlib
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import BadZipFile
 
 from pipegen.diagnostics.suggest import suggested
@@ -17,12 +17,13 @@ from pipegen.lazy import np
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.columns import read_items, side_by_side
-from pipegen.ops.sources.features.label_values import Values, label_texts, text_of
+from pipegen.ops.sources.features.label_values import Values, text_of
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.tables.join import kept_rows
+from pipegen.ops.sources.tables.record_columns import RecordColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar
 
     from pipegen.ops.kinds.base import Column
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.described import RecordFeature
     from pipegen.ops.sources.records.index import Indexed, InShard
     from pipegen.ops.sources.tables.features import InTable
-    from pipegen.ops.sources.tables.join import Partners
 
     T = TypeVar("T")
 
@@ -121,8 +121,8 @@ class KeyReader(NamedTuple):
     known: Callable[[], Sequence[str]] = tuple  # returns the keys of the first record, for messages
 
 
-class RecordCells:
-    """The columns of all records of a source, in its order, and those of a table that is joined to them.
+class RecordCells(RecordColumns):
+    """The columns of all records of a source: the short values under their keys.
 
     Args:
         found: The shards.
@@ -132,9 +132,6 @@ class RecordCells:
         progress: Called with the number of records read so far, now and then.
     """
 
-    unit: ClassVar[str] = "records"
-    partners: Partners | None = None  # the joined table, once its rows are found by a column of the records
-
     def __init__(
         self,
         found: Indexed,
@@ -143,49 +140,20 @@ class RecordCells:
         options: str,
         progress: Callable[[int], None] | None,
     ) -> None:
+        super().__init__(repr(found.root), found.total)
         self._found, self._reader_of, self._known, self._options, self._progress = found, reader_of, known, options, progress
         self._read: dict[str, tuple[str, ...]] = {}
-        self.num_rows, self.called = found.total, repr(found.root)
 
-    def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
-        """Returns the text of a column of the table, else of a key for every record, "" for records without it.
+    def own(self, name: str, field: str) -> tuple[str, ...]:
+        if name not in self._read:
+            self._read[name] = self._texts(name, field)
+        return self._read[name]
 
-        Args:
-            wanted: The column or key.
-            field: The argument that names it, for errors.
+    def known(self) -> Sequence[str]:
+        return self._known()
 
-        Raises:
-            OpError: `PG421` for a key that no record has, that holds no text, or that is also a column; `PG430` for a file that cannot be
-                read.
-        """
-        joined, key = self._joined(wanted, field), str(wanted)
-        if joined is not None:
-            partners, number = joined
-            return tuple(map(text_of, partners.cells(number)))
-        if key not in self._read:
-            self._read[key] = self._texts(key, field)
-        return self._read[key]
-
-    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
-        """Returns the texts of a column or key in `where` for some records, and a function that names the place of one."""
-        joined = self._joined(column, "where")
-        if joined is not None:
-            joined[0].require(rows)
-        whole = self.column(column, "where")
-        return [whole[row] for row in rows], self._found.place if joined is None else joined[0].place_in(joined[1])
-
-    def _joined(self, wanted: str | int, field: str) -> tuple[Partners, int] | None:
-        """Returns the table and the number of a column of it, `None` for a key of the records; `PG421` if both have one of that name."""
-        if self.partners is None:
-            return None
-        right = self.partners.right
-        column = right.json_place(wanted)[0]
-        if not right.has(column) or right.number(column, field) not in self.partners.shown:
-            return None
-        if wanted in self._known():
-            message = f"both the records and {right.called} have {wanted!r}"
-            raise OpError("PG421", message, field=field or None, help="give the column another name")
-        return self.partners, right.number(wanted, field)
+    def place(self, row: int) -> str:
+        return self._found.place(row)
 
     def _texts(self, key: str, field: str) -> tuple[str, ...]:
         file = self._found.kept_as("cells", key, self._options)
@@ -211,15 +179,6 @@ class RecordCells:
                 raise OpError("PG421", message, help="name a key with a short text or a number") from None
 
         return Values.of_texts(reader.found.read(read, repr(key), self._progress))
-
-    def labels(self, wanted: str | int, field: str) -> Sequence[str]:
-        """Returns the labels of a column of the table, or of a key, as text."""
-        if self.partners is None:
-            return self.column(wanted, field)
-        return label_texts(self.partners.cells(self.partners.right.number(wanted, field)))
-
-    def notes(self) -> Iterable[Note]:
-        return self.partners.notes() if self.partners is not None else ()
 
     def kept(self, where: str | None, labels: Mapping[str, InTable]) -> tuple[Indexed, tuple[Note, ...]]:
         """Leaves out records as `kept_rows` says, with its errors. Returns the shards with those that are kept, and findings."""

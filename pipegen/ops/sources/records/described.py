@@ -18,8 +18,8 @@ from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource
 from pipegen.ops.sources.features.predicate import Where, parse_predicate
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.stores.field_types import BYTES, NUMERAL, FieldType
-from pipegen.ops.sources.tables.features import Column, InTable
-from pipegen.ops.sources.tables.join import Join
+from pipegen.ops.sources.tables.features import InTable
+from pipegen.ops.sources.tables.readings import Column, Join
 from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class DescribedRecords(FeatureSource):
         return self
 
     has_rows = by_class = always(False)  # records lie in files, and a file holds records of every class
-    has_columns = always(True)  # short values can be read for all records
+    column_names = always(None)  # short values can be read for all records
     columns_cost = always("read once from all records")
 
     @property

@@ -147,8 +147,8 @@ class MessageSource(RecordSource):
     def known_keys(self, found: Indexed) -> Sequence[str]:
         return list(self._first_record(found))
 
-    def has_columns(self) -> bool:
-        return self.content == "example"
+    def column_names(self) -> tuple[str, ...] | None:
+        return None if self.content == "example" else ()
 
     def first_label(self, name: str, found: Indexed) -> Any:
         return _label_in(self.first_message(found), self.key_of(name), "the first record")

@@ -28,6 +28,7 @@ from pipegen.ops.sources.records.labels import LabelColumn, StoredLabels
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
 from pipegen.ops.sources.tables.held import read_held
+from pipegen.ops.sources.tables.join import partners_of
 
 if TYPE_CHECKING:
     import builtins
@@ -97,12 +98,12 @@ class RecordSource(DescribedRecords):
         known = partial(plain.known_keys, found)
         cells = RecordCells(found, partial(plain.key_reader, found), known, plain.index_options(), progress)
         if self.join is not None:
-            cells.partners = self.join.partners(cells, found.place, base)
+            cells.partners = partners_of(self.join, cells, found.place, base)
         found, notes = cells.kept(self.where, {name: feature for name, feature in joined.items() if kind_of(feature).labels})
         made = plain._chosen(found)
         if cells.partners is not None and joined:
             made = self._with_columns(made, joined, cells.partners, found)
-        return replace(made, cells=cells.column if self.has_columns() else None, notes=(*made.notes, *notes))
+        return replace(made, cells=None if self.column_names() == () else cells.column, notes=(*made.notes, *notes))
 
     def _with_columns(self, listing: Listing, joined: Mapping[str, RecordFeature], partners: Partners, found: Indexed) -> Listing:
         """Adds the features in the joined table, which are held in memory. Raises `OpErrors` as `read_held`."""

@@ -7,44 +7,19 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import chain
-from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
-
-from pydantic import Field, field_validator
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pipegen.errors import OpError
+from pipegen.ops.sources.features.label_values import WHITESPACE
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count, find_file
-from pipegen.ops.sources.tables.table import Table, TableReading, WholeTable, not_text, under_header
+from pipegen.ops.sources.tables.table import Table, WholeTable, not_text, under_header
 
-WHITESPACE = "whitespace"
 _TABS = (".tsv", ".tab")
 _MOST_FIELD = 1 << 24
 _MARK = "\ufeff"
 _SEPARATOR = re.compile(r'"?sep=([^"\n\r])"?\s*\Z')
 _DOUBLED = 'close the quote on its line, or replace line breaks by blanks; double quotes within a cell: `"say ""hi"""`'
-
-
-class CsvTable(TableReading):
-    """A text table: CSV, TSV or any other separator, with or without a header."""
-
-    path: Annotated[str, Field(min_length=1)]
-    """File of the table, in UTF-8, relative to the spec's file."""
-    separator: Annotated[str, Field(min_length=1)] | None = None
-    """Separator of cells: one character, or `whitespace` for any number of blanks and tabs. By default the one in a first line such as
-    `sep=;`, which Excel writes, else a tab in `.tsv` and `.tab` files, else a comma."""
-    header: bool = True
-    """Whether the first row names the columns; without it they are numbered from 0."""
-
-    @field_validator("separator")
-    @classmethod
-    def _one_character(cls, separator: str | None) -> str | None:
-        if separator is not None and separator != WHITESPACE and (len(separator) != 1 or separator in '"\r\n'):
-            raise ValueError(f"invalid separator {separator!r}; use one character, or `{WHITESPACE}`")
-        return separator
-
-    def read(self, base: Path) -> TextTable:
-        return read_table(str(base), self.path, separator=self.separator, header=self.header)
 
 
 TextTable: TypeAlias = WholeTable[str]

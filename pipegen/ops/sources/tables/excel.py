@@ -5,74 +5,62 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import close_names, count, find_file, quoted
-from pipegen.ops.sources.tables.table import TableReading, WholeTable, under_header
+from pipegen.ops.sources.tables.table import WholeTable, under_header
 
 _AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
 _SEEN = 20  # rows of other sheets that are read to see whether they have data
 _OR_ELSE = "; or save the sheet as CSV"
 
 
-class ExcelTable(TableReading):
-    """A sheet of an Excel file."""
+def read_sheet(base: str, path: str, wanted: str | int | None, *, header: bool) -> WholeTable[Any]:
+    """Reads a sheet, by default the first, without its empty rows. Raises `OpError`: `PG401` if the file is missing, `PG421` if it cannot
+    be read or lacks the sheet."""
+    file = find_file(base, path)
+    _check_archive(file)
+    try:
+        import pandas as pd
+    except ImportError as error:
+        message = f"Excel files need pandas, which cannot be imported: {error}"
+        help_ = how_to_install("pandas", "excel", error) + _OR_ELSE
+        raise OpError("PG421", message, field="path", help=help_) from None
+    try:
+        with pd.ExcelFile(file) as book:
+            sheets = list(map(str, book.sheet_names))
+            sheet = _sheet(file, sheets, wanted or 0)
+            frame = pd.read_excel(book, sheet_name=sheet, **_AS_STORED)
+            others = [] if wanted is not None else [name for name in sheets if name != sheet and _has_rows(book, name)]
+            height = _height(book, sheet)
+    except OpError:
+        raise
+    except ImportError as error:
+        message = f"pandas needs another library for {file!r}: {error}"
+        raise OpError("PG421", message, field="path", help=f"pip install 'pipegen[excel]'{_OR_ELSE}") from None
+    except Exception as error:  # libraries raise anything for a damaged file
+        raise OpError("PG421", f"{file!r} cannot be read as a sheet: {error}", field="path") from None
+    blank = frame.isna().all(axis=1).tolist()
+    if any(blank) or height > len(frame):
+        _check_formulas(file, sheet)
+    before = f", sheet {sheet!r}, row "
+    numbers = [number for number, is_blank in enumerate(blank, 1) if not is_blank]
+    cells = [row for row, is_blank in zip(frame.itertuples(index=False, name=None), blank, strict=True) if not is_blank]
+    names, rows, lines = under_header(file, cells, numbers, before) if header else (None, cells, numbers)
+    return WholeTable.of_file(file, names, frame.shape[1], rows, lines, _unread(file, sheet, others), before)
 
-    path: Annotated[str, Field(min_length=1)]
-    """File of the table, relative to the spec's file."""
-    sheet: Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=0)] = 0
-    """Name of the sheet, or its number from 0."""
-    header: bool = True
-    """Whether the first row names the columns; without it they are numbered from 0."""
 
-    def read(self, base: Path) -> WholeTable[Any]:
-        """Reads the sheet without its empty rows. Raises `OpError`: `PG401` if the file is missing, `PG421` if it cannot be read or lacks
-        the sheet."""
-        file = find_file(str(base), self.path)
-        _check_archive(file)
-        try:
-            import pandas as pd
-        except ImportError as error:
-            message = f"Excel files need pandas, which cannot be imported: {error}"
-            help_ = how_to_install("pandas", "excel", error) + _OR_ELSE
-            raise OpError("PG421", message, field="path", help=help_) from None
-        try:
-            with pd.ExcelFile(file) as book:
-                sheets = list(map(str, book.sheet_names))
-                sheet = self._sheet(file, sheets)
-                frame = pd.read_excel(book, sheet_name=sheet, **_AS_STORED)
-                others = [] if "sheet" in self.model_fields_set else [name for name in sheets if name != sheet and _has_rows(book, name)]
-                height = _height(book, sheet)
-        except OpError:
-            raise
-        except ImportError as error:
-            message = f"pandas needs another library for {file!r}: {error}"
-            raise OpError("PG421", message, field="path", help=f"pip install 'pipegen[excel]'{_OR_ELSE}") from None
-        except Exception as error:  # libraries raise anything for a damaged file
-            raise OpError("PG421", f"{file!r} cannot be read as a sheet: {error}", field="path") from None
-        blank = frame.isna().all(axis=1).tolist()
-        if any(blank) or height > len(frame):
-            _check_formulas(file, sheet)
-        before = f", sheet {sheet!r}, row "
-        numbers = [number for number, is_blank in enumerate(blank, 1) if not is_blank]
-        cells = [row for row, is_blank in zip(frame.itertuples(index=False, name=None), blank, strict=True) if not is_blank]
-        names, rows, lines = under_header(file, cells, numbers, before) if self.header else (None, cells, numbers)
-        return WholeTable.of_file(file, names, frame.shape[1], rows, lines, _unread(file, sheet, others), before)
-
-    def _sheet(self, file: str, sheets: list[str]) -> str:
-        if isinstance(self.sheet, str) and self.sheet in sheets:
-            return self.sheet
-        if isinstance(self.sheet, int) and self.sheet < len(sheets):
-            return sheets[self.sheet]
-        near = close_names(str(self.sheet), sheets)
-        help_ = f"is {near[0]!r} meant?" if near else f"its sheets are {quoted(sheets)}"
-        raise OpError("PG421", f"{file!r} has no sheet {self.sheet!r}", field="sheet", help=help_)
+def _sheet(file: str, sheets: list[str], wanted: str | int) -> str:
+    if isinstance(wanted, str) and wanted in sheets:
+        return wanted
+    if isinstance(wanted, int) and wanted < len(sheets):
+        return sheets[wanted]
+    near = close_names(str(wanted), sheets)
+    help_ = f"is {near[0]!r} meant?" if near else f"its sheets are {quoted(sheets)}"
+    raise OpError("PG421", f"{file!r} has no sheet {wanted!r}", field="sheet", help=help_)
 
 
 def _check_archive(file: str) -> None:

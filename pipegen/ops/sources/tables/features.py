@@ -15,13 +15,13 @@ from pipegen.ops.kinds.registry import kind_of, names_of
 from pipegen.ops.sources.features.any_kind import AnyKind
 from pipegen.ops.sources.features.file_formats import FileFeature, Format
 from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.sources.tables.readings import Column
 
 if TYPE_CHECKING:
     Kind = str
 else:
     Kind = names_of()
 
-Column = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 _BOXES, _FOUR = get_args(BoxFormat), range(4)
 _RANGE = re.compile(r"\{\d+\.\.\d+\}")
 

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import field_validator, model_validator
+from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError, OpErrors
 from pipegen.frozen import dataclass
-from pipegen.ops.model import Model
 from pipegen.ops.sources.features.predicate import Rows, matching, some
 from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
-from pipegen.ops.sources.tables.csv import CsvTable
-from pipegen.ops.sources.tables.excel import ExcelTable
-from pipegen.ops.sources.tables.features import Column, InTable
-from pipegen.ops.sources.tables.jsonl import JsonLinesTable
-from pipegen.ops.sources.tables.parquet_files import ParquetTable
-from pipegen.ops.sources.tables.sql import SqlTable
-from pipegen.ops.sources.tables.table import Table, TableReading
+from pipegen.ops.sources.tables.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,91 +18,46 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.blocks import BlockReader
     from pipegen.ops.sources.listing.strings import Strings
+    from pipegen.ops.sources.tables.features import InTable
+    from pipegen.ops.sources.tables.readings import Column, Join
 
 _NONE, _SEVERAL = -1, -2
 
 
-class JoinedTable(Model):
-    """The second table: one source with its arguments, but without `features`."""
-
-    csv: CsvTable | None = None
-    """A text table: `{path: meta.csv}`, with `separator` and `header` as in the source `csv`."""
-    parquet: ParquetTable | None = None
-    """A Parquet file: `{path: meta.parquet}`."""
-    jsonl: JsonLinesTable | None = None
-    """JSON lines: `{path: meta.jsonl}`."""
-    excel: ExcelTable | None = None
-    """A sheet of an Excel file: `{path: meta.xlsx, sheet: patients}`."""
-    sql: SqlTable | None = None
-    """The rows of a query: `{url: "sqlite:///meta.db", query: select * from patients}`."""
-
-    @model_validator(mode="after")
-    def _one(self) -> JoinedTable:
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"a joined table needs exactly one of {', '.join(f'`{name}`' for name in type(self).model_fields)}")
-        return self
-
-    def reading(self) -> tuple[str, TableReading]:
-        """Returns the name of the source, and its arguments."""
-        return next((name, value) for name in type(self).model_fields if (value := getattr(self, name)) is not None)
+def partners_of(join: Join, first: Rows, place: Callable[[int], str], base: Path) -> Partners:
+    """Reads the second table and looks up the key of each row of the first one, whose places `place` describes. Raises `OpError` as the
+    source of the second table; `PG421` for a missing column."""
+    source, reading = join.table.reading()
+    at = f"join.table.{source}"
+    try:
+        right = reading.read(base)
+    except OpError as error:
+        raise OpErrors(e.below(at) for e in error.every) from None
+    other = join.on[join.own] if isinstance(join.on, dict) else join.on
+    rows_of: dict[str, int] = {}
+    twice: dict[str, int] = {}
+    for row, key in enumerate(right.column(other, "join.on")):
+        if rows_of.setdefault(key, row) != row:
+            twice.setdefault(key, row)
+    keys = first.column(join.own, "join.on")
+    partner = [_SEVERAL if key in twice else rows_of.get(key, _NONE) if key else _NONE for key in keys]
+    shown = tuple(i for i in range(right.width) if right.json_place(other)[1] or i != right.number(other, "join.on"))
+    return Partners(right, other, shown, keys, partner, twice, place, join.missing == "drop", at)
 
 
-class Join(Model):
-    """A second table whose columns are added to the rows with the same key."""
+def joined_to(join: Join, left: Table, base: Path) -> Joined:
+    """Joins the second table to one; for errors see `partners`."""
+    partners = partners_of(join, left, left.place, base)
+    right, shown = partners.right, partners.shown
+    names = None
+    if left.names is not None or right.names is not None:
+        names = (*(left.names or ("",) * left.width), *(right.names[i] if right.names is not None else "" for i in shown))
 
-    table: JoinedTable
-    """The second table: a source with its arguments, but without `features`, such as `{csv: {path: patients.csv}}`."""
-    on: Column | dict[Column, Column]
-    """Column of the key in both tables, or `{OWN: OTHER}` if its names differ."""
-    missing: Literal["error", "drop"] = "error"
-    """What to do with a row whose key the second table lacks: `error`, or `drop`, which leaves it out and reports how many."""
+    def column(i: int) -> Iterable[Any]:
+        return left.columns(i) if i < left.width else partners.cells(shown[i - left.width])
 
-    @field_validator("on")
-    @classmethod
-    def _one_key(cls, on: Column | dict[Column, Column]) -> Column | dict[Column, Column]:
-        if isinstance(on, dict) and len(on) != 1:
-            raise ValueError("`on` must be one column, or one pair `{OWN: OTHER}`")
-        return on
-
-    @property
-    def own(self) -> Column:
-        """The column of the key in the first table, or the key of the records that holds it."""
-        return next(iter(self.on)) if isinstance(self.on, dict) else self.on
-
-    def partners(self, first: Rows, place: Callable[[int], str], base: Path) -> Partners:
-        """Reads the second table and looks up the key of each row of the first one, whose places `place` describes. Raises `OpError` as the
-        source of the second table; `PG421` for a missing column."""
-        source, reading = self.table.reading()
-        at = f"join.table.{source}"
-        try:
-            right = reading.read(base)
-        except OpError as error:
-            raise OpErrors(e.below(at) for e in error.every) from None
-        other = self.on[self.own] if isinstance(self.on, dict) else self.on
-        rows_of: dict[str, int] = {}
-        twice: dict[str, int] = {}
-        for row, key in enumerate(right.column(other, "join.on")):
-            if rows_of.setdefault(key, row) != row:
-                twice.setdefault(key, row)
-        keys = first.column(self.own, "join.on")
-        partner = [_SEVERAL if key in twice else rows_of.get(key, _NONE) if key else _NONE for key in keys]
-        shown = tuple(i for i in range(right.width) if right.json_place(other)[1] or i != right.number(other, "join.on"))
-        return Partners(right, other, shown, keys, partner, twice, place, self.missing == "drop", at)
-
-    def joined(self, left: Table, base: Path) -> Joined:
-        """Joins the second table to one; for errors see `partners`."""
-        partners = self.partners(left, left.place, base)
-        right, shown = partners.right, partners.shown
-        names = None
-        if left.names is not None or right.names is not None:
-            names = (*(left.names or ("",) * left.width), *(right.names[i] if right.names is not None else "" for i in shown))
-
-        def column(i: int) -> Iterable[Any]:
-            return left.columns(i) if i < left.width else partners.cells(shown[i - left.width])
-
-        width = left.width + len(shown)
-        return Joined(left.called, left.file, left.folder, names, width, left.num_rows, column, left, partners)
+    width = left.width + len(shown)
+    return Joined(left.called, left.file, left.folder, names, width, left.num_rows, column, left, partners)
 
 
 @dataclass(frozen=True)

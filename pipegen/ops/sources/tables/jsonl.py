@@ -4,43 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.wording import find_file
-from pipegen.ops.sources.tables.table import TableReading, WholeTable, not_text
+from pipegen.ops.sources.tables.table import WholeTable, not_text
 
 
-class JsonLinesTable(TableReading):
-    """JSON lines."""
-
-    path: Annotated[str, Field(min_length=1)]
-    """File of JSON lines in UTF-8, one object per line, relative to the spec's file."""
-
-    def read(self, base: Path) -> WholeTable[Any]:
-        """Reads all lines except blank ones. Raises `OpError`: `PG401` if the file is missing, `PG421` for a line that is not a JSON
-        object."""
-        file = find_file(str(base), self.path)
-        rows: list[dict[str, Any]] = []
-        lines: list[int] = []
-        names: dict[str, None] = {}
-        try:
-            with open(file, encoding="utf-8-sig") as stream:
-                for number, text in enumerate(stream, 1):
-                    if not text.isspace():
-                        row = _row(text, f"{file}:{number}")
-                        names.update(dict.fromkeys(row))
-                        rows.append(row)
-                        lines.append(number)
-        except UnicodeDecodeError as error:
-            raise not_text(file, error) from None
-        except OSError as error:
-            raise OpError("PG421", f"{file!r} cannot be read: {error}", field="path") from None
-        cells = [tuple(map(row.get, names)) for row in rows]
-        return WholeTable.of_file(file, tuple(names), len(names), cells, lines)
+def read_json_lines(base: str, path: str) -> WholeTable[Any]:
+    """Reads all lines except blank ones. Raises `OpError`: `PG401` if the file is missing, `PG421` for a line that is not a JSON
+    object."""
+    file = find_file(base, path)
+    rows: list[dict[str, Any]] = []
+    lines: list[int] = []
+    names: dict[str, None] = {}
+    try:
+        with open(file, encoding="utf-8-sig") as stream:
+            for number, text in enumerate(stream, 1):
+                if not text.isspace():
+                    row = _row(text, f"{file}:{number}")
+                    names.update(dict.fromkeys(row))
+                    rows.append(row)
+                    lines.append(number)
+    except UnicodeDecodeError as error:
+        raise not_text(file, error) from None
+    except OSError as error:
+        raise OpError("PG421", f"{file!r} cannot be read: {error}", field="path") from None
+    cells = [tuple(map(row.get, names)) for row in rows]
+    return WholeTable.of_file(file, tuple(names), len(names), cells, lines)
 
 
 class _TwiceError(ValueError):

@@ -6,10 +6,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
-from pathlib import Path
-from typing import Annotated, Any, TypeAlias
-
-from pydantic import Field
+from typing import Any, TypeAlias
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -19,10 +16,9 @@ from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.blocks import BlockReader
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import count
-from pipegen.ops.sources.shards.paths import find_shards
 from pipegen.ops.sources.tables.nested import check_room, checked, read_arrow
 from pipegen.ops.sources.tables.row_groups import leaves_of
-from pipegen.ops.sources.tables.table import Table, TableReading
+from pipegen.ops.sources.tables.table import Table
 
 _MAGIC = b"PAR1"
 _AT_ONCE = 1 << 20
@@ -225,21 +221,4 @@ def _bytes_in(type_: Any) -> str | None:
     return _INNER if inner is not None and any(check(inner) for check in binary) else None
 
 
-Path_ = Annotated[str, Field(min_length=1)]
 SUFFIXES = (".parquet", ".pq")
-
-
-class ParquetTable(TableReading):
-    """Parquet files."""
-
-    path: Path_ | Annotated[tuple[Path_, ...], Field(min_length=1)]
-    """File, relative to the spec's file; or several with the same columns: a folder, a pattern such as `data/train-*.parquet`, a range such
-    as `{000..099}.parquet`, or a list of these."""
-
-    def read(self, base: Path) -> Table:
-        """Opens the files; each column is read on first use."""
-        beside: list[Note] = []
-        root, found = find_shards(str(base), self.path, SUFFIXES, notes=beside)
-        files = [one.path for one in found]
-        single = isinstance(self.path, str) and os.path.isfile(os.path.join(base, os.path.expanduser(self.path)))
-        return read_parquet(files, None if single else root, beside)

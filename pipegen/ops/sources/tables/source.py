@@ -29,7 +29,8 @@ from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.held import read_held, read_images
-from pipegen.ops.sources.tables.join import Join, kept_rows
+from pipegen.ops.sources.tables.join import joined_to, kept_rows
+from pipegen.ops.sources.tables.readings import Join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,7 +62,8 @@ class TableSource(FeatureSource):
     """A second table whose columns are added by key: `{table: {csv: {path: patients.csv}}, on: patient}`."""
 
     fetched_as_read = always(frozenset({"root"}))
-    reads_addresses = has_columns = always(True)
+    reads_addresses = always(True)
+    column_names = always(None)
     has_folders = always(False)  # the table has the labels
 
     @property
@@ -79,7 +81,7 @@ class TableSource(FeatureSource):
     def listing(self, table: Table, base: Path, progress: Callable[[int], None] | None) -> Listing:
         """Lists the records of a table. Raises `OpErrors` as `Table.column`; `PG420` for invalid labels, `PG423` for invalid numbers; as
         `kept_rows`."""
-        joined = self.join.joined(table, base) if self.join is not None else None
+        joined = joined_to(self.join, table, base) if self.join is not None else None
         table = joined or table
         labels = {name: feature for name, feature in self.features.items() if kind_of(feature).labels}
         rows, chosen = kept_rows(table, self.where, labels, joined.partners if joined is not None else None)

@@ -18,9 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import AfterValidator, Field, PlainSerializer, field_validator
+from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.files import inert, whole_file
@@ -28,8 +26,8 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install
 from pipegen.ops.sources.features.label_values import text_of
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.tables.table import TableReading, WholeTable
-from pipegen.terminal import Secretive, masked_address, without_secrets
+from pipegen.ops.sources.tables.table import WholeTable
+from pipegen.terminal import Secretive, without_secrets
 
 _FOLDER = ".pipegen"
 _DRIVER = "install the driver of the database, such as psycopg or pymysql"
@@ -48,26 +46,14 @@ _NO_LOCAL_FILES: dict[str, dict[str, Any]] = {
 """Arguments that keep a driver from sending local files that a server asks for."""
 
 
-class SqlTable(TableReading):
-    """The rows of one query."""
+@dataclass(frozen=True)
+class Query:
+    """A query, with the arguments of `SqlTable`."""
 
-    url: Annotated[str, Field(min_length=3), AfterValidator(Secretive), PlainSerializer(masked_address, return_type=str)]
-    """Database as an SQLAlchemy address: `postgresql+psycopg://user@host/db`, `sqlite:///scans.db` (relative to the spec's file). Pass one
-    with a password by a param with `env`; no output shows it. In a spec it can only have arguments that load nothing, as listed on the page
-    on security."""
-    query: Annotated[str, Field(min_length=6)]
-    """One statement that only reads; it runs read-only. Add `order by`, which fixes the order of the rows."""
-    snapshot: Annotated[str, Field(min_length=1)] | None = None
-    """File that keeps the rows, relative to the spec's file and below its folder or the working directory; by default one below
-    `.pipegen/`, named by address and query. While it exists, the database is not queried."""
-    time_limit: Annotated[float, Field(gt=0, le=86400)] = 600
-    """Seconds that the database may take to return all rows."""
-
-    @field_validator("query")
-    @classmethod
-    def _reads(cls, query: str) -> str:
-        refuse_writing(query)
-        return query.strip()
+    url: str
+    query: str
+    snapshot: str | None
+    time_limit: float
 
     def read(self, base: Path) -> WholeTable[str]:
         """Reads the snapshot, else the database. Raises `OpError`: `PG401` for a missing SQLite file, `PG421` without SQLAlchemy, `PG453`

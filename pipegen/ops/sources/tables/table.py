@@ -9,7 +9,6 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import content_of
-from pipegen.ops.model import Model
 from pipegen.ops.sources.features.label_values import is_missing, label_texts, text_of
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
@@ -19,7 +18,6 @@ from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pipegen.ops.sources.features.feature import NumberType
     from pipegen.ops.sources.listing.base import Note
@@ -289,18 +287,3 @@ def not_text(file: str, error: UnicodeDecodeError) -> OpError:
         return OpError("PG421", message, field="path", help=f"unpack it: {UNPACK}")
     message = f"{file!r} is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
     return OpError("PG421", message, field="path", help="save it as UTF-8")
-
-
-class TableReading(Model):
-    """Arguments for reading a table of one format."""
-
-    def read(self, base: Path) -> Table:
-        """Reads the table.
-
-        Args:
-            base: What relative paths are relative to.
-
-        Raises:
-            OpError: `PG401` if it does not exist, `PG421` if it cannot be read.
-        """
-        raise NotImplementedError

@@ -1,0 +1,135 @@
+"""Columns of records that are no rows of a table: short values that are read once for all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pipegen.diagnostics.suggest import suggested
+from pipegen.errors import OpError
+from pipegen.lazy import np
+from pipegen.ops.sources.features.label_values import label_texts, text_of
+from pipegen.ops.sources.listing.base import ADD_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pipegen.ops.sources.listing.base import Listing, Note
+    from pipegen.ops.sources.tables.join import Partners
+
+
+class RecordColumns:
+    """The columns of all records of a source, in its order, as text, and those of a table that is joined to them.
+
+    Args:
+        called: The name of the source, for messages.
+        num_rows: The number of records.
+    """
+
+    unit: ClassVar[str] = "records"
+    partners: Partners | None = None  # the joined table, once its rows are found by a column of the records
+
+    def __init__(self, called: str, num_rows: int) -> None:
+        self.called, self.num_rows = called, num_rows
+
+    def own(self, name: str, field: str) -> tuple[str, ...]:
+        """Returns the text of a column for every record, "" for records without it; for errors see `column`."""
+        raise NotImplementedError
+
+    def known(self) -> Sequence[str]:
+        """Returns the columns of the records, as far as they are known."""
+        raise NotImplementedError
+
+    def place(self, row: int) -> str:
+        """Describes the place of a record."""
+        raise NotImplementedError
+
+    def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
+        """Returns the text of a column of the table, else of the records, "" for those without it.
+
+        Args:
+            wanted: The column.
+            field: The argument that names it, for errors.
+
+        Raises:
+            OpError: `PG421` for a column that no record has, that holds no text, or that is also one of the table; `PG430` for a file that
+                cannot be read.
+        """
+        joined = self._joined(wanted, field)
+        if joined is None:
+            return self.own(str(wanted), field)
+        partners, number = joined
+        return tuple(map(text_of, partners.cells(number)))
+
+    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
+        """Returns the texts of a column in `where` for some records, and a function that names the place of one."""
+        joined = self._joined(column, "where")
+        if joined is not None:
+            joined[0].require(rows)
+        whole = self.column(column, "where")
+        return [whole[row] for row in rows], self.place if joined is None else joined[0].place_in(joined[1])
+
+    def _joined(self, wanted: str | int, field: str) -> tuple[Partners, int] | None:
+        """Returns the table and the number of a column of it, `None` for one of the records; `PG421` if both have one of that name."""
+        if self.partners is None:
+            return None
+        right = self.partners.right
+        column = right.json_place(wanted)[0]
+        if not right.has(column) or right.number(column, field) not in self.partners.shown:
+            return None
+        if wanted in self.known():
+            message = f"both the records and {right.called} have {wanted!r}"
+            raise OpError("PG421", message, field=field or None, help="give the column another name")
+        return self.partners, right.number(wanted, field)
+
+    def labels(self, wanted: str | int, field: str) -> Sequence[str]:
+        """Returns the labels of a column of the table, or of the records, as text."""
+        if self.partners is None:
+            return self.column(wanted, field)
+        return label_texts(self.partners.cells(self.partners.right.number(wanted, field)))
+
+    def notes(self) -> Iterable[Note]:
+        return self.partners.notes() if self.partners is not None else ()
+
+
+class ListedColumns(RecordColumns):
+    """What a listing knows of each record.
+
+    Args:
+        called: The name of the source, for messages.
+        listing: The records.
+        label: The feature with the class of each, if any.
+        names: Its columns: features, and what `_attributes` yields.
+        more: Further columns.
+    """
+
+    def __init__(self, called: str, listing: Listing, label: str | None, names: Sequence[str], more: Mapping[str, Sequence[Any]]) -> None:
+        super().__init__(called, len(listing.keys))
+        self._keys, known = listing.keys, dict(_attributes(listing))
+        values = dict(listing.columns) if label is None or listing.labels is None else {label: listing.labels, **listing.columns}
+        classes = {**listing.column_classes, **({label: listing.class_names} if label is not None else {})}
+        for name in values.keys() & names:
+            own = values[name].reshape(len(listing.keys)).tolist()
+            known[name] = [classes[name][i] for i in own] if name in classes else own
+        self._of = {**{name: known[name] for name in names if name in known}, **more}
+
+    def own(self, name: str, field: str) -> tuple[str, ...]:
+        if name not in self._of:
+            message = f"the records of {self.called} have no column {name!r}"
+            joined = () if self.partners is None else self.partners.right.names or ()
+            help_ = suggested(name, dict.fromkeys((*self.known(), *joined)))
+            raise OpError("PG421", message, field=field or None, help=(help_, ADD_COLUMNS) if self.partners is None else help_)
+        return tuple(map(text_of, self._of[name]))
+
+    def known(self) -> Sequence[str]:
+        return tuple(self._of)
+
+    def place(self, row: int) -> str:
+        return f"the record {self._keys[row]!r}"
+
+
+def _attributes(listing: Listing) -> Iterable[tuple[str, Sequence[Any]]]:
+    """Yields what a source may know of its records besides their features."""
+    yield "path", listing.keys
+    if listing.sides is not None:
+        for name, values in zip(("height", "width"), listing.sides.T, strict=True):
+            yield name, [None if np.isnan(value) else int(value) if value == int(value) else value for value in values.tolist()]

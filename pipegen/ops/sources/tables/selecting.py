@@ -1,0 +1,67 @@
+"""`SelectingSource`, the base of sources whose records are no rows of a table, but have columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pipegen.lazy import np
+from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.sources.features.predicate import Where
+from pipegen.ops.sources.listing.base import Listing, Source
+from pipegen.ops.sources.tables.readings import Join
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+
+class SelectingSource(Source):
+    """A source whose records are no rows of a table, but have columns: their path, and features of one class or number."""
+
+    attributes: ClassVar[tuple[str, ...]] = ("path",)
+    """Columns of the records that are none of their features: `path`; `height` and `width` in pixels according to annotations."""
+
+    where: Where | None = None
+    """Records that are examples: a comparison of their columns, such as `label in ['cat', 'dog'] and age >= 2`, with `and`, `or`, `not`,
+    brackets and `in`. Columns are features of one class or one number, those of a joined table, the `path` below the source's folder, and,
+    of images with boxes, `height` and `width` by the annotations; for `coco` also the other numbers and texts of `images`, and `image_id`.
+    Put texts in quotes, and column names that are not plain words in backticks. Records keep the ids that they have without it."""
+    join: Join | None = None
+    """A table whose columns are added to the records with the same key, for `where`, splits, sampling and tests:
+    `{table: {csv: {path: patients.csv}}, on: {path: file}}`."""
+
+    def column_names(self) -> tuple[str, ...] | None:
+        return None if self.join is not None else self._own_columns()
+
+    def _own_columns(self) -> tuple[str, ...]:
+        """Returns the `attributes`, and the features that are one class or one number of a record."""
+        types = ((name, t) for name, t in self.infer().items() if t.beside is None and not several_labels(t))
+        single = (name for name, t in types if kind_of(t).labels or (kind_of(t).numbers and t.shape in ((), (1,))))
+        return tuple(dict.fromkeys((*self.attributes, *single)))
+
+    def selected(self, listing: Listing, base: Path, more: Mapping[str, Sequence[Any]] | None = None) -> Listing:
+        """Keeps the records that `where` and `join` choose, and adds the columns.
+
+        Args:
+            listing: The records; without any after an error.
+            base: What relative paths are relative to.
+            more: Further columns, a value for each record; `None` for one without it.
+
+        Raises:
+            OpErrors: As `kept_rows`, and as the source of the joined table.
+        """
+        if not len(listing.keys):
+            return listing
+        from pipegen.ops.sources.tables.join import kept_rows, partners_of
+        from pipegen.ops.sources.tables.record_columns import ListedColumns
+
+        columns = ListedColumns(f"`{self.op}`", listing, self.class_feature(), self._own_columns(), more or {})
+        if self.join is not None:
+            columns.partners = partners_of(self.join, columns, columns.place, base)
+        listing = replace(listing, cells=columns.column)
+        if self.where is None and self.join is None:
+            return listing
+        rows, notes = kept_rows(columns, self.where, {}, columns.partners)
+        kept = listing if len(rows) == columns.num_rows else listing.take(np.fromiter(rows, np.int64, len(rows)))
+        return replace(kept, notes=(*kept.notes, *notes))
