@@ -108,7 +108,9 @@ class ListedColumns(RecordColumns):
         values = dict(listing.columns) if label is None or listing.labels is None else {label: listing.labels, **listing.columns}
         classes = {**listing.column_classes, **({label: listing.class_names} if label is not None else {})}
         for name in values.keys() & names:
-            own = values[name].reshape(len(listing.keys)).tolist()
+            if np.size(values[name]) != len(listing.keys):
+                continue  # several numbers each
+            own = values[name].reshape(-1).tolist()
             known[name] = [classes[name][i] for i in own] if name in classes else own
         self._of = {**{name: known[name] for name in names if name in known}, **more}
 

@@ -24,7 +24,7 @@ class SelectingSource(Source):
 
     where: Where | None = None
     """Records that are examples: a comparison of their columns, such as `label in ['cat', 'dog'] and age >= 2`, with `and`, `or`, `not`,
-    brackets and `in`. Columns are features of one class or one number, those of a joined table, the `path` below the source's folder, and,
+    brackets and `in`. Columns are features of one class or one number, those of a joined table, the `path` that identifies a record, and,
     of images with boxes, `height` and `width` by the annotations; for `coco` also the other numbers and texts of `images`, and `image_id`.
     Put texts in quotes, and column names that are not plain words in backticks. Records keep the ids that they have without it."""
     join: Join | None = None
