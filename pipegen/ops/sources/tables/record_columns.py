@@ -98,40 +98,45 @@ class ListedColumns(RecordColumns):
         called: The name of the source, for messages.
         listing: The records.
         label: The feature with the class of each, if any.
-        names: Its columns: features, and what `_attributes` yields.
+        names: Its columns: features, `path`, `height` and `width`.
         more: Further columns.
     """
 
     def __init__(self, called: str, listing: Listing, label: str | None, names: Sequence[str], more: Mapping[str, Sequence[Any]]) -> None:
         super().__init__(called, len(listing.keys))
-        self._keys, known = listing.keys, dict(_attributes(listing))
-        values = dict(listing.columns) if label is None or listing.labels is None else {label: listing.labels, **listing.columns}
-        classes = {**listing.column_classes, **({label: listing.class_names} if label is not None else {})}
-        for name in values.keys() & names:
-            if np.size(values[name]) != len(listing.keys):
-                continue  # several numbers each
-            own = values[name].reshape(-1).tolist()
-            known[name] = [classes[name][i] for i in own] if name in classes else own
-        self._of = {**{name: known[name] for name in names if name in known}, **more}
+        self._listing, self._label, self._names, self._more = listing, label, names, more
 
     def own(self, name: str, field: str) -> tuple[str, ...]:
-        if name not in self._of:
-            message = f"the records of {self.called} have no column {name!r}"
-            joined = () if self.partners is None else self.partners.right.names or ()
-            help_ = suggested(name, dict.fromkeys((*self.known(), *joined)))
-            raise OpError("PG421", message, field=field or None, help=(help_, ADD_COLUMNS) if self.partners is None else help_)
-        return tuple(map(text_of, self._of[name]))
+        values = self._more.get(name) if name not in self._names else self._values(name)
+        if values is not None:
+            return tuple(map(text_of, values))
+        joined = () if self.partners is None else self.partners.right.names or ()
+        help_ = suggested(name, dict.fromkeys((*self.known(), *joined)))
+        message = f"the records of {self.called} have no column {name!r}"
+        raise OpError("PG421", message, field=field or None, help=(help_, ADD_COLUMNS) if self.partners is None else help_)
+
+    def _values(self, name: str) -> Sequence[Any] | None:
+        """Returns the values of a feature or attribute; `None` if a record has several, or the listing does not know them."""
+        listing, is_label = self._listing, name == self._label and self._listing.labels is not None
+        if is_label or name in listing.columns:
+            values = listing.labels if is_label else listing.columns[name]
+            if np.size(values) != self.num_rows:
+                return None
+            classes = listing.class_names if is_label else listing.column_classes.get(name)
+            numbers: list[Any] = np.reshape(values, -1).tolist()
+            return numbers if classes is None else [classes[i] for i in numbers]
+        if name == "path":
+            return listing.keys
+        if listing.sides is None or name not in _SIDES:
+            return None
+        sides = listing.sides[:, _SIDES.index(name)].tolist()
+        return [None if side != side else int(side) if side == int(side) else side for side in sides]
 
     def known(self) -> Sequence[str]:
-        return tuple(self._of)
+        return (*self._names, *self._more)
 
     def place(self, row: int) -> str:
-        return f"the record {self._keys[row]!r}"
+        return f"the record {self._listing.keys[row]!r}"
 
 
-def _attributes(listing: Listing) -> Iterable[tuple[str, Sequence[Any]]]:
-    """Yields what a source may know of its records besides their features."""
-    yield "path", listing.keys
-    if listing.sides is not None:
-        for name, values in zip(("height", "width"), listing.sides.T, strict=True):
-            yield name, [None if np.isnan(value) else int(value) if value == int(value) else value for value in values.tolist()]
+_SIDES = ("height", "width")

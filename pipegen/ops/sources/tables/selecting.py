@@ -53,15 +53,16 @@ class SelectingSource(Source):
         """
         if not len(listing.keys):
             return listing
-        from pipegen.ops.sources.tables.join import kept_rows, partners_of
         from pipegen.ops.sources.tables.record_columns import ListedColumns
 
         columns = ListedColumns(f"`{self.op}`", listing, self.class_feature(), self._own_columns(), more or {})
-        if self.join is not None:
-            columns.partners = partners_of(self.join, columns, columns.place, base)
         listing = replace(listing, cells=columns.column)
         if self.where is None and self.join is None:
             return listing
+        from pipegen.ops.sources.tables.join import kept_rows, partners_of
+
+        if self.join is not None:
+            columns.partners = partners_of(self.join, columns, columns.place, base)
         rows, notes = kept_rows(columns, self.where, {}, columns.partners)
         kept = listing if len(rows) == columns.num_rows else listing.take(np.fromiter(rows, np.int64, len(rows)))
         return replace(kept, notes=(*kept.notes, *notes))
