@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from record_files import write_tfrecord
 
 import pipegen
 from benchmarks import written_sources
@@ -224,6 +225,28 @@ def test_a_column_that_there_is_not_is_found_without_data(sections: dict[str, An
         load(spec_of({"image_folder": {"path": str(tmp_path)}}, **sections))
     assert message in str(caught.value)
     assert "join: {table" in str(caught.value)
+
+
+@pytest.mark.parametrize("op", ["image_folder", "tfrecord"])
+def test_a_joined_table_at_an_address_is_read_whole(op: str, tmp_path: Path) -> None:
+    """The records beside it are fetched in blocks as they are read."""
+    import fsspec
+
+    store = fsspec.filesystem("memory")
+    for i in range(COUNT):
+        store.pipe(f"/joined/photos/{'ab'[i % 2]}/{i:02}.png", png(i))
+    write_tfrecord(tmp_path / "a.tfrecord", [{"image": png(i), "label": i % 2, "n": i} for i in range(COUNT)])
+    store.pipe("/joined/a.tfrecord", (tmp_path / "a.tfrecord").read_bytes())
+    table = "n,file,kg\n" + "".join(f"{i},{'ab'[i % 2]}/{i:02}.png,{i}\n" for i in range(COUNT))
+    store.pipe("/joined/about.csv", table.encode())
+    given: dict[str, Any] = {"join": {"table": {"csv": {"path": "memory://joined/about.csv"}}, "on": {"path": "file"}}, "where": "kg > 3"}
+    source: dict[str, Any] = {op: {"path": "memory://joined/photos", **given}}
+    if op == "tfrecord":
+        features = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": 2}}
+        source = {op: {"path": "memory://joined/a.tfrecord", "features": features, **given, "join": {**given["join"], "on": "n"}}}
+    for fetch in ("auto", "blocks"):
+        spec = spec_of(source, runtime={"remote_cache": {"fetch": fetch, "path": str(tmp_path / "cache")}})
+        assert collect_data(load(spec)).num_examples("train") == COUNT - 4
 
 
 def test_names_of_columns_and_classes_are_no_paths(written: Any, tmp_path: Path) -> None:

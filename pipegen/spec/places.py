@@ -19,6 +19,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.frozen import dataclass
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.listing.base import Source
+from pipegen.ops.sources.tables.readings import Join
 from pipegen.spec.compose import flow
 from pipegen.spec.locate import Locate, Locator, Place
 from pipegen.spec.models import PipelineSpec, Runtime
@@ -194,7 +195,8 @@ class Address:
 
 
 M = TypeVar("M", bound=BaseModel)
-Change = Callable[[Address, "tuple[str, ...]", "Source | None"], str]  # maps an address, its key path and its source to a replacement
+Change = Callable[[Address, "tuple[str, ...]", "Source | None"], str]
+"""Maps an address, its key path, and the source that it is an argument of (`None` in a joined table), to a replacement."""
 
 
 def replaced(source: M, change: Change) -> M | None:
@@ -205,7 +207,7 @@ def replaced(source: M, change: Change) -> M | None:
 
 def _inside(value: Any, path: tuple[str, ...], of: Source | None, change: Change) -> Any:
     if isinstance(value, BaseModel):
-        of = value if isinstance(value, Source) else of
+        of = value if isinstance(value, Source) else None if isinstance(value, Join) else of  # a joined table is read whole
         given = {name: getattr(value, name) for name in type(value).model_fields}
         found = {name: new for name, old in given.items() if (new := _inside(old, (*path, name), of, change)) is not None}
         return value.model_copy(update=found) if found else None
@@ -261,7 +263,7 @@ def check_fetching(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         return
     for address, path, of in addresses_in(spec.source):
         done = fetched(of, path, address, spec.runtime)
-        beside = done == "whole" and of is not None and of.fetched_as_read()  # such as a table of image files
+        beside = done == "whole" and (of is None or of.fetched_as_read())  # such as a table of image files
         if done != wanted and not beside:
             needs = "whole files" if done == "whole" else "parts of files, which TensorFlow cannot read from addresses"
             labels = (locate(_FETCH), locate(("source", spec.source.op, *path), "this address"))
