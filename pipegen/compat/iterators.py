@@ -60,7 +60,7 @@ class DirectoryIterator(CompiledIterator):
         keep_aspect_ratio: bool = False,
         dtype: Any = None,
     ) -> None:
-        asked = self._ask(image_data_generator, subset, data_format, dtype, shuffle, seed, (save_to_dir, save_prefix, save_format))
+        asked = self._ask(locals())
         self.directory = directory
         height, width = target_size
         self.target_size = (height, width)
@@ -177,7 +177,7 @@ class DataFrameIterator(CompiledIterator):
         dtype: Any = "float32",
         validate_filenames: bool = True,
     ) -> None:
-        asked = self._ask(image_data_generator, subset, data_format, dtype, shuffle, seed, (save_to_dir, save_prefix, save_format))
+        asked = self._ask(locals())
         if weight_col is not None and class_mode is None:
             raise ValueError("`weight_col` weighs the loss, which needs targets: set a `class_mode`")
         self.directory = directory
@@ -275,7 +275,7 @@ class NumpyArrayIterator(CompiledIterator):
         ignore_class_split: bool = False,
         dtype: Any = None,
     ) -> None:
-        asked = self._ask(image_data_generator, subset, data_format, dtype, shuffle, seed, (save_to_dir, save_prefix, save_format))
+        asked = self._ask(locals())
         images, misc = _images(x)
         _check_rows(len(images), misc, y, sample_weight)
         rows = rows_of(asked, subset, len(images))
