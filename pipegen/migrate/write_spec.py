@@ -326,11 +326,9 @@ class BuildCall:
     def text(self) -> str | None:
         """The call; `None`, with `problem` set, if the form or place of the arrays is uncertain."""
         data = self._data()
-        return (
-            None
-            if data is None
-            else f"pipegen.build({_quoted(self.written.file)}{self._params()}{data}{permission(self.written.group.first.generator)})"
-        )
+        if data is None:
+            return None
+        return f"pipegen.build({_quoted(self.written.file)}{self._params()}{data}{permission(self.written.group.first.generator)})"
 
     def _data(self) -> str | None:
         """Arrays and tables of the code; `None` if their form or place is uncertain."""
