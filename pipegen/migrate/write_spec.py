@@ -61,8 +61,6 @@ class Writer:
             f"batch: {{size: {batch}{', remainder: keep' if self.group.drawn else ''}}}",
             *self._output(),
         ]
-        if not self.params:
-            lines.remove("params:")
         return "\n".join(lines) + "\n"
 
     def _steps(self) -> list[Step]:
