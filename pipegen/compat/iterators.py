@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.base_iterator import CompiledIterator
 from pipegen.compat.checks import UnsupportedArgument, warn
-from pipegen.compat.flow_specs import UNLABELLED, Described, channels_of, reading_steps, rows_of, rows_spec, seed_of
+from pipegen.compat.flow_specs import UNLABELLED, Described, channels_of, reading_steps, rows_of, seed_of
 from pipegen.compat.frames import read_frame
 from pipegen.compat.generator_arguments import name_of
 from pipegen.errors import SpecError
@@ -201,7 +201,7 @@ class DataFrameIterator(CompiledIterator):
             return
         reading = reading_steps(size, color_mode, interpolation, keep_aspect_ratio, self.filepaths)
         batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
-        spec = rows_spec(asked, "dataframe", image, count, shape, batches, reading, validates=subset == "validation")
+        spec = asked._rows_spec("dataframe", image, (count, *shape), reading, validates=subset == "validation", **batches)
         data = {"file": self.filenames, "row": list(range(count))}
         self._walk_over(asked, spec, channels=shape[-1], data=data, late_files=not validate_filenames)
 
@@ -289,7 +289,7 @@ class NumpyArrayIterator(CompiledIterator):
         self.y = None if y is None else np.asarray(y)[part]
         self.sample_weight = None if sample_weight is None else np.asarray(sample_weight)[part]
         batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
-        spec = rows_spec(asked, "arrays", {"kind": "image"}, len(kept), kept.shape[1:], batches, validates=subset == "validation")
+        spec = asked._rows_spec("arrays", {"kind": "image"}, kept.shape, validates=subset == "validation", **batches)
         self._walk_over(asked, spec, channels=kept.shape[-1], data={"image": kept, "row": np.arange(len(kept))})
 
     def _beside(self) -> list[Array]:
