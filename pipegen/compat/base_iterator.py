@@ -208,8 +208,8 @@ class CompiledIterator(Iterator):
         subset: As given; likewise `save_to_dir`, `save_prefix` and `save_format`.
     """
 
-    _numbered = False
-    """Whether batches of the pipeline contain the rows of the images."""
+    _numbered = True
+    """Whether batches of the pipeline contain the rows of the images, by which arrays are looked up."""
 
     def _ask(self, given: Mapping[str, Any]) -> Described:
         """Stores the arguments that all kinds have; returns the generator with this data format and dtype.
@@ -296,10 +296,20 @@ class CompiledIterator(Iterator):
 
     def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Converts batches of the pipeline to those for `fit`."""
-        return batches
+        tables = [tf.constant(a) for a in self._beside()]
+        return batches.map(lambda images, rows: self._packed(images, [tf.gather(t, rows) for t in tables]))
 
     def _arrays(self, batch: Any) -> Any:
         """Converts a batch of the pipeline, as arrays, to one for `next`."""
+        images, rows = batch
+        return self._packed(images, [a[rows] for a in self._beside()], listed=True)
+
+    def _beside(self) -> list[Array]:
+        """Lists the arrays whose rows belong to the images."""
+        raise NotImplementedError
+
+    def _packed(self, images: Any, found: list[Any], *, listed: bool = False) -> Any:
+        """Packs images with their rows of the arrays; several parts are a list, or a tuple for `tf.data`, which would stack a list."""
         raise NotImplementedError
 
     def _handed_over(self, batch: Any) -> Any:
