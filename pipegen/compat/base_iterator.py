@@ -208,23 +208,15 @@ class CompiledIterator(Iterator):
         subset: As given; likewise `save_to_dir`, `save_prefix` and `save_format`.
     """
 
-    _numbered = False
-    """Whether batches of the pipeline contain the rows of the images."""
+    _numbered = True
+    """Whether batches of the pipeline contain the rows of the images, by which arrays are looked up."""
 
-    def _ask(
-        self,
-        generator: Described | None,
-        subset: str | None,
-        data_format: str | None,
-        dtype: Any,
-        shuffle: bool,
-        seed: int | None,
-        saves: tuple[Any, str, str],
-    ) -> Described:
-        """Stores the arguments; returns the generator with this data format and dtype.
+    def _ask(self, given: Mapping[str, Any]) -> Described:
+        """Stores the arguments that all kinds have; returns the generator with this data format and dtype.
 
-        `saves` are `save_to_dir`, `save_prefix` and `save_format`. Refuses a subclass whose methods would not be called.
+        `given` are the arguments of the constructor. Refuses a subclass whose methods would not be called.
         """
+        generator, subset = given["image_data_generator"], given["subset"]
         generator = Described._generator() if generator is None else generator
         if not isinstance(generator, Described._generator):
             kind = f"{type(generator).__module__}.{type(generator).__qualname__}"
@@ -236,14 +228,14 @@ class CompiledIterator(Iterator):
         remedy = "use a `preprocessing_function` for it, or override the `flow` method"
         check_overrides(generator, Described._generator, OF_A_GENERATOR, remedy)
         check_subset(generator, subset)
-        whole = generator._asked(data_format, dtype)
+        whole = generator._asked(given["data_format"], given["dtype"])
         asked = as_fitted(whole)
         if asked is not whole:
             does_without(self, generator)
         self.image_data_generator, self.subset = generator, subset
         self.data_format, self.dtype = image_data_format(asked.data_format), asked.dtype
-        self.shuffle, self.seed = shuffle, seed  # the first hides the dataset's method, as Keras has an attribute
-        self.save_to_dir, self.save_prefix, self.save_format = saves
+        self.shuffle, self.seed = given["shuffle"], given["seed"]  # the first hides the dataset's method, as Keras has an attribute
+        self.save_to_dir, self.save_prefix, self.save_format = given["save_to_dir"], given["save_prefix"], given["save_format"]
         self._widens = name_of(asked.dtype) == "float64"
         if self._widens:
             asked.dtype = "float32"  # of what is computed
@@ -304,10 +296,20 @@ class CompiledIterator(Iterator):
 
     def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Converts batches of the pipeline to those for `fit`."""
-        return batches
+        tables = [tf.constant(a) for a in self._beside()]
+        return batches.map(lambda images, rows: self._packed(images, [tf.gather(t, rows) for t in tables]))
 
     def _arrays(self, batch: Any) -> Any:
         """Converts a batch of the pipeline, as arrays, to one for `next`."""
+        images, rows = batch
+        return self._packed(images, [a[rows] for a in self._beside()], listed=True)
+
+    def _beside(self) -> list[Array]:
+        """Lists the arrays whose rows belong to the images."""
+        raise NotImplementedError
+
+    def _packed(self, images: Any, found: list[Any], *, listed: bool = False) -> Any:
+        """Packs images with their rows of the arrays; several parts are a list, or a tuple for `tf.data`, which would stack a list."""
         raise NotImplementedError
 
     def _handed_over(self, batch: Any) -> Any:

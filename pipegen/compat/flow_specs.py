@@ -354,31 +354,6 @@ def sections(
     }
 
 
-def rows_spec(
-    generator: Arguments,
-    source: str,
-    image: dict[str, Any],
-    count: int,
-    shape: tuple[int, ...],
-    batches: Mapping[str, Any],
-    reading: Sequence[Any] = (),
-    *,
-    validates: bool,
-) -> dict[str, Any]:
-    """Makes the spec of a flow over rows. It returns row numbers, by which targets are looked up, so that any array can be a target.
-
-    The row number is a label, since labels have 64 bits, and float32 tensors cannot count beyond 2^24. Before the augmentation, images have
-    the `shape` (height, width, channels), made by the steps of `reading`. Rows for validation are neither augmented nor shuffled.
-    """
-    height, width, channels = shape
-    steps = fixed_steps(generator, channels) if validates else image_steps(generator, (height, width), channels)
-    found = {source: {"features": {"image": image, "row": {"kind": "label", "classes": count}}}}
-    order = {**batches, "shuffle": batches["shuffle"] and not validates}
-    spec = sections(generator, found, [*reading, *steps], **order)
-    spec["output"] = {**spec["output"], "y": "row"}
-    return spec
-
-
 def targets(class_mode: str | None, *, labelled: bool) -> dict[str, Any]:
     """Makes `y` and its encoding.
 
@@ -493,6 +468,22 @@ class Described(Arguments):
             from pipegen.spec.runtime_fix import to_yaml
 
             write_whole(write, to_yaml(spec, default_flow_style=None, width=120))
+        return spec
+
+    def _rows_spec(
+        self, source: str, image: dict[str, Any], shape: tuple[int, ...], reading: Sequence[Any] = (), *, validates: bool, **batches: Any
+    ) -> dict[str, Any]:
+        """Makes the spec of a flow over rows. It returns row numbers, by which targets are looked up, so that any array can be a target.
+
+        The row number is a label, since labels have 64 bits, and float32 tensors cannot count beyond 2^24. Before the augmentation, the
+        images have the `shape` (rows, height, width, channels), made by the steps of `reading`. Rows for validation are neither augmented
+        nor shuffled.
+        """
+        count, height, width, channels = shape
+        steps = fixed_steps(self, channels) if validates else image_steps(self, (height, width), channels)
+        found = {source: {"features": {"image": image, "row": {"kind": "label", "classes": count}}}}
+        spec = sections(self, found, [*reading, *steps], **{**batches, "shuffle": batches["shuffle"] and not validates})
+        spec["output"] = {**spec["output"], "y": "row"}
         return spec
 
 

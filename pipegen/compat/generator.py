@@ -101,10 +101,7 @@ class ImageDataGenerator(Described):
             UnsupportedArgument: For an argument that a spec cannot express.
             SpecError: For images that pipegen cannot read, with the findings.
         """
-        given = _named(locals())
-        from pipegen.compat.iterators import NumpyArrayIterator
-
-        return NumpyArrayIterator(image_data_generator=self, **given)
+        return self._flow("NumpyArrayIterator", locals())
 
     def flow_from_directory(
         self,
@@ -154,10 +151,7 @@ class ImageDataGenerator(Described):
             UnsupportedArgument: For an argument that a spec cannot express.
             SpecError: For a folder that pipegen cannot read, with the findings.
         """
-        given = _named(locals())
-        from pipegen.compat.iterators import DirectoryIterator
-
-        return DirectoryIterator(image_data_generator=self, **given)
+        return self._flow("DirectoryIterator", locals())
 
     def flow_from_dataframe(
         self,
@@ -223,10 +217,14 @@ class ImageDataGenerator(Described):
             SpecError: For files that pipegen cannot read, with the findings.
         """
         class_mode = without_old_words(class_mode, has_ext=has_ext, sort=sort, drop_duplicates=drop_duplicates)
-        given = _named(locals(), *OLD_WORDS)
-        from pipegen.compat.iterators import DataFrameIterator
+        return self._flow("DataFrameIterator", {**locals(), "data_format": None, "dtype": None})
 
-        return DataFrameIterator(image_data_generator=self, data_format=None, dtype=None, **given)
+    def _flow(self, kind: str, arguments: dict[str, Any]) -> Any:
+        """Makes an iterator from the arguments of a method, which have the same names there."""
+        from pipegen.compat import iterators
+
+        given = {name: value for name, value in arguments.items() if name not in ("self", *OLD_WORDS)}
+        return getattr(iterators, kind)(image_data_generator=self, **given)
 
     # One image
 
@@ -404,8 +402,3 @@ def _distance(rng: Any, given: Any, side: int) -> Any:
         return 0
     distance = rng.choice(given) * rng.choice([-1, 1]) if is_choice(given) else rng.uniform(-given, given)
     return distance * side if np.max(given) < 1 else distance
-
-
-def _named(arguments: dict[str, Any], *but: str) -> dict[str, Any]:
-    """Removes `self` and others from the arguments of a method; iterators have the same names for the rest."""
-    return {name: value for name, value in arguments.items() if name not in ("self", *but)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.base_iterator import CompiledIterator
 from pipegen.compat.checks import UnsupportedArgument, warn
-from pipegen.compat.flow_specs import UNLABELLED, Described, channels_of, reading_steps, rows_of, rows_spec, seed_of
+from pipegen.compat.flow_specs import UNLABELLED, Described, channels_of, reading_steps, rows_of, seed_of
 from pipegen.compat.frames import read_frame
 from pipegen.compat.generator_arguments import name_of
 from pipegen.errors import SpecError
@@ -39,6 +39,8 @@ class DirectoryIterator(CompiledIterator):
         class_mode: As given; likewise `target_size`, `color_mode`, `interpolation`, `keep_aspect_ratio` and `follow_links`.
     """
 
+    _numbered = False
+
     def __init__(
         self,
         directory: str | os.PathLike[str],
@@ -60,7 +62,7 @@ class DirectoryIterator(CompiledIterator):
         keep_aspect_ratio: bool = False,
         dtype: Any = None,
     ) -> None:
-        asked = self._ask(image_data_generator, subset, data_format, dtype, shuffle, seed, (save_to_dir, save_prefix, save_format))
+        asked = self._ask(locals())
         self.directory = directory
         height, width = target_size
         self.target_size = (height, width)
@@ -150,8 +152,6 @@ class DataFrameIterator(CompiledIterator):
         class_mode: As given; likewise `target_size`, `color_mode`, `interpolation` and `keep_aspect_ratio`.
     """
 
-    _numbered = True
-
     def __init__(
         self,
         dataframe: Any,
@@ -177,7 +177,7 @@ class DataFrameIterator(CompiledIterator):
         dtype: Any = "float32",
         validate_filenames: bool = True,
     ) -> None:
-        asked = self._ask(image_data_generator, subset, data_format, dtype, shuffle, seed, (save_to_dir, save_prefix, save_format))
+        asked = self._ask(locals())
         if weight_col is not None and class_mode is None:
             raise ValueError("`weight_col` weighs the loss, which needs targets: set a `class_mode`")
         self.directory = directory
@@ -200,8 +200,8 @@ class DataFrameIterator(CompiledIterator):
             self._walk_over_nothing(asked, shape, batch_size)
             return
         reading = reading_steps(size, color_mode, interpolation, keep_aspect_ratio, self.filepaths)
-        batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
-        spec = rows_spec(asked, "dataframe", image, count, shape, batches, reading, validates=subset == "validation")
+        batches: dict[str, Any] = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
+        spec = asked._rows_spec("dataframe", image, (count, *shape), reading, validates=subset == "validation", **batches)
         data = {"file": self.filenames, "row": list(range(count))}
         self._walk_over(asked, spec, channels=shape[-1], data=data, late_files=not validate_filenames)
 
@@ -218,24 +218,16 @@ class DataFrameIterator(CompiledIterator):
     def _y(self, targets: list[Any]) -> Any:
         return targets if self.class_mode == "multi_output" else targets[0] if targets else None
 
-    def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        weights = [] if self.sample_weight is None else [self.sample_weight]
-        tables = [tf.constant(a) for a in (*self._targets, *weights)]
+    def _beside(self) -> list[Array]:
+        return [*self._targets, *([] if self.sample_weight is None else [self.sample_weight])]
 
-        def joined(images: tf.Tensor, rows: tf.Tensor) -> Any:
-            found = [tf.gather(t, rows) for t in tables]
-            y = self._y(found[: len(self._targets)])
-            y = tuple(y) if isinstance(y, list) else images if self.class_mode == "input" else y
-            return images if self.class_mode is None else (images, y, *found[len(self._targets) :])
-
-        return batches.map(joined)
-
-    def _arrays(self, batch: Any) -> Any:
-        images, rows = batch
-        if self.class_mode is None:
-            return images
-        y = images.copy() if self.class_mode == "input" else self._y([t[rows] for t in self._targets])
-        return (images, y) if self.sample_weight is None else (images, y, self.sample_weight[rows])
+    def _packed(self, images: Any, found: list[Any], *, listed: bool = False) -> Any:
+        count = len(self._targets)
+        y = self._y(found[:count])
+        y = tuple(y) if isinstance(y, list) and not listed else y
+        if self.class_mode == "input":
+            y = images.copy() if listed else images
+        return images if self.class_mode is None else (images, y, *found[count:])
 
 
 class NumpyArrayIterator(CompiledIterator):
@@ -256,8 +248,6 @@ class NumpyArrayIterator(CompiledIterator):
         x_misc: The further inputs.
     """
 
-    _numbered = True
-
     def __init__(
         self,
         x: Any,
@@ -275,7 +265,7 @@ class NumpyArrayIterator(CompiledIterator):
         ignore_class_split: bool = False,
         dtype: Any = None,
     ) -> None:
-        asked = self._ask(image_data_generator, subset, data_format, dtype, shuffle, seed, (save_to_dir, save_prefix, save_format))
+        asked = self._ask(locals())
         images, misc = _images(x)
         _check_rows(len(images), misc, y, sample_weight)
         rows = rows_of(asked, subset, len(images))
@@ -288,24 +278,16 @@ class NumpyArrayIterator(CompiledIterator):
         self.x_misc = [array[part] for array in misc]
         self.y = None if y is None else np.asarray(y)[part]
         self.sample_weight = None if sample_weight is None else np.asarray(sample_weight)[part]
-        batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
-        spec = rows_spec(asked, "arrays", {"kind": "image"}, len(kept), kept.shape[1:], batches, validates=subset == "validation")
+        batches: dict[str, Any] = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
+        spec = asked._rows_spec("arrays", {"kind": "image"}, kept.shape, validates=subset == "validation", **batches)
         self._walk_over(asked, spec, channels=kept.shape[-1], data={"image": kept, "row": np.arange(len(kept))})
 
     def _beside(self) -> list[Array]:
-        """Lists the arrays whose rows belong to the images, those of `x` first."""
+        """Lists the arrays, those of `x` first."""
         return [*self.x_misc, *(a for a in (self.y, self.sample_weight) if a is not None)]
 
-    def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        tables = [tf.constant(a) for a in self._beside()]
-        return batches.map(lambda images, rows: self._packed(images, [tf.gather(t, rows) for t in tables]))
-
-    def _arrays(self, batch: Any) -> Any:
-        images, rows = batch
-        return self._packed(images, [a[rows] for a in self._beside()], listed=True)
-
     def _packed(self, images: Any, found: list[Any], *, listed: bool = False) -> Any:
-        """Packs `x`, `(x, y)` or `(x, y, sample_weight)`; several inputs are a list, or a tuple for `tf.data`, which would stack a list."""
+        """Packs `x`, `(x, y)` or `(x, y, sample_weight)`."""
         count = len(self.x_misc)
         inputs = [images, *found[:count]]
         x: Any = images if count == 0 else inputs if listed else tuple(inputs)

@@ -330,13 +330,8 @@ def subscript(evaluator: Evaluator, node: ast.Subscript, frame: Frame) -> Value:
     return (picked(found, chosen_by) or Unknown(f"{by[0]} selects it", node.lineno)) if by else found
 
 
-_KEEPING_FORM = (
-    "array",
-    "asarray",
-    "astype",
-    "copy",
-    "concatenate",
-)  # functions of NumPy and methods of arrays that keep the form of labels
+_KEEPING_FORM = ("array", "asarray", "astype", "copy", "concatenate")
+"""Functions of NumPy and methods of arrays that keep the form of labels."""
 _ENCODERS = ("sklearn.preprocessing.LabelEncoder", "sklearn.preprocessing._label.LabelEncoder")
 
 

@@ -142,8 +142,10 @@ def hands_on(node: ast.GeneratorExp | ast.For, loop: ast.comprehension | ast.For
         statement = node.body[0] if len(node.body) == 1 and not node.orelse else None
         yielded = statement.value if isinstance(statement, ast.Expr) else None
         given = yielded.value if isinstance(yielded, ast.Yield) else None
-    target, names = loop.target, _pair_names(given)
-    return names is not None and names == _pair_names(target) and isinstance(given, ast.Name) == isinstance(target, ast.Name)
+    target = loop.target
+    parts = target.elts if isinstance(target, ast.Tuple) and len(target.elts) == 2 else [target]
+    named = all(isinstance(part, ast.Name) for part in parts) and len(names_in(target)) == len(parts)
+    return given is not None and named and ast.unparse(given) == ast.unparse(target)
 
 
 def passing_loop(statement: ast.stmt) -> ast.For | None:
@@ -152,16 +154,6 @@ def passing_loop(statement: ast.stmt) -> ast.For | None:
     if isinstance(statement, ast.While) and endless and len(statement.body) == 1 and not statement.orelse:
         statement = statement.body[0]
     return statement if isinstance(statement, ast.For) and hands_on(statement, statement) else None
-
-
-def _pair_names(node: ast.expr | None) -> list[str] | None:
-    """Names of a name, or of a tuple of two different names."""
-    if isinstance(node, ast.Name):
-        return [node.id]
-    if not isinstance(node, ast.Tuple) or len(node.elts) != 2:
-        return None
-    names = [e.id for e in node.elts if isinstance(e, ast.Name)]
-    return names if len(set(names)) == 2 else None
 
 
 def makes_several(node: ast.For, calls: frozenset[str]) -> bool:

@@ -22,8 +22,7 @@ class Sources:
 
     group: Group
     findings: Findings = field(default_factory=Findings)
-    params: dict[str, str] = field(default_factory=dict)
-    knobs: Knobs | None = None
+    knobs: Knobs = field(default_factory=Knobs)
 
     def labelled(self) -> bool:
         """True if the first iterator has class labels."""
@@ -132,7 +131,7 @@ class Sources:
             self.findings.add("PG610", train.line, "`validation_split` is not known", "the spec has 0.2: put the share there")
             share = 0.2
         parts = [number(round(1 - share, 10)), number(share)]
-        if self.knobs is not None and generator is not None and (is_open(generator, name) or varies(generator, name)):
+        if generator is not None and (is_open(generator, name) or varies(generator, name)):
             knobs = Knob("train_share", name, "1 - {}"), Knob("validation_share", name)
             parts = [self.knobs.add(knob, text) for knob, text in zip(knobs, parts, strict=True)]
         return f"splits: {{method: keras, parts: {{train: {parts[0]}, validation: {parts[1]}}}}}  # {comment}"
@@ -193,9 +192,9 @@ class Sources:
             default = f"path/to/{name}"
             help_ = f"the spec has `{default}`: put the path there, or `--set {name}=…`"
             self.findings.add("PG610", unknown.line or line, message, help_)
-            self.params[name] = f"{{type: path, default: {default}}}  # not known from the code"
+            self.knobs.params[name] = f"{{type: path, default: {default}}}  # not known from the code"
         else:
-            self.params[name] = f"{{type: path, default: {flow_scalar(path)}}}"
+            self.knobs.params[name] = f"{{type: path, default: {flow_scalar(path)}}}"
         return f"${name}"
 
     def _folder(self, flow: Flow, name: str) -> str:

@@ -34,9 +34,9 @@ class Knob:
 
 @dataclass
 class Knobs:
-    """The params of the constructor's arguments."""
+    """The params of a spec: the text of each by name, and those of the constructor's arguments."""
 
-    params: dict[str, str]
+    params: dict[str, str] = field(default_factory=dict)
     found: list[Knob] = field(default_factory=list)
 
     def add(self, knob: Knob, default: str, limits: str = "", comment: str = "") -> str:

@@ -37,32 +37,26 @@ class Writer:
     file: str  # name of the script, for comments
     findings: Findings
     fitted: frozenset[int] = frozenset()  # ids of the generators on which `fit` is called
-    params: dict[str, str] = field(default_factory=dict)
-    knobs: Knobs = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.knobs = Knobs(self.params)
+    knobs: Knobs = field(default_factory=Knobs)
 
     def text(self) -> str:
         """The spec."""
-        source = Sources(self.group, self.findings, self.params, self.knobs).lines()
+        source = Sources(self.group, self.findings, self.knobs).lines()
         steps, batch, order = self._steps(), self._batch(), self._order()
-        report_settings(self.group, tuple(self.params), tuple(self.knobs.found), self.findings)
+        report_settings(self.group, tuple(self.knobs.params), tuple(self.knobs.found), self.findings)
         file = self.file if self.file.isprintable() else ascii(self.file)  # a control character would end the comment
         lines = [
             "# yaml-language-server: $schema=pipegen.schema.json",
             f"# Written by `pipegen migrate {file}`. Paths are relative to this file.",
             "pipegen: 1",
             "params:",
-            *(f"  {name}: {text}" for name, text in self.params.items()),
+            *(f"  {name}: {text}" for name, text in self.knobs.params.items()),
             *source,
             *(["transforms:", *(f"  - {s.text}" + (f"  # {s.comment}" if s.comment else "") for s in steps)] if steps else []),
             *order,
             f"batch: {{size: {batch}{', remainder: keep' if self.group.drawn else ''}}}",
             *self._output(),
         ]
-        if not self.params:
-            lines.remove("params:")
         return "\n".join(lines) + "\n"
 
     def _steps(self) -> list[Step]:
@@ -144,7 +138,7 @@ class Writer:
         square = is_square(flow)
         shown = "$size" if square else "[$height, $width]"
         for name, side in (("size", size[0]),) if square else (("height", size[0]), ("width", size[1])):
-            self.params[name] = f"{{type: int, default: {side}, min: 1}}"
+            self.knobs.params[name] = f"{{type: int, default: {side}, min: 1}}"
         default = method == "nearest" and "interpolation" not in flow.args
         comment = "Keras' default; `bilinear` with `antialias: true` looks better" if default else ""
         steps.append(Step(f"resize: {{size: {shown}{crop}, method: {method}{smooth}}}", comment))
@@ -165,7 +159,7 @@ class Writer:
     def _order(self) -> list[str]:
         lines, train, seeded = [], self.group.parts.get("train"), seeded_flow(self.group)
         if seeded is not None and origins_of(seeded.argument("seed")):
-            self.params["seed"] = f"{{type: int, default: {seeded.get('seed')}, min: 0}}"
+            self.knobs.params["seed"] = f"{{type: int, default: {seeded.get('seed')}, min: 0}}"
             lines.append("seed: $seed")
         elif seeded is not None:
             lines.append(f"seed: {seeded.get('seed')}")
@@ -189,7 +183,7 @@ class Writer:
         if "train" in self.group.parts and not self.group.drawn:
             message = "an incomplete last batch of a training epoch is dropped"
             self.findings.add("PG622", flow.line, message, "`batch: {remainder: keep}` keeps it; evaluation keeps it always")
-        self.params["batch"] = f"{{type: int, default: {value}, min: 1}}"
+        self.knobs.params["batch"] = f"{{type: int, default: {value}, min: 1}}"
         return "$batch"
 
     def _output(self) -> list[str]:
@@ -326,11 +320,9 @@ class BuildCall:
     def text(self) -> str | None:
         """The call; `None`, with `problem` set, if the form or place of the arrays is uncertain."""
         data = self._data()
-        return (
-            None
-            if data is None
-            else f"pipegen.build({_quoted(self.written.file)}{self._params()}{data}{permission(self.written.group.first.generator)})"
-        )
+        if data is None:
+            return None
+        return f"pipegen.build({_quoted(self.written.file)}{self._params()}{data}{permission(self.written.group.first.generator)})"
 
     def _data(self) -> str | None:
         """Arrays and tables of the code; `None` if their form or place is uncertain."""

@@ -253,16 +253,10 @@ def _why_common(step: Transform) -> str:
 
 def _same_ids(spec: PipelineSpec, name: str, locate: Locate) -> Iterator[Diagnostic]:
     """Finds steps of one view that share an id; those of `transforms` alone are found when the spec is read."""
-    common = len(spec.transforms)
-    places, ids = zip(*found, strict=True) if (found := every_id(of_branch(spec, name).transforms)) else ((), ())
-    own = [isinstance(number, int) and number >= common for number, *_ in places]
-    paths = [
-        ("views", name, "transforms", at[0] - common, *at[1:]) if mine else ("transforms", *at)
-        for at, mine in zip(places, own, strict=True)
-    ]
-    for first, second in collisions(ids):
-        if not own[second]:
+    for (first, step_id), (second, _) in collisions(every_id(of_branch(spec, name).transforms)):
+        one, other = (relocate(("transforms", *path, "id"), spec, name) for path in (first, second))
+        if other[0] != "views":
             continue
-        labels = locate((*paths[second], "id"), "again here"), locate((*paths[first], "id"), "first here")
+        labels = locate(other, "again here"), locate(one, "first here")
         help_ = "give one of them another `id`: steps with equal ids draw the same random numbers"
-        yield make("PG216", f"two steps of the view `{name}` have the id `{ids[first]}`", *labels, help=help_)
+        yield make("PG216", f"two steps of the view `{name}` have the id `{step_id}`", *labels, help=help_)

@@ -10,7 +10,7 @@ from pipegen.ops.families.combining import runs_on
 from pipegen.ops.stage import Choice, Path, Stage, StepRef
 from pipegen.ops.transform import Transform
 from pipegen.spec.models import PipelineSpec
-from pipegen.spec.step_list import ids_of, inner_ids
+from pipegen.spec.step_list import ids_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _add(step: Transform, step_id: str, path: Path, choice: Choice | None, steps
     parts = step.parts()
     if not parts:
         steps.append(ref)
-    ids = inner_ids(step, step_id)
+    ids = ids_of(step.inner_steps(), f"{step_id}/")
     once: dict[int, StepRef] = {}
     for part in parts:
         decided = Choice(ref, part.choice) if ref.conditional or part.choice is not None else None

@@ -15,7 +15,7 @@ from pipegen.frozen import dataclass
 from pipegen.spec.allowed import NOTHING, Allowed, granted
 from pipegen.spec.drafts import Draft
 from pipegen.spec.extends import Files, follow, merge, read_bytes, read_file, read_text
-from pipegen.spec.locate import Locator, Place, Value
+from pipegen.spec.locate import Locator, Place
 from pipegen.spec.models import PipelineSpec, Stretch, TrainingStage
 from pipegen.spec.overrides import Outside, lay_over, plain, split
 from pipegen.spec.params import Given, Params, Substitution
@@ -131,9 +131,9 @@ def load(
         locate = Locator(tree.spans, files, cwd)
         lay_over(tree, paths, locate, out)
         section = Params(locate, cwd, given, os.environ if env is None else env, out, tree.partial, allowed)
-        values = section.evaluate(tree.value.get("params"))
+        section.evaluate(tree.value.get("params"))
         written = _copied(tree, locate) if "stages" in tree.value else None
-        built = _built(tree, locate, values, section, runtime, nothing)
+        built = _built(tree, section, runtime, nothing)
         if built is None:
             return nothing
     except FullError:
@@ -144,7 +144,7 @@ def load(
     spec = draft.spec if draft is not None and not out.has_errors else None
     found = Loaded(spec, None, out, locate, base, file, tree.value, files.texts, allowed=allowed)
     if spec is not None and written is not None:
-        found.stages = _stages(spec, *written, values, section, runtime, found)
+        found.stages = _stages(spec, *written, section, runtime, found)
         found.spec = spec = spec if not out.has_errors else None
     found.draft = draft if spec is None else None
     found.written = written[0].value if written is not None else {}
@@ -159,17 +159,11 @@ def _copied(tree: Tree, locate: Locator) -> tuple[Tree, Locator]:
 
 
 def _built(
-    tree: Tree,
-    locate: Locator,
-    values: dict[str, Value],
-    section: Params,
-    runtime: Mapping[str, Any] | None,
-    whole: Loaded,
-    stage: tuple[TrainingStage, int] | None = None,
+    tree: Tree, section: Params, runtime: Mapping[str, Any] | None, whole: Loaded, stage: tuple[TrainingStage, int] | None = None
 ) -> tuple[Tree, Draft | None] | None:
     """Fills values of params, `runtime=`, a stage, and absolute paths into a tree, and builds its spec; `None` if it becomes too large."""
-    out = section.out
-    substitution = Substitution(values, locate, out)
+    locate, out = section.locate, section.out
+    substitution = Substitution(section.values, locate, out)
     if not substitution.apply(tree):
         return None
     if runtime:
@@ -188,13 +182,7 @@ def _built(
 
 
 def _stages(
-    spec: PipelineSpec,
-    written: Tree,
-    places: Locator,
-    values: dict[str, Value],
-    section: Params,
-    runtime: Mapping[str, Any] | None,
-    whole: Loaded,
+    spec: PipelineSpec, written: Tree, places: Locator, section: Params, runtime: Mapping[str, Any] | None, whole: Loaded
 ) -> tuple[Loaded, ...]:
     """Builds the spec of each stage; adds findings to those of the whole, unless it has them already."""
     loaded: list[Loaded] = []
@@ -204,7 +192,7 @@ def _stages(
         found = Diagnostics(most=_MOST)
         tree, locate = _copied(written, places)
         del tree.value["stages"]
-        built = _built(tree, locate, {**values, **own}, replace(section, out=found), runtime, whole, (stage, number))
+        built = _built(tree, replace(section, locate=locate, out=found, values=section.values | own), runtime, whole, (stage, number))
         if built is None:
             whole.diagnostics.extend(found.items)
             continue

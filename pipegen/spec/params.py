@@ -54,8 +54,8 @@ class _WrongError(Exception):
 class Params:
     """The `params` section, with values from `--set`, `params=` and `overrides=`, then from the environment.
 
-    A path from outside is relative to `folder`. `partial` is set if a base is missing. `declared` has the valid declarations
-    after `evaluate`.
+    A path from outside is relative to `folder`. `partial` is set if a base is missing. After `evaluate`, `declared` has the valid
+    declarations, and `values` the value of each param.
     """
 
     locate: Locator
@@ -66,25 +66,24 @@ class Params:
     partial: bool = False
     allowed: Allowed = NOTHING
     declared: dict[str, Param] = field(default_factory=dict)
+    values: dict[str, Value] = field(default_factory=dict)
 
-    def evaluate(self, section: Any) -> dict[str, Value]:
+    def evaluate(self, section: Any) -> None:
         """Evaluates all declared params; reports and marks invalid ones."""
         if not isinstance(section, dict):
             if section is not None or ("params",) in self.locate.spans.keys:
                 message = f"`params` is a map of names to declarations, got {show(section)}"
                 self.out.add(make("PG104", message, self.locate.label(("params",))))
             section = {}
-        values: dict[str, Value] = {}
         for name, raw in section.items():
             if not NAME.fullmatch(name):
                 form = "a name consists of letters, digits and `_`, and does not begin with a digit"
                 self._wrong(f"`{name}` is not a valid name of a param", form, self.locate.label(("params", name), key=True))
-            values[name] = self._one(name, raw)
+            self.values[name] = self._one(name, raw)
         paths = "to set any other value, use its path, such as `batch.size` (`--set`, `overrides=`)"
         for name in (name for name in self.given if name not in section):
             help_ = hints(name, section, _declared(section), paths)
             self._wrong(f"{self.given[name][1]}: unknown param `{name}`", help_, self.locate.label(("params",), key=True))
-        return values
 
     def _wrong(self, message: str, help_: str | tuple[str, ...], at: Label) -> Value:
         self.out.add(make("PG108", message, at, help=help_))

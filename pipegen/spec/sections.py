@@ -141,12 +141,11 @@ def _endless(raw: dict[str, Any], place: Place) -> None:
 
 
 def _same_ids(steps: tuple[Transform, ...], place: Place) -> None:
-    places, ids = zip(*every_id(steps), strict=True) if steps else ((), ())
-    for first, second in collisions(ids):
-        a, b = (place.at("transforms", *places[i], "id") for i in (first, second))
-        message = f"two steps have the id `{ids[first]}`"
-        if ids[first] != ids[second]:
-            message = f"the step ids `{ids[first]}` and `{ids[second]}` have the same 32-bit hash"
+    for (first, step_id), (second, other) in collisions(every_id(steps)):
+        a, b = (place.at("transforms", *path, "id") for path in (first, second))
+        message = f"two steps have the id `{step_id}`"
+        if step_id != other:
+            message = f"the step ids `{step_id}` and `{other}` have the same 32-bit hash"
         help_ = ("give one of them another `id`: steps with equal ids draw the same random numbers",)
         place.out.add(make("PG216", message, b.label("again here"), a.label("first here"), help=help_))
 

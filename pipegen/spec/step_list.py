@@ -6,7 +6,7 @@ Steps that stay keep their ids, and so their draws: an id that would be counted 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -22,16 +22,16 @@ from pipegen.spec.expect import one_of, show
 from pipegen.spec.source_map import KeyPath, SourceMap, Tree, format_path, lookup
 
 
-def ids_of(steps: Iterable[Transform | DataTest]) -> tuple[str, ...]:
+def ids_of(steps: Iterable[Transform | DataTest], above: str = "") -> tuple[str, ...]:
     """The ids of steps or tests: their own `id`, or their name with a count per name.
 
     `random_flip` is the first flip and `random_flip#2` the second, whatever is between them, so that inserting another kind of
-    step keeps the draws.
+    step keeps the draws. For the steps inside a step `above` is its id and a slash, as in `one_of/random_flip#2`.
     """
-    return tuple(_counted((step.op, step.id) for step in steps))
+    return tuple(_counted(((step.op, step.id) for step in steps), above))
 
 
-def _counted(named: Iterable[tuple[str, str | None]], above: str = "") -> Iterator[str]:
+def _counted(named: Iterable[tuple[str, str | None]], above: str) -> Iterator[str]:
     """Yields the ids of steps with these names and their own ids."""
     seen: Counter[str] = Counter()
     for name, own in named:
@@ -39,19 +39,13 @@ def _counted(named: Iterable[tuple[str, str | None]], above: str = "") -> Iterat
         yield own or f"{above}{name}{'' if seen[name] == 1 else f'#{seen[name]}'}"
 
 
-def inner_ids(step: Transform, step_id: str) -> tuple[str, ...]:
-    """The ids of the steps inside a step: their own, or counted below its id, as `one_of/random_flip#2`."""
-    inner = step.inner_steps()
-    return tuple(s.id or f"{step_id}/{own}" for s, own in zip(inner, ids_of(inner), strict=True))
-
-
-def every_id(steps: tuple[Transform, ...], ids: tuple[str, ...] = (), above: KeyPath = ()) -> list[tuple[KeyPath, str]]:
+def every_id(steps: Sequence[Transform], path: KeyPath = (), above: str = "") -> list[tuple[KeyPath, str]]:
     """The ids of steps and of those inside them, with their paths below `transforms`."""
     found: list[tuple[KeyPath, str]] = []
-    for index, (step, step_id) in enumerate(zip(steps, ids or ids_of(steps), strict=True)):
-        here = (*above, index, step.op)
+    for index, (step, step_id) in enumerate(zip(steps, ids_of(steps, above), strict=True)):
+        here = (*path, index, step.op)
         found.append((here, step_id))
-        found += every_id(step.inner_steps(), inner_ids(step, step_id), (*here, "steps"))
+        found += every_id(step.inner_steps(), (*here, "steps"), f"{step_id}/")
     return found
 
 
@@ -60,15 +54,11 @@ def step_hash(step_id: str) -> int:
     return int.from_bytes(blake2b(step_id.encode(), digest_size=4).digest(), "big")
 
 
-def collisions(ids: tuple[str, ...]) -> list[tuple[int, int]]:
-    """The pairs of steps that would share their random draws, the earlier one first."""
-    first: dict[int, int] = {}
-    found: list[tuple[int, int]] = []
-    for i, step_id in enumerate(ids):
-        other = first.setdefault(step_hash(step_id), i)
-        if other != i:
-            found.append((other, i))
-    return found
+def collisions(found: Iterable[tuple[KeyPath, str]]) -> list[tuple[tuple[KeyPath, str], tuple[KeyPath, str]]]:
+    """The pairs of steps of `every_id` that would share their random draws, the earlier one first."""
+    first: dict[int, tuple[KeyPath, str]] = {}
+    pairs = ((first.setdefault(step_hash(step[1]), step), step) for step in found)
+    return [(other, step) for other, step in pairs if other is not step]
 
 
 INNER = "steps"  # the argument that holds the steps inside a step

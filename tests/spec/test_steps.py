@@ -42,7 +42,7 @@ def test_collisions_of_the_hash_are_found() -> None:
         other = seen.setdefault(step_hash(name), name)
         if other != name:
             break
-    assert collisions(("a", other, "b", name)) == [(1, 3)]
+    assert collisions([(("a",), "a"), (("b",), other), (("c",), "b"), (("d",), name)]) == [((("b",), other), (("d",), name))]
     assert [d.code for d in read(f"transforms: [{{random_flip: {{id: {other}}}}}, {{random_flip: {{id: {name}}}}}]").diagnostics] == [
         "PG216"
     ]

@@ -238,11 +238,6 @@ def random_crop(height, width, pad_if_needed=False, pad_position="center", borde
     return step("random_crop", p, size=size(height, width), **padded)
 
 
-def random_gamma(gamma_limit=(80, 120), p=0.5) -> Steps:
-    low, high = up_to("gamma_limit", gamma_limit, 1)
-    return step("random_gamma", p, gamma=one(low / 100, high / 100))
-
-
 def random_grid_shuffle(grid=(3, 3), p=0.5) -> Steps:
     cells = one_if_equal(*(whole("grid", n) for n in grid)) if is_pair(grid) else grid
     return step("random_grid_shuffle", p, cells=cells)

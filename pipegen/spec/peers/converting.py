@@ -155,8 +155,9 @@ def zero(low: float, high: float, times: float = 1) -> float | list[float]:
     return tidy(high * times) if low == -high else [tidy(low * times), tidy(high * times)]
 
 
-def one(low: float, high: float) -> float | list[float]:
+def one(low: float, high: float, times: float = 1) -> float | list[float]:
     """A range around 1 for a step: one number if symmetric."""
+    low, high = low * times, high * times
     return tidy(high - 1) if tidy(1 - low) == tidy(high - 1) else [tidy(low), tidy(high)]
 
 
