@@ -193,7 +193,8 @@ def pad(padding=0, fill=0, border_mode=0, p=1.0) -> Steps:
 def pad_if_needed(
     min_height=1024, min_width=1024, pad_height_divisor=None, pad_width_divisor=None, position="center", border_mode=0, fill=0, p=1.0
 ) -> Steps:
-    return step("pad", p, at_least=size(min_height, min_width), position=position, fill=filled(border_mode, fill, "border_mode"))
+    sides = one_if_equal(whole("min_height", min_height), whole("min_width", min_width))
+    return step("pad", p, at_least=sides, position=position, fill=filled(border_mode, fill, "border_mode"))
 
 
 def pixel_dropout(dropout_prob=0.01, per_channel=False, drop_value=0, p=0.5) -> Steps:
