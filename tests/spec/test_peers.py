@@ -239,6 +239,7 @@ Resize: {size: [30, 20], interpolation: bicubic}
 TrivialAugmentWide
 """
 REFUSED = """
+PadIfNeeded: {min_height: 60, min_width: half}
 keras.RandomColorJitter: {saturation_factor: 0.7}
 keras.RandomGaussianBlur: {sigma: 1}
 keras.RandomGaussianBlur: {sigma: [1, 1], kernel_size: 3}
