@@ -134,7 +134,6 @@ def _hint(program: str) -> list[str]:
 
 
 _ROOM = 1 << 20
-_SET_ROOM = getattr(fcntl, "F_SETPIPE_SZ", 1031)
 
 
 class WaitPipe:
@@ -147,7 +146,7 @@ class WaitPipe:
         # Open for writing, too, so that the end of one writer is not the end of the file.
         self._file = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         with suppress(OSError):
-            fcntl.fcntl(self._file, _SET_ROOM, _ROOM)
+            fcntl.fcntl(self._file, fcntl.F_SETPIPE_SZ, _ROOM)
         self._rest = b""
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
