@@ -260,9 +260,7 @@ _AT_ONCE = 256 * BLOCK  # records hashed at a time
 RANKED = 10**7  # the most records that are ranked, each by its own name
 
 
-def assign_shards(
-    splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None = None
-) -> dict[str, Selected]:
+def assign_shards(splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None) -> dict[str, Selected]:
     """Assigns the records of shards to splits, like `assign`; keeps what takes long to count in `folder`. Raises `OpError` as `assign`;
     `PG302` for a method that would rank more records than `RANKED`."""
     rows, offsets, kept = shards_of(listing).rows, shards_of(listing).offsets, shards_of(listing).kept
