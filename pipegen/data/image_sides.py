@@ -80,7 +80,8 @@ def with_sides(
         return manifest, [make("PG262", message, at, help=help_)]
     files = listing.beside[feature].paths if feature in listing.beside else listing.files()
     began = time.perf_counter()
-    found, from_file = _kept_or_read(chosen, _key(listing, feature), files, wanted, total, progress)
+    key = hashlib.sha256(f"{fingerprint(listing)}\n{feature}\n{_FORMAT}".encode()).hexdigest()[:32]
+    found, from_file = _kept_or_read(chosen, key, files, wanted, total, progress)
     sides[wanted] = found[wanted][:, 2:] if ignores_exif(chosen, feature) else found[wanted][:, :2]
     sides[~(sides > 0).all(1)] = np.nan
     took = "kept from an earlier run" if from_file else f"in {time.perf_counter() - began:.1f} s"
@@ -138,11 +139,6 @@ def _kept_or_read(
                 progress(begin + len(some))
     keep_or_warn(folder, f"{key}.sides.{INDEXES}", [found.tobytes()], "the sizes of images")
     return found, False
-
-
-def _key(listing: Listing, feature: str) -> str:
-    """Names what is kept of a feature's files: a hash of the data."""
-    return hashlib.sha256(f"{fingerprint(listing)}\n{feature}\n{_FORMAT}".encode()).hexdigest()[:32]
 
 
 def _read_kept(folder: Path | None, name: str, dtype: np.dtype[Any], length: int) -> Array | None:
@@ -299,7 +295,7 @@ def _orientations(spec: PipelineSpec, listing: Listing, image: str, files: Seque
     total = len(files)
     folder = kept_folder(spec.runtime, INDEXES) if total >= _WORTH_KEEPING else None
     bare = replace(listing, columns={}, labels=None, beside={image: listing.beside[image]} if image in listing.beside else {})
-    key = _key(bare, image) if folder is not None else ""
+    key = hashlib.sha256(f"{fingerprint(bare)}\n{image}\n{_FORMAT}".encode()).hexdigest()[:32] if folder is not None else ""
     held = _read_kept(folder, f"{key}.turns", np.dtype(np.uint8), total)
     if held is not None:
         return held
