@@ -49,7 +49,7 @@ def leaks_of(source: dict[str, Any], cache: str) -> Any:
     manifest = collect(spec).manifest
     if manifest is None:
         raise SystemExit("the photographs cannot be listed")
-    return manifest, find_leaks(manifest, runtime=spec.runtime)
+    return manifest, find_leaks(manifest, look_at(manifest, spec.runtime), manifest.splits, spec.runtime, near=True)
 
 
 def recall(photos: str, copies: int, folder: str) -> dict[str, dict[str, float]]:
@@ -93,7 +93,7 @@ def false_pairs(photos: str, cache: str) -> dict[str, float]:
     from dataclasses import replace
 
     members = {name: np.flatnonzero(labels == i) for i, name in enumerate(manifest.class_names)}
-    leaks = find_leaks(replace(manifest, members=members), runtime=spec.runtime, looks=looks)
+    leaks = find_leaks(replace(manifest, members=members), looks, list(members), spec.runtime, near=True)
     counts = np.bincount(labels).astype(np.float64)
     pairs = (counts.sum() ** 2 - (counts**2).sum()) / 2 / 1e6
     began = time.perf_counter()

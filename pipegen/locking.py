@@ -23,7 +23,7 @@ from pipegen.cache.store import tensorflow_version
 from pipegen.comparing import changes_beside
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, is_address
-from pipegen.diagnostics.suggest import closest, hints
+from pipegen.diagnostics.suggest import hints
 from pipegen.files import write_whole
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.release import __version__
@@ -326,9 +326,8 @@ class Repositories:
         commit = next((found[ref] for ref in wanted if ref in found), None)
         if commit is None:
             known = [ref.split("/", 2)[2] for ref in self._refs(address, ["refs/tags/*", "refs/heads/*"]) if not ref.endswith("^{}")]
-            near = closest(address.revision, known)
-            hint = f"did you mean `{near}`?" if near else f"it has {', '.join(known[:8]) or 'none'}"
-            raise BaseProblem("PG533", f"{address.url} has no tag or branch `{address.revision}`", hint)
+            near = hints(address.revision, known, f"it has {', '.join(known[:8]) or 'none'}")
+            raise BaseProblem("PG533", f"{address.url} has no tag or branch `{address.revision}`", near[0])
         return commit
 
     def text(self, address: GitFile, commit: str, most: int) -> bytes:

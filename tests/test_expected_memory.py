@@ -31,7 +31,9 @@ FLOATS = [{"resize": {"size": 224}}, "random_flip", {"rescale": {"to": [0, 1]}}]
 def found(sections: dict[str, Any], root: Path = Path("/")) -> list[Diagnostic]:
     spec = load(sections)
     manifest = collect_data(spec)
-    return memory_findings(spec, manifest, compile_plans(spec, manifest, bind(spec, manifest).plans), root)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("pipegen.phases.memory_budget.granted_memory", lambda: granted_memory(root))
+        return memory_findings(spec, manifest, compile_plans(spec, manifest, bind(spec, manifest).plans))
 
 
 def files(folder: Path, num_bytes: int) -> dict[str, Any]:

@@ -317,7 +317,7 @@ def test_several_targets() -> None:
     import keras.layers as kl
 
     from pipegen.types import ElementType, FeatureType
-    from pipegen.views.model_check import mismatches
+    from pipegen.views.model_check import check
 
     label = FeatureType("label", "int64", (), classes=3)
     record = ElementType((("a", label), ("b", label)))
@@ -330,8 +330,10 @@ def test_several_targets() -> None:
     def told(outputs: Any, y: Any, loss: Any) -> list[str]:
         made = keras.Model(inputs, outputs)
         made.compile(loss=loss)
-        output = SimpleNamespace(y=y, encode={}, channels="last")
-        return mismatches(made, spec, output, record)  # type: ignore[arg-type]
+        output = SimpleNamespace(x="x", y=y, encode={}, channels="last")
+        with pytest.raises(ModelMismatchError) as caught:
+            check(made, spec, output, record, [], [], None)  # type: ignore[arg-type]
+        return str(caught.value).split("\n  - ")[1:]
 
     sparse = "sparse_categorical_crossentropy"
     (one,) = told(heads["p"], ("a", "b"), sparse)

@@ -113,7 +113,7 @@ def _measure(
     from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
 
     count = manifest.num_examples("train")
-    compiled = optimise(model, plan, num_examples=count, file_bytes=manifest.mean_bytes("train") or None, cache=False).plan
+    compiled = optimise(model, plan, num_examples=count, file_bytes=manifest.mean_bytes("train"), cache=False).plan
     executor = Engine(BoundSpec(replace(spec, model=model), manifest, {}), {}).executor_of(compiled, "train")
     with nullcontext(progress) if progress is not None else bar("fitting", count) as tick:
 

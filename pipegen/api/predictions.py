@@ -36,7 +36,7 @@ from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.records.archives import LISTS
 from pipegen.ops.traits import ANY_IMAGE, Family
 from pipegen.ops.transform import Transform
-from pipegen.phases.compilation import optimise
+from pipegen.phases.compilation import optimise, read_once
 from pipegen.phases.hosts import resolve_share
 from pipegen.phases.specs import BoundSpec
 from pipegen.physical.extent import Extent, Position
@@ -132,8 +132,7 @@ def tta(bound: BoundSpec, split: str, views: Any, examples: int | None) -> Augme
         built = build_split(model, split, where, record)
         if built.plan is None:
             raise SpecError(built.findings)
-        count, mean = manifest.num_examples(split), manifest.mean_bytes(split) or None
-        plan = optimise(model, built.plan, num_examples=count, file_bytes=mean, cache=False).plan
+        plan = read_once(model, built.plan, manifest)
         records = records_of_plan(manifest, split, plan, model.runtime)
         buckets = in_buckets(model, manifest, split) if plan.buckets else None
         treatment = damage.Treatment(None, bound.spec.where, damage.advice(split, skips=False))

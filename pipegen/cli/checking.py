@@ -12,6 +12,7 @@ from pipegen.cli.common import start_tensorflow
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.data.content import compared_checksums, damaged_files
 from pipegen.data.named_files import EXCLUDE_HEADER, argument
+from pipegen.data.rounding import spread
 from pipegen.data.split_checks import WITHOUT_DATA
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
@@ -148,7 +149,7 @@ def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
     """Decodes records as the pipeline does; returns the damaged ones, and the number tried."""
     start_tensorflow()
     from pipegen.backend.datasets.engine import Engine
-    from pipegen.backend.datasets.probe import probe, probing_plan, spread
+    from pipegen.backend.datasets.probe import probe, probing_plan
     from pipegen.jpeg_damage import available
 
     manifest, runtime = bound.manifest, bound.spec.model.runtime

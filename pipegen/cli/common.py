@@ -72,10 +72,9 @@ def choose_split(names: Iterable[str], split: str | None) -> str:
     if split is None:
         return "train" if "train" in known else known[0]
     if split not in known:
-        from pipegen.diagnostics.suggest import closest
+        from pipegen.diagnostics.suggest import hints
 
-        near = closest(split, known)
-        raise CannotRun(f"there is no split `{split}`", f"did you mean `{near}`?" if near else f"the spec has {', '.join(known)}")
+        raise CannotRun(f"there is no split `{split}`", hints(split, known, f"the spec has {', '.join(known)}")[0])
     return split
 
 

@@ -66,7 +66,7 @@ def explain(
     if output_format == "html":
         from pipegen.views.plan_page import plan_page
 
-        text = plan_page(loaded.model, loaded.hash, compiled, known, shown=page)
+        text = plan_page(loaded.model, loaded.hash, compiled, known, page)
     elif output_format == "json":
         text = json_text(explain_json(loaded.model, compiled, known))
     else:

@@ -75,15 +75,17 @@ def print_findings(findings: Iterable[Diagnostic], texts: Mapping[str, str] | No
     stream.write(render_text(findings, sources=texts, color=wants_colour(stream), width=width))
 
 
-def print_report(findings: Sequence[Diagnostic], texts: Mapping[str, str], fine: Sequence[str], output_format: FindingsFormat) -> None:
-    """Prints findings in the given format; as text, after a line for each item in `fine`."""
+def print_report(
+    findings: Sequence[Diagnostic], texts: Mapping[str, str], fine: Sequence[str], output_format: FindingsFormat, **more: Any
+) -> None:
+    """Prints findings in the given format; as text, after a line for each item in `fine`; as JSON, with `more`."""
     if output_format == "text":
         for line in fine:
             say(line)
         if findings and fine:
             say()
         print_findings(findings, texts)
-    elif text := render_findings(findings, output_format):
+    elif text := render_findings(findings, output_format, **more):
         say(text)
 
 

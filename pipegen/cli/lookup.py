@@ -46,14 +46,13 @@ def ops(
     known = all_ops()
     if name not in known:
         from pipegen.cli.reference.section_pages import PAGES
-        from pipegen.diagnostics.suggest import closest
+        from pipegen.diagnostics.suggest import hints
         from pipegen.spec.translate import instead_of_source, instead_of_step
 
         if name in PAGES:
             raise CannotRun(f"`{name}` is not a step or a source", f"it is a section of a spec: `pipegen help {name}`")
-        near = closest(name, known)
-        hints = [*instead_of_step(name, None), *instead_of_source(name, None), *([f"did you mean `{near}`?"] if near else [])]
-        raise CannotRun(f"there is no step or source `{name}`", str(hints[0] if hints else "`pipegen ops` lists them all"))
+        said = [*instead_of_step(name, None), *instead_of_source(name, None), *hints(name, known, "`pipegen ops` lists them all")]
+        raise CannotRun(f"there is no step or source `{name}`", str(said[0]))
     say(op_page(known[name]))
 
 
@@ -256,14 +255,14 @@ def help_(
         return
     from pipegen.cli.reference.ops import all_ops, op_page
     from pipegen.cli.reference.section_pages import all_keys, terminal
-    from pipegen.diagnostics.suggest import closest
+    from pipegen.diagnostics.suggest import hints
 
     ops = all_ops()
     page = render_page(terminal(topic)) if topic in PAGES else op_page(ops[topic]) if topic in ops else page_text(topic)
     found = [page] if page else [_command(ctx, topic), _keys(topic)]  # such as `cache`, which is a command and a key of `runtime`
     if not any(found):
-        near = closest(topic, list(dict.fromkeys([*PAGES, *ops, *(path for _, path, _ in all_keys())])))
-        raise CannotRun(f"there is no help on `{topic}`", f"did you mean `{near}`?" if near else "`pipegen help` lists all topics")
+        topics = [*PAGES, *ops, *(path for _, path, _ in all_keys())]
+        raise CannotRun(f"there is no help on `{topic}`", hints(topic, topics, "`pipegen help` lists all topics")[0])
     say("\n\n".join(text for text in found if text))
 
 

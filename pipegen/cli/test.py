@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pipegen.cli.common import NOTHING, STDIN, SpecFile, WithCode, WithSets, start_tensorflow, write_text
-from pipegen.cli.failures import CannotRun, FindingsFormat, check_parent, code_of, print_findings, refused, render_findings
+from pipegen.cli.failures import CannotRun, FindingsFormat, check_parent, code_of, print_findings, print_report, refused, render_findings
 from pipegen.errors import SpecError
 from pipegen.terminal import note, progress, say
 
@@ -172,12 +172,8 @@ def _print_survey(seen: DataReport, target: str, output_format: FindingsFormat) 
     from pipegen.quality.survey import briefly, in_full
 
     wrote = f"wrote {target}: {seen.leaks.looked_at:,} images of {len(seen.manifest.splits)} splits"
-    if output_format == "text":
-        say(wrote if seen.diagnostics else f"{wrote}; no findings")
-        if seen.diagnostics:
-            say()
-            print_findings(briefly(seen.diagnostics), seen.spec.loaded.texts)
+    if output_format != "text":
+        note(wrote)
+        print_report(seen.diagnostics, {}, (), output_format, found=in_full(seen.survey))
         return
-    note(wrote)
-    if text := render_findings(seen.diagnostics, output_format, found=in_full(seen.survey)):
-        say(text)
+    print_report(briefly(seen.diagnostics), seen.spec.loaded.texts, [wrote if seen.diagnostics else f"{wrote}; no findings"], output_format)

@@ -139,7 +139,7 @@ def _list_part(
         diagnostics.extend(finding for section in SECTIONS for finding in read_list(spec, base, locate, section)[1])
         if isinstance(error, OpErrors) and error.listing is not None:
             listing = local.listing(error.listing)
-            diagnostics.extend(_chosen(spec, listing, excluded_keys(spec, {"": listing}, base, locate)[0], locate)[2])
+            diagnostics.extend(_chosen(spec, listing, excluded_keys(spec, {"": listing}, base, locate, "errors")[0], locate)[2])
         if isinstance(error, OpErrors) and error.cells is not None:
             tried = Attempts()
             for field, column in spec.splits.columns().items():
@@ -287,7 +287,7 @@ def collect(
             seen += len(listing.keys)
     if len(listings) < len(every):
         return Collected(None, diagnostics)
-    excluded, unlisted = excluded_keys(spec, listings, base, locate)
+    excluded, unlisted = excluded_keys(spec, listings, base, locate, "errors")
     diagnostics.extend(unlisted)
     missing: list[str] = []
     lost: list[Diagnostic] = []

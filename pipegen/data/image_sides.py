@@ -137,8 +137,7 @@ def _kept_or_read(
             found[some] = [(0, 0, 0, 0) if own is None else (*own.upright[::-1], *own.stored[::-1]) for own in each]
             if progress is not None:
                 progress(begin + len(some))
-    if folder is not None:
-        keep_or_warn(folder, f"{key}.sides.{INDEXES}", [found.tobytes()], "the sizes of images")
+    keep_or_warn(folder, f"{key}.sides.{INDEXES}", [found.tobytes()], "the sizes of images")
     return found, False
 
 
@@ -306,8 +305,7 @@ def _orientations(spec: PipelineSpec, listing: Listing, image: str, files: Seque
         _look(pool, files, first, found, progress)
         if len(first) < total and (found > 1).any():
             _look(pool, files, range(total), found, progress)
-    if folder is not None:
-        keep_or_warn(folder, f"{key}.turns.{INDEXES}", [found.tobytes()], "the orientations of images")
+    keep_or_warn(folder, f"{key}.turns.{INDEXES}", [found.tobytes()], "the orientations of images")
     return found
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipegen.data.fingerprint import example_ids, fingerprint, tuple_text
-from pipegen.data.shards import InShards, Names, Selected, assign_shards, bitmap_of, mix64, shard_bases, with_any
+from pipegen.data.shards import InShards, Selected, assign_shards, bitmap_of, mix64, names_of, shard_bases, with_any
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.kept import SPLITS, kept_folder
@@ -273,12 +273,12 @@ class ShardedManifest(Manifest):
 
     @property
     def every_key(self) -> Sequence[str]:
-        return Names(self._every, self.listing.keys.__getitem__)
+        return names_of(self._every, self.listing.keys.__getitem__)
 
     @property
     def every_file(self) -> Sequence[str]:
         """`FILE#ROW` of each record, with the absolute path."""
-        return Names(self._every, self.listing.path)
+        return names_of(self._every, self.listing.path)
 
     @cached_property
     def _every(self) -> Selected:
@@ -304,11 +304,11 @@ class ShardedManifest(Manifest):
 
     def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]
         """`FILE#ROW` of each record of a split, with the relative path, in source order."""
-        return Names(self.members[split], self.listing.keys.__getitem__)
+        return names_of(self.members[split], self.listing.keys.__getitem__)
 
     def files(self, split: str) -> Sequence[str]:  # type: ignore[override]
         """`FILE#ROW` of each record of a split, with the absolute path, in source order."""
-        return Names(self.members[split], self.listing.path)
+        return names_of(self.members[split], self.listing.path)
 
     def in_shards(self, split: str) -> InShards:
         return InShards(self.members[split], self.bases, shards_of(self.listing).numbers, self.listing.files())

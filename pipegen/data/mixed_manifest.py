@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy as np
 from pipegen.data.manifest import Manifest
 from pipegen.data.rounding import Mixture, epoch_examples, mixture, part_seed
 from pipegen.data.sampling import Easiest, Epochs, Paced, Repeats, epochs_of, paced
+from pipegen.data.shards import OnAccess
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.base import Files, Listing, Shards
 from pipegen.ops.sources.listing.strings import Strings
@@ -74,7 +77,7 @@ class MixedManifest(Manifest):
 
     @property
     def every_key(self) -> Sequence[str]:
-        return _Several([_Below(f"{name}/", part.every_key) for name, part in self.parts.items()])
+        return Several([_below(f"{name}/", part.every_key) for name, part in self.parts.items()])
 
     @property
     def every_label(self) -> Ints | None:
@@ -86,12 +89,12 @@ class MixedManifest(Manifest):
 
     def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]
         """`PART/KEY` of each record of a split, part by part."""
-        return _Several([_Below(f"{name}/", part.keys(split)) for name, part in self.of(split).items()])
+        return Several([_below(f"{name}/", part.keys(split)) for name, part in self.of(split).items()])
 
     def files(self, split: str) -> Sequence[str]:  # type: ignore[override]
         """Files of the records of a split, part by part; for rows, `PART/ROW`."""
         own = [(name, part, part.files(split)) for name, part in self.of(split).items()]
-        return _Several([_Below(f"{name}/", files) if part.listing.numbered else files for name, part, files in own])
+        return Several([_below(f"{name}/", files) if part.listing.numbered else files for name, part, files in own])
 
     def rows(self, split: str) -> Ints | None:
         """Returns `None`: the parts know their rows."""
@@ -175,37 +178,22 @@ def _shared(each: Sequence[Mapping[str, T]]) -> dict[str, list[T]]:
     return {name: [own[name] for own in each] for name in (each[0] if each else ()) if all(name in own for own in each)}
 
 
-class _Below(Sequence[str]):
+def _below(before: str, texts: Sequence[str]) -> OnAccess:
     """Texts with a common prefix."""
-
-    def __init__(self, before: str, texts: Sequence[str]) -> None:
-        self._before, self._texts = before, texts
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __getitem__(self, i: int | slice) -> Any:
-        return [self._before + text for text in self._texts[i]] if isinstance(i, slice) else self._before + self._texts[i]
+    return OnAccess(len(texts), lambda i: before + texts[i])
 
 
-class _Several(Sequence[str]):
+class Several(OnAccess):
     """A concatenation of sequences."""
 
     def __init__(self, parts: Sequence[Sequence[str]]) -> None:
-        self._parts = parts
-        self._ends = np.cumsum([len(part) for part in parts])
+        ends = [*accumulate(map(len, parts))]
 
-    def __len__(self) -> int:
-        return int(self._ends[-1]) if len(self._ends) else 0
+        def text(i: int) -> str:
+            part = bisect_right(ends, i)
+            return parts[part][i - (ends[part - 1] if part else 0)]
 
-    def __getitem__(self, i: int | slice) -> Any:
-        if isinstance(i, slice):
-            return [self[j] for j in range(*i.indices(len(self)))]
-        if not -len(self) <= i < len(self):
-            raise IndexError(i)
-        i %= len(self)
-        part = int(np.searchsorted(self._ends, i, side="right"))
-        return self._parts[part][i - (int(self._ends[part - 1]) if part else 0)]
+        super().__init__(ends[-1] if ends else 0, text)
 
     def order(self) -> None:
         """Returns `None`: the sequence counts as sorted."""

@@ -122,12 +122,7 @@ _ROW = re.compile(r"#\d+$")
 
 
 def excluded_keys(
-    spec: PipelineSpec,
-    listings: Mapping[str, Listing],
-    base: Path,
-    locate: Locate,
-    section: str = "errors",
-    gone: frozenset[str] = frozenset(),
+    spec: PipelineSpec, listings: Mapping[str, Listing], base: Path, locate: Locate, section: str, gone: frozenset[str] = frozenset()
 ) -> tuple[frozenset[str], list[Diagnostic]]:
     """Reads the keys that the `exclude` of a section names; reports an unreadable file or unknown entries as `PG413`.
 
@@ -178,7 +173,7 @@ def _known(listing: Listing, part: str, asked: Iterable[str], section: str) -> s
     return rows | {key for key in named if key in own} if own else set()
 
 
-def read_list(spec: PipelineSpec, base: Path, locate: Locate, section: str = "errors") -> tuple[list[str], list[Diagnostic]]:
+def read_list(spec: PipelineSpec, base: Path, locate: Locate, section: str) -> tuple[list[str], list[Diagnostic]]:
     """Reads the lines of a section's list without checking them; reports an unreadable file."""
     named = getattr(spec, section).exclude
     if named is None:

@@ -19,6 +19,12 @@ def exact(value: float) -> Fraction:
     return Fraction(repr(value))
 
 
+def spread(count: int, most: int | None) -> list[int]:
+    """Picks at most `most` of `count` things, evenly spread; all of them for `None`."""
+    taken = count if most is None else min(most, count)
+    return [i * count // taken for i in range(taken)]
+
+
 def apportion(total: int, shares: Sequence[Fraction]) -> list[int]:
     """Splits `total` into whole numbers, each less than one away from its share (largest remainder).
 

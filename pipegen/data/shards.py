@@ -224,23 +224,31 @@ class InShards:
     files: Strings
 
 
-class Names(Sequence[str]):
-    """The names of a split's records, `FILE#ROW`, made on access."""
+class OnAccess(Sequence[str]):
+    """So many texts, each made by its position on access."""
 
-    def __init__(self, selected: Selected, name: Callable[[int], str]) -> None:
-        self._selected = selected
-        self._name = name
+    def __init__(self, count: int, text: Callable[[int], str]) -> None:
+        self._count, self._text = count, text
 
     def __len__(self) -> int:
-        return len(self._selected)
+        return self._count
 
-    def __getitem__(self, member: int | slice) -> Any:
-        if isinstance(member, slice):
-            return [self[i] for i in range(*member.indices(len(self)))]
-        if not 0 <= member < len(self):
-            raise IndexError(member)
-        shard, row = self._selected.locate(np.array([member]))
-        return f"{self._name(int(shard[0]))}#{int(row[0])}"
+    def __getitem__(self, i: int | slice) -> Any:
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(len(self)))]
+        if not -len(self) <= i < len(self):
+            raise IndexError(i)
+        return self._text(i % len(self))
+
+
+def names_of(selected: Selected, name: Callable[[int], str]) -> OnAccess:
+    """The names of a split's records, `FILE#ROW`; `name` has those of the files."""
+
+    def text(member: int) -> str:
+        shard, row = selected.locate(np.array([member]))
+        return f"{name(int(shard[0]))}#{int(row[0])}"
+
+    return OnAccess(len(selected), text)
 
 
 def cumulative(rows: Array) -> Array:
@@ -252,9 +260,7 @@ _AT_ONCE = 256 * BLOCK  # records hashed at a time
 RANKED = 10**7  # the most records that are ranked, each by its own name
 
 
-def assign_shards(
-    splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None = None
-) -> dict[str, Selected]:
+def assign_shards(splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None) -> dict[str, Selected]:
     """Assigns the records of shards to splits, like `assign`; keeps what takes long to count in `folder`. Raises `OpError` as `assign`;
     `PG302` for a method that would rank more records than `RANKED`."""
     rows, offsets, kept = shards_of(listing).rows, shards_of(listing).offsets, shards_of(listing).kept

@@ -23,14 +23,12 @@ def rows_of(size: int, index: int, count: int) -> tuple[int, int]:
     return size * index // count, size * (index + 1) // count
 
 
-def share_problem(size: int, count: int, *, uneven: bool) -> tuple[str, tuple[str, ...]] | None:
-    """Describes why hosts cannot share a global batch, and the ways out; `None` if they can.
-
-    With `uneven`, some hosts may take more examples than others.
-    """
+def share_problem(spec: PipelineSpec, count: int) -> tuple[str, tuple[str, ...]] | None:
+    """Describes why hosts cannot share a global batch of a spec, and the ways out; `None` if they can."""
+    size = spec.batch.size
     if size < count:
         return f"a global batch of {size} has less than one example for each of {count} hosts", (f"use {count} or more",)
-    if size % count and not uneven:
+    if size % count and spec.runtime.shares != "uneven":
         each = " + ".join(str(b - a) for a, b in (rows_of(size, index, count) for index in range(min(count, 4))))
         own = f"`runtime: {{shares: uneven}}` shares it out as {each}{' + …' if count > 4 else ''}, for own loops that weigh examples alike"
         return f"a global batch of {size} does not divide among {count} hosts", (f"use a multiple of {count}", own)

@@ -196,7 +196,7 @@ def _caches(pipe: Pipeline, found: Recording, parts: list[Part], given: Circumst
     for wanted in ("memory", DiskCache(disk=os.devnull)):
         with_cache = model.model_copy(update={"runtime": model.runtime.model_copy(update={"cache": wanted})})
         count = manifest.num_examples(split)
-        plan = optimise(with_cache, pipe._plans[split], num_examples=count, ram_budget=budget, file_bytes=found.file_bytes or None).plan
+        plan = optimise(with_cache, pipe._plans[split], num_examples=count, ram_budget=budget, file_bytes=found.file_bytes).plan
         node = next((n for n in plan.nodes if isinstance(n, Cache)), None)
         if node is None:
             continue

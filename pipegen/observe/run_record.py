@@ -131,7 +131,6 @@ class Summary:
 
     start: Row = field(default_factory=dict)
     end: Row | None = None
-    latest: Row | None = None
     seconds: float = 0.0
     samples: int = 0
     peak: dict[str, float] = field(default_factory=dict)
@@ -149,7 +148,7 @@ class Summary:
                 self.waits.setdefault(steps["split"], Waits()).add(steps)
             case {"run": run}:
                 passed = row["t"] - self.seconds
-                self.latest, self.seconds, self.samples = row, row["t"], self.samples + 1
+                self.seconds, self.samples = row["t"], self.samples + 1
                 peaks = {"rss": run["rss"], "cgroup": (row["cgroup"] or {}).get("memory"), "cores": run["cores"]}
                 sums = {**{name: run[name] for name in ("cores", "read", "written")}, "received": row["machine"]["received"]}
                 for number, gpu in enumerate(row["gpu"]):

@@ -61,9 +61,8 @@ def files_of(path: str) -> list[str]:
     return list(islice(glob.iglob(path, recursive=True), _LISTED))
 
 
-def measure(files: Sequence[str], threads: int, seconds: float | None = None) -> Rates | None:
+def measure(files: Sequence[str], threads: int) -> Rates | None:
     """Measures the reading of files; `None` if they are empty."""
-    seconds = _SECONDS if seconds is None else seconds
     chance = random.Random(0)  # noqa: S311 - not secret
     taken = sorted(chance.sample(list(files), min(_TAKEN, len(files))))
     sizes = {name: os.path.getsize(name) for name in taken}
@@ -76,22 +75,22 @@ def measure(files: Sequence[str], threads: int, seconds: float | None = None) ->
     shuffled = chance.sample(pieces, len(pieces))
     third = max(1, len(pieces) // 3)
     kept: list[bool] = []
-    one = _rate(shuffled[:third], 1, map, kept, seconds)
+    one = _rate(shuffled[:third], 1, map, kept)
     with ThreadPoolExecutor(threads) as pool:
-        several = _rate(shuffled[third : 2 * third] or shuffled, 4 * threads, pool.map, kept, seconds)
+        several = _rate(shuffled[third : 2 * third] or shuffled, 4 * threads, pool.map, kept)
     start = chance.randrange(max(1, len(pieces) - third))
-    order = _rate(pieces[start : start + third], 1, map, kept, seconds)
+    order = _rate(pieces[start : start + third], 1, map, kept)
     return Rates(one, several, order, mean, mean >= _LARGE, sum(kept) / len(kept))
 
 
-def _rate(pieces: Sequence[Piece], at_once: int, mapped: Callable[..., Iterable[Any]], kept: list[bool], seconds: float) -> float:
-    """Reads pieces, so many `at_once`, for some seconds; returns the bytes per second."""
+def _rate(pieces: Sequence[Piece], at_once: int, mapped: Callable[..., Iterable[Any]], kept: list[bool]) -> float:
+    """Reads pieces, so many `at_once`, for `_SECONDS`; returns the bytes per second."""
     done, begin = 0, time.perf_counter()
     for at in range(0, len(pieces), at_once):
         for count, was_kept in mapped(_read, pieces[at : at + at_once]):
             done += count
             kept.append(was_kept)
-        if time.perf_counter() - begin > seconds:
+        if time.perf_counter() - begin > _SECONDS:
             break
     return done / max(time.perf_counter() - begin, 1e-9)
 

@@ -132,16 +132,7 @@ def written(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in shown.items())
 
 
-def tune(
-    build: Build,
-    split: str,
-    *,
-    disk: str | None = None,
-    model_ms: float = 0.0,
-    turns: int = 7,
-    seconds: float = 1.0,
-    said: Callable[[str], None] = lambda _: None,
-) -> Tuning:
+def tune(build: Build, split: str, *, disk: str | None, model_ms: float, turns: int, seconds: float, said: Callable[[str], None]) -> Tuning:
     """Tries values of the settings that a spec leaves to pipegen on a split, also a cache in a folder on a `disk`.
 
     Each candidate has so many `turns` with the best, of so many `seconds` for each of the two; `LEAST_TURNS` decide. `said` is called with

@@ -134,7 +134,6 @@ def _hint(program: str) -> list[str]:
 
 
 _ROOM = 1 << 20
-_SET_ROOM = getattr(fcntl, "F_SETPIPE_SZ", 1031)
 
 
 class WaitPipe:
@@ -147,7 +146,7 @@ class WaitPipe:
         # Open for writing, too, so that the end of one writer is not the end of the file.
         self._file = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         with suppress(OSError):
-            fcntl.fcntl(self._file, _SET_ROOM, _ROOM)
+            fcntl.fcntl(self._file, fcntl.F_SETPIPE_SZ, _ROOM)
         self._rest = b""
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
@@ -200,9 +199,9 @@ class _Watcher:
 
     _record: Record
 
-    def __init__(self, live: float, tell: Callable[[str], None] | None, early: float = 0.0) -> None:
+    def __init__(self, live: float, tell: Callable[[str], None], early: float = 0.0) -> None:
         require("psutil")
-        self._live, self._tell, self._early = live, tell or (lambda _line: None), early
+        self._live, self._tell, self._early = live, tell, early
         self._steps, self.summary = Steps(), Summary()
         self._lock = threading.Lock()
         self._told_at = 0.0
@@ -236,9 +235,7 @@ class Watch(_Watcher):
     It takes a sample `every` so many seconds.
     """
 
-    def __init__(
-        self, command: Sequence[str], out: Path | None, *, every: float = 1.0, live: float = 0.0, tell: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, command: Sequence[str], out: Path | None, *, every: float, live: float, tell: Callable[[str], None]) -> None:
         super().__init__(live, tell, early=0.5 * every)
         self._command, self._out, self._every = list(command), out, every
 
@@ -307,7 +304,7 @@ def temporary_record() -> Path:
 class Inside(_Watcher):
     """A watcher of this process and its descendants, until it is stopped; for the arguments see `Watch`."""
 
-    def __init__(self, out: Path | None, every: float, live: float = 0.0, tell: Callable[[str], None] | None = None) -> None:
+    def __init__(self, out: Path | None, every: float, live: float, tell: Callable[[str], None]) -> None:
         super().__init__(live, tell)
         self._record = Record(out)
         self._waits: list[Wait] = []

@@ -247,7 +247,7 @@ def compile_plans(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) -> 
     left, prefers = ram_budget(model.runtime), spec.tuned.cache if spec.tuned is not None else None
     splits: dict[str, Compiled] = {}
     for split, plan in plans.items():
-        count, size = manifest.num_examples(split), manifest.mean_bytes(split) or None
+        count, size = manifest.num_examples(split), manifest.mean_bytes(split)
         visits = examples_of_epoch(model, manifest, split)
         splits[split] = optimise(model, plan, num_examples=count, ram_budget=left, file_bytes=size, prefers=prefers, visits=visits)
         left -= claim_cache(model, splits[split].plan, count, left, locate)
@@ -282,6 +282,12 @@ def optimise(
     known = machine().factors
     given = runtime, num_examples, ram_budget, replaces, file_bytes, epoch, known, prefers
     return run_passes(plan, PASSES, PassContext(*given, spec.source.canvases()))
+
+
+def read_once(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> Plan:
+    """Runs every pass over the plainest plan of a split whose data is known, without a cache."""
+    count, size = manifest.num_examples(plan.split), manifest.mean_bytes(plan.split)
+    return optimise(spec, plan, num_examples=count, file_bytes=size, cache=False).plan
 
 
 def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:

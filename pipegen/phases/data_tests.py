@@ -44,8 +44,9 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
 
             return same_files(manifest, splits, threads(model.runtime), progress)
         from pipegen.quality.leaks import find_leaks
+        from pipegen.quality.looks import look_at
 
-        found = find_leaks(manifest, splits, near=near, runtime=model.runtime, progress=progress)
+        found = find_leaks(manifest, look_at(manifest, model.runtime, progress=progress), splits, model.runtime, near=near)
         return found.pairs, found.looked_at
 
     data = ListedData(known_of(model, bound.plans), manifest, copies)

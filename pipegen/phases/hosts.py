@@ -149,7 +149,7 @@ def share_line(runtime: Runtime, environment: Mapping[str, str] = os.environ) ->
 
 def check_share(spec: PipelineSpec, count: int, locate: Locate) -> None:
     """Checks that a number of hosts can share every global batch; raises `PG412` if they cannot."""
-    problem = share_problem(spec.batch.size, count, uneven=spec.runtime.shares == "uneven")
+    problem = share_problem(spec, count)
     if problem is not None:
         raise SpecError([make("PG412", problem[0], locate(("batch", "size")), help=problem[1])])
 
@@ -160,7 +160,7 @@ def check_given_share(spec: PipelineSpec, shard: tuple[int, int]) -> None:
     index, count = shard
     if not 0 <= index < count:
         raise ValueError(f"share {index} of {count} is out of range: shares count from 0")
-    problem = share_problem(spec.batch.size, count, uneven=spec.runtime.shares == "uneven")
+    problem = share_problem(spec, count)
     if problem is not None:
         raise ValueError(f"{problem[0]}: {', or '.join(problem[1])}")
 

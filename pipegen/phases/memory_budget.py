@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.data.shares import HELD, window_bytes
@@ -70,8 +69,8 @@ def memory_held(spec: Spec, manifest: Manifest, compiled: Mapping[str, Compiled]
     for split, done in compiled.items():
         for reader, held in _stored(model, manifest, done.plan):
             stored[reader] = max(stored.get(reader, 0), held)
-        count, size = manifest.num_examples(split), manifest.mean_bytes(split) or None
-        given = circumstances(model, used, examples=count, file_bytes=size, stored=0)
+        count = manifest.num_examples(split)
+        given = circumstances(model, used, examples=count, file_bytes=manifest.mean_bytes(split), stored=0)
         costs = [(plan, plan_cost(plan, given)) for plan in done.plan.buckets or (done.plan,)]
         plan, cost = max(costs, key=lambda pair: pair[1].bytes)
         of_split = passing[split] = dict.fromkeys(_PASSING.values(), 0)
@@ -100,12 +99,9 @@ def _stored(model: PipelineSpec, manifest: Manifest, plan: Plan) -> Iterator[tup
         yield id(reader), size
 
 
-def memory_findings(spec: Spec, manifest: Manifest, compiled: Mapping[str, Compiled], root: Path = Path("/")) -> list[Diagnostic]:
-    """Warns if a compiled spec is expected to need more memory than its budget, or than its process may have.
-
-    `root` is the folder of `proc` and `sys`.
-    """
-    held, limit = memory_held(spec, manifest, compiled), _limit(spec.model, root)
+def memory_findings(spec: Spec, manifest: Manifest, compiled: Mapping[str, Compiled]) -> list[Diagnostic]:
+    """Warns if a compiled spec is expected to need more memory than its budget, or than its process may have."""
+    held, limit = memory_held(spec, manifest, compiled), _limit(spec.model)
     if limit is None or held.bytes <= limit.bytes:
         return []
     used = threads(spec.model.runtime)
@@ -122,7 +118,7 @@ def memory_findings(spec: Spec, manifest: Manifest, compiled: Mapping[str, Compi
         f"training is expected to hold {format_bytes(held.bytes)} of memory, and {limit.said}; the largest part, "
         f"{format_bytes(held.parts[held.largest])}, is {said}"
     )
-    help_ = tuple(_ways_out(spec, held, limit, partial(_fits, spec, manifest, root)))
+    help_ = tuple(_ways_out(spec, held, limit, partial(_fits, spec, manifest)))
     return [make("PG425", message, spec.loaded.locate.label(place), help=help_)]
 
 
@@ -135,19 +131,19 @@ class _Limit:
     by_spec: bool
 
 
-def _limit(model: PipelineSpec, root: Path) -> _Limit | None:
+def _limit(model: PipelineSpec) -> _Limit | None:
     """Finds the lowest limit: `ram_budget` if it is set, the control group's, or the machine's memory."""
     limits = []
     if model.runtime.ram_budget != "auto":
         limits.append(_Limit(model.runtime.ram_budget, f"`ram_budget` is {format_bytes(model.runtime.ram_budget)}", True))
-    granted = granted_memory(root)
+    granted = granted_memory()
     if granted is not None:
         said = f"{granted[1]} {format_bytes(granted[0])}, of which TensorFlow itself takes about {format_bytes(TENSORFLOW)}"
         limits.append(_Limit(granted[0] - TENSORFLOW, said, False))
     return min(limits, key=lambda limit: limit.bytes, default=None)
 
 
-def _fits(spec: Spec, manifest: Manifest, root: Path, **sections: dict[str, Any]) -> bool:
+def _fits(spec: Spec, manifest: Manifest, **sections: dict[str, Any]) -> bool:
     """Decides if a spec fits its limit with some arguments of its sections changed."""
     changed = {name: getattr(spec.model, name).model_copy(update=update) for name, update in sections.items()}
     other = replace(spec, model=spec.model.model_copy(update=changed), tuned=None)
@@ -155,7 +151,7 @@ def _fits(spec: Spec, manifest: Manifest, root: Path, **sections: dict[str, Any]
         held = memory_held(other, manifest, compile_plans(other, manifest, bind(other, manifest).plans))
     except SpecError:
         return False
-    limit = _limit(other.model, root)
+    limit = _limit(other.model)
     return limit is None or held.bytes <= limit.bytes
 
 

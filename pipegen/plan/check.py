@@ -302,7 +302,7 @@ def _shares(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
     shard = spec.runtime.shard
     if not isinstance(shard, ShardIndex):
         return []
-    problem = share_problem(spec.batch.size, shard.count, uneven=spec.runtime.shares == "uneven")
+    problem = share_problem(spec, shard.count)
     if problem is None:
         return []
     labels = (locate(("batch", "size")), locate(("runtime", "shard", "count"), "hosts"))

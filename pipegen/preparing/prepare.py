@@ -42,13 +42,7 @@ _COMPARED = 64  # examples of each split that are computed again to verify a sto
 
 
 def prepare(
-    fitted: FittedSpec,
-    folder: Path,
-    options: Options,
-    *,
-    verify: bool = False,
-    runner: Beam | None = None,
-    progress: Callable[[int], None] | None = None,
+    fitted: FittedSpec, folder: Path, options: Options, *, verify: bool, runner: Beam | None, progress: Callable[[int], None] | None
 ) -> Prepared:
     """Prepares data; for the arguments see `pipegen.prepare`. Without a runner, shards are written one after another.
 

@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
-    from typing import TypeAlias
-
-    Add: TypeAlias = Callable[["Record"], dict[str, tuple[int, int]]]
-    """Writes a record, and returns the offsets and lengths of its encoded files: `@place.NAME`."""
-
 
 _ENDINGS = {"JPEG": "jpg", "TIFF": "tif", "PPM, PGM or PBM": "ppm", "JPEG XL": "jxl"}
 """File extensions of formats, if they are not the format's name."""
@@ -101,26 +96,21 @@ class ShardFormat:
         raise NotImplementedError
 
     def writing(self, files: Mapping[str, Path]) -> AbstractContextManager[Callable[[Part], int]]:
-        """Opens the files of a shard for a function that writes a part, and returns the offset of its contents."""
+        """Opens the files of a shard for a function that writes a part, and returns the offset of its contents; they are complete when the
+        context ends."""
         raise NotImplementedError
 
     def reading(self, files: Mapping[str, Path]) -> AbstractContextManager[Callable[[Part], bytes | None]]:
         """Opens the files of a shard for a function that reads the next contents, where a part was written; `None` after the last."""
         raise NotImplementedError
 
-    @contextmanager
-    def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
-        """Opens the files of a shard; they are complete when the context ends."""
-        with self.writing(files) as put:
-
-            def add(record: Record) -> dict[str, tuple[int, int]]:
-                places: dict[str, tuple[int, int]] = {}
-                for part in self.parts(record):
-                    at = put(part)
-                    places |= {f"@place.{name}": (at + offset, len(record.values[name])) for name, offset in part.images.items()}
-                return places
-
-            yield add
+    def add(self, record: Record, write: Callable[[Part], int]) -> dict[str, tuple[int, int]]:
+        """Writes a record by the function of `writing`; returns the offsets and lengths of its encoded files: `@place.NAME`."""
+        places: dict[str, tuple[int, int]] = {}
+        for part in self.parts(record):
+            at = write(part)
+            places |= {f"@place.{name}": (at + offset, len(record.values[name])) for name, offset in part.images.items()}
+        return places
 
     def num_bytes(self, record: Record) -> int:
         """Counts the bytes of a record in its files."""

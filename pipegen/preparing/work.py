@@ -359,10 +359,10 @@ class Work:
         columns: dict[str, list[Any]] = {}
         left = set(range(shard.first, shard.first + shard.count))
         with whole_files(self.files[number], self.folder / SHARDS) as fresh:
-            with self.format.writer(fresh) as add:
+            with self.format.writing(fresh) as put:
                 for record in self.records(shard.split, shard.first, shard.count):
                     left.discard(record.number)
-                    places = add(record)
+                    places = self.format.add(record, put)
                     for name, value in (self._beside(record.values) | places).items():
                         columns.setdefault(name, []).append(value)
                     if progress is not None:

@@ -11,13 +11,13 @@ import numpy as np
 
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
-from pipegen.quality.looks import CHUNK, SEEN, UNREADABLE, NotAPictureError, Pictures, at_once, cut, flat, gray, look_at
-from pipegen.spec.models import Runtime
+from pipegen.quality.looks import CHUNK, SEEN, UNREADABLE, NotAPictureError, Pictures, at_once, cut, flat, gray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pipegen.data.manifest import Manifest
+    from pipegen.spec.models import Runtime
 
 
 Array = np.ndarray[Any, Any]
@@ -269,32 +269,21 @@ class Leaks:
 
 
 def find_leaks(
-    manifest: Manifest,
-    splits: Sequence[str] | None = None,
-    *,
-    near: bool = True,
-    runtime: Runtime | None = None,
-    looks: Array | None = None,
-    progress: Callable[[int], None] | None = None,
-    comparing: Callable[[int], None] | None = None,
+    manifest: Manifest, looks: Array, splits: Sequence[str], runtime: Runtime, *, near: bool, comparing: Callable[[int], None] | None = None
 ) -> Leaks:
     """Finds the records that two splits share.
 
     Near copies, also mirrored ones, are found by their pHashes and confirmed by their pixels. Pictures with so little
     contrast that all hashes are alike are compared only by their contents.
 
-    Compares some `splits` with each other, by default all; with `near`, finds copies that are not equal byte by byte, too. `runtime` sets
-    the number of threads, and the folder of kept looks; `looks` is the result of `look_at`, if it is known. `progress` is called with the
-    number of records looked at, `comparing` with that of candidates read again.
+    `looks` is the result of `look_at`. Compares some `splits` with each other; with `near`, finds copies that are not equal byte by byte,
+    too. `runtime` sets the number of threads; `comparing` is called with the number of candidates read again.
     """
-    runtime = runtime or Runtime()
-    names = tuple(splits if splits is not None else manifest.splits)
-    looks = look_at(manifest, runtime, progress=progress) if looks is None else looks
     home: Array = np.full(len(looks), -1, np.int16)
-    for i, name in enumerate(names):
+    for i, name in enumerate(splits):
         home[manifest.numbers(name)] = i
     inside = home >= 0
-    search = _Search(manifest, sorted(names, key=lambda name: name != "train"), names, looks, home)
+    search = _Search(manifest, sorted(splits, key=lambda name: name != "train"), splits, looks, home)
     pairs = search.same()
     left_out = 0
     if near:

@@ -138,7 +138,7 @@ class Survey:
 
 def survey(manifest: Manifest, looks: Array, runtime: Runtime, comparing: Callable[[int], None] | None = None) -> Survey:
     """Makes a survey from the result of `look_at`; for `comparing` see `find_leaks`."""
-    leaks = find_leaks(manifest, runtime=runtime, looks=looks, comparing=comparing)
+    leaks = find_leaks(manifest, looks, manifest.splits, runtime, near=True, comparing=comparing)
     classes = classes_of(manifest)
     keys, labels = manifest.every_key, manifest.every_label
     unread = tuple(keys[record] for record in np.flatnonzero(looks["state"] == UNREADABLE).tolist())

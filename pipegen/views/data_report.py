@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipegen.data.rounding import spread
 from pipegen.data.verdict import class_counts, shown_label
 from pipegen.page import Html, Page, bar, element, folded, page, picture, table
 from pipegen.quality.looks import SEEN, Pictures, preview_of
@@ -113,12 +114,12 @@ class _Report:
         split = "train" if "train" in self._manifest.splits else self._manifest.splits[0]
         members, labels = self._manifest.numbers(split), self._manifest.labels(split)
         if labels is None:
-            return [element("div", *(self._figure(r) for r in _spread(members.tolist(), 2 * _SAMPLES)), class_="row")]
+            return [element("div", *(self._figure(int(members[i])) for i in spread(len(members), 2 * _SAMPLES)), class_="row")]
         parts: list[Html] = []
         for i, name in enumerate(self._manifest.class_names[:_CLASSES]):
             own = members[labels == i].tolist()
             parts.append(element("h3", f"{name} ({len(own):,})"))
-            parts.append(element("div", *(self._figure(record) for record in _spread(own, _SAMPLES)), class_="row"))
+            parts.append(element("div", *(self._figure(own[i]) for i in spread(len(own), _SAMPLES)), class_="row"))
         left = len(self._manifest.class_names) - _CLASSES
         return [*parts, element("p", f"{left:,} more classes are not shown.", class_="quiet")] if left > 0 else parts
 
@@ -188,8 +189,3 @@ def _severity(word: str) -> Html:
 
 def _three(values: Iterable[float]) -> str:
     return ", ".join(f"{value:.3f}" for value in values)
-
-
-def _spread(records: list[int], most: int) -> list[int]:
-    taken = min(most, len(records))
-    return [records[i * len(records) // taken] for i in range(taken)]

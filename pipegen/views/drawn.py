@@ -32,7 +32,7 @@ from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.transform import Transform
 from pipegen.passes.drop_unused import without_unused
 from pipegen.passes.plan_pass import Placed, pack, unpack
-from pipegen.phases.compilation import optimise
+from pipegen.phases.compilation import read_once
 from pipegen.phases.specs import BoundSpec, FittedSpec, Spec
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Kernel, Node, Plan, Read
@@ -271,10 +271,8 @@ class Sampled:
         self._keys = manifest.keys(split)
         spec = _plainly(spec, min(spec.model.batch.size, max(self._most, 1)))
         plain = without_unused(fitted.plans[split].each(lambda own: _handing_over(own, features, spec.model.batch.size)))
-        size = manifest.mean_bytes(split) or None
-        compiled = optimise(spec.model, plain, num_examples=manifest.num_examples(split), file_bytes=size, cache=False).plan
         engine = Engine(BoundSpec(spec, manifest, {}), {})
-        emitted = compiled.each(lambda own: _emitting(own, (*names(own.emit.output.x), _RECORD)))
+        emitted = read_once(spec.model, plain, manifest).each(lambda own: _emitting(own, (*names(own.emit.output.x), _RECORD)))
         self._executor = engine.executor_of(emitted, split)
 
     def __len__(self) -> int:

@@ -20,10 +20,10 @@ from pipegen.errors import InternalError, SpecError
 from pipegen.files import whole_place, write_whole
 from pipegen.frozen import dataclass
 from pipegen.ops.families.custom import CustomTransform
-from pipegen.phases.compilation import optimise
+from pipegen.phases.compilation import read_once
 from pipegen.phases.layered import ejection_findings, given_data, replaced_records
 from pipegen.physical import nodes as p
-from pipegen.plan.nodes import Element, Emit, Plan
+from pipegen.plan.nodes import Element, Emit
 from pipegen.plan.plan_text import stage_text
 from pipegen.release import __version__
 from pipegen.spec.source_map import with_texts
@@ -114,16 +114,10 @@ class Ejected:
     remarks: tuple[Diagnostic, ...] = ()  # what was not written, as findings
 
 
-def uncached(compiled: CompiledSpec, split: str) -> Plan:
-    """Compiles the plan of a split without a cache."""
-    manifest = compiled.manifest
-    count, size = manifest.num_examples(split), manifest.mean_bytes(split) or None
-    return optimise(compiled.spec.model, compiled.plans[split], num_examples=count, file_bytes=size, cache=False).plan
-
-
 def lowered_executor(compiled: CompiledSpec, engine: Engine, split: str) -> Executor:
     """Makes an executor of a split without a cache, which works on one example at a time up to the batch."""
-    return engine.executor_of(one_by_one(uncached(compiled, split)), split, engine.shard)
+    plan = read_once(compiled.spec.model, compiled.plans[split], compiled.manifest)
+    return engine.executor_of(one_by_one(plan), split, engine.shard)
 
 
 def eject_graph(
@@ -159,7 +153,7 @@ def _write(compiled: CompiledSpec, engine: Engine, folder: Path, splits: Sequenc
         "splits": {},
     }
     for number, split in enumerate(splits):
-        executor = engine.executor_of(uncached(compiled, split), split, engine.shard)
+        executor = engine.executor_of(read_once(model, compiled.plans[split], manifest), split, engine.shard)
         spec = save_dataset(executor, str(folder / split), None if in_place else root)
         about["splits"][split] = {
             "examples": manifest.num_examples(split),

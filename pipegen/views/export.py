@@ -27,7 +27,7 @@ from pipegen.ops.families.combining import GROUP
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.lowering.pictures import mapped_range
 from pipegen.passes.drop_unused import without_unused
-from pipegen.phases.compilation import optimise
+from pipegen.phases.compilation import read_once
 from pipegen.physical.extent import Position
 from pipegen.physical.nodes import EXPORTED
 from pipegen.plan.nodes import Plan
@@ -105,14 +105,12 @@ class _Source:
         self.record = record
         self.split = plain.split
         self.wanted = wanted
-        spec = engine.spec
         real = engine.executor(self.split, (0, 1))
         # With `epoch: {steps: N}`, buckets or replaced damaged records, the examples depend on the batch size, so it must stay.
         keeps_batch = real.damage.quarantine is not None or real.order.epoch_steps is not None or bool(plain.buckets)
         self.plain = plain.each(lambda own: drawn.augmented(own, None if keeps_batch else GROUP))
         self.order = real.order
-        size = engine.manifest.mean_bytes(self.split) or None
-        compiled = optimise(spec, self.plain, num_examples=len(real.records), file_bytes=size, cache=False).plan
+        compiled = read_once(engine.spec, self.plain, engine.manifest)
         self.executor = engine.executor_of(drawn.with_index(compiled), self.split, quarantine=real.damage.quarantine)
         self.keys = engine.manifest.keys(self.split)
         self.columns, self.labels = engine.manifest.columns(self.split), engine.manifest.labels(self.split)

@@ -319,11 +319,13 @@ def check(
         raise TypeError(f"check takes a Keras model, got {model!r}")
     x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
     twice, unscaled = range_problems(model, x, output.x, out)
-    found = [*wrong, *mismatches(model, element_spec, output, record), *twice]
+    targets, unpaired = _targets(model, output)
+    unfit = (m for t in targets for m in _of_target(t, output, record))
+    found = [*wrong, *input_mismatches(model, x), *unpaired, *unfit, *twice]
     if found:
         raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
-    line = visible(summary(model, element_spec, output, record, out))
-    diluted = [name_of(t.loss) for t in _targets(model, output)[0] if padded and dilutes(t.loss)]
+    line = visible(_summary(model, x, targets, output, record, out))
+    diluted = [name_of(t.loss) for t in targets if padded and dilutes(t.loss)]
     if diluted:
         said = _listed(list(dict.fromkeys(diluted)))
         line += f"; {said} divides by all rows of a padded batch, including those of weight 0 (padded splits: {', '.join(padded)})"
@@ -339,21 +341,12 @@ def targets_of(plan: Plan) -> ElementType:
     return plan.read.replace(**{name: t for name, t in plan.out.items() if kind_of(t).padded})
 
 
-def mismatches(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> list[str]:
-    """Lists the mismatches of a model with the batches; empty if it fits. The features of a stored `record` are the targets."""
-    x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
-    targets, found = _targets(model, output)
-    return [*input_mismatches(model, x), *found, *(m for t in targets for m in _of_target(t, output, record))]
-
-
-def summary(model: keras.Model, element_spec: Any, output: Output, record: ElementType, out: ElementType | None = None) -> str:
+def _summary(model: keras.Model, x: Any, targets: list[_Target], output: Output, record: ElementType, out: ElementType | None) -> str:
     """Describes in one line what fits; for a model that is not compiled, names a fitting loss."""
-    x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
     inputs = _inputs(x, output.x)
     given = ", ".join(
         f"{name}{' ' * bool(name)}{_shape(tuple(spec.shape))} {spec.dtype.name}{range_of(out, feature)}" for name, feature, spec in inputs
     )
-    targets, _ = _targets(model, output)
     shown = ", ".join(f"{t.feature} {_shape(t.shape)}" if t.shape else t.feature for t in targets)
     losses = ", ".join(name_of(t.loss) for t in targets if t.loss is not None)
     line = f"the model fits: {given}" + (f" -> {shown}" if shown else "") + (f", loss {losses}" if losses else "")

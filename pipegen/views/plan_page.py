@@ -71,12 +71,7 @@ class Shown:
 
 
 def plan_page(
-    spec: PipelineSpec,
-    spec_hash: str,
-    compiled: Mapping[str, Compiled],
-    known: Mapping[str, Known],
-    *,
-    shown: Mapping[str, Shown] | None = None,
+    spec: PipelineSpec, spec_hash: str, compiled: Mapping[str, Compiled], known: Mapping[str, Known], shown: Mapping[str, Shown] | None
 ) -> Page:
     """Makes the page, with `shown` examples of each split if there are any. Physical plans that are `known` are shown, too."""
     name = spec.name or "pipeline"

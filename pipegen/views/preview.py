@@ -10,12 +10,12 @@ import tensorflow as tf
 from PIL import Image, ImageDraw, ImageFont
 
 from pipegen.backend.datasets.engine import Engine
-from pipegen.backend.datasets.probe import spread
 from pipegen.backend.features import Features
 from pipegen.backend.index.combined_groups import group_of
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.walk import Run
+from pipegen.data.rounding import spread
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.item_stages import Enter, Express, Measure
 from pipegen.ops.kinds.registry import kind_of

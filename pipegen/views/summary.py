@@ -168,7 +168,7 @@ def explained_html(bound: CompiledSpec, engine: Engine, splits: Sequence[str], *
     sizes = {s: f"{bound.manifest.num_examples(s):,} examples, {steps[s]} of {model.batch.size}" for s in splits}
     known = _known(bound, engine, sizes, physical=physical, every=False)
     shown = {s: shown_along(engine, s) for s in splits} if pictures else None
-    return plan_page(model, bound.spec.hash, {s: bound.splits[s] for s in splits}, known, shown=shown)
+    return plan_page(model, bound.spec.hash, {s: bound.splits[s] for s in splits}, known, shown)
 
 
 def _known(bound: CompiledSpec, engine: Engine, sizes: Mapping[str, str], *, physical: bool, every: bool) -> dict[str, Known]:

@@ -31,7 +31,7 @@ def manifest(files: int = FILES, each: int = EACH, *, parts: Any = None, method:
     shards = Shards(rows, np.arange(files), ("",) * files)
     splits = Splits(parts=parts or {"train": "train", "validation": "validation"}, method=method)
     listing = Listing("/data", keys, None, (), tuple((rows * 100).tolist()), shards=shards)
-    return ShardedManifest(listing, assign_shards(splits, listing, tuple(splits.parts), "fake"), "fake")
+    return ShardedManifest(listing, assign_shards(splits, listing, tuple(splits.parts), "fake", None), "fake")
 
 
 @pytest.fixture(autouse=True)

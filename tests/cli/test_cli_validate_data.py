@@ -145,7 +145,7 @@ def test_data_does_not_swallow_the_file(cli: Cli, flat: Path, photos: Path) -> N
 
 
 def test_spread() -> None:
-    from pipegen.backend.datasets.probe import spread
+    from pipegen.data.rounding import spread
 
     assert spread(10, 5) == [0, 2, 4, 6, 8]
     assert spread(3, 200) == [0, 1, 2]

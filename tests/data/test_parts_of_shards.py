@@ -38,7 +38,7 @@ def manifest_of(rows: list[int], pieces: list[tuple[str, int, int, int]] | None 
     listing = Listing("/data", keys, None, ("a", "b", "c"), counts, parts=parts, shards=shards, readers={"": Classed(rows)})  # type: ignore[arg-type]
     own = Splits(**section)
     names = list(own.parts) or list(dict.fromkeys(splits))
-    return ShardedManifest(listing, assign_shards(own, listing, names, "records"), "records")
+    return ShardedManifest(listing, assign_shards(own, listing, names, "records", None), "records")
 
 
 def known(manifest: ShardedManifest, split: str) -> dict[str, tuple[int, int]]:

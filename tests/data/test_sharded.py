@@ -40,7 +40,7 @@ def listing_of(
 
 def manifest_of(listing: Listing, names: Sequence[str] = (), **section: Any) -> ShardedManifest:
     splits = Splits(**section)
-    return ShardedManifest(listing, assign_shards(splits, listing, names or list(splits.parts) or ["train"], "records"), "records")
+    return ShardedManifest(listing, assign_shards(splits, listing, names or list(splits.parts) or ["train"], "records", None), "records")
 
 
 def undo(value: Array) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipegen.cli.reference.other_libraries import FLAT, NONE, Answer, answers, libraries
+from pipegen.cli.reference.other_libraries import FLAT, NONE, Answer, answers
 from pipegen.diagnostics.suggest import NOTHING, every_row
 from pipegen.phases.compilation import inspect
 from pipegen.spec.templates import parsed, steps_of
@@ -33,7 +33,7 @@ def test_the_lists_are_the_installed_libraries(library: str) -> None:
     assert collected(library) == kept
 
 
-@pytest.mark.parametrize("library", libraries())
+@pytest.mark.parametrize("library", [*LIBRARIES])
 def test_every_transform_has_an_answer(library: str) -> None:
     found = answers(library)
     assert [a.name for a in found if a.row is None and a.meaning is None] == []
@@ -62,7 +62,7 @@ def test_most_of_what_is_about_images_has_a_form(library: str, least: float) -> 
     assert of_python == [], "a function of one's own is no form"
 
 
-@pytest.mark.parametrize("library", libraries())
+@pytest.mark.parametrize("library", [*LIBRARIES])
 @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.nightly)])
 def test_every_form_is_a_right_spec(library: str, every: int) -> None:
     """By day every third form."""

@@ -80,7 +80,7 @@ def test_text_json_and_page_say_it() -> None:
         "obstacle": None,
     }
     assert "To a device: 38,535,680 bytes a batch of 64 as it is, or 9,634,304 bytes" in str(
-        plan_page(spec, "0" * 64, {"train": done}, known)
+        plan_page(spec, "0" * 64, {"train": done}, known, None)
     )
 
 

@@ -115,10 +115,14 @@ def faked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fake, "held", (0.0,))
 
 
+def tune(build: Any, disk: str | None = None) -> tuning.Tuning:
+    return tuning.tune(build, "train", disk=disk, model_ms=0, turns=7, seconds=1, said=lambda _: None)
+
+
 @pytest.mark.usefixtures("faked")
 def test_the_fastest_settings_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fake, "gains", {"cache: memory": 2.0, "threads: 8": 1.5, "threads: 16": 1.55, "prefetch: 4": 0.5})
-    found = tuning.tune(lambda settings: Pipe(settings), "train")
+    found = tune(lambda settings: Pipe(settings))
     assert found.best == {"cache": "memory", "threads": 8}
     assert found.tuned.settings == {"cache": "memory", "threads": 8}
     assert found.tuned.times == pytest.approx(3.0, rel=0.05)
@@ -141,7 +145,7 @@ def test_the_fastest_settings_are_taken_together(monkeypatch: pytest.MonkeyPatch
 def test_noise_is_no_gain(monkeypatch: pytest.MonkeyPatch, noise: float) -> None:
     monkeypatch.setattr(Fake, "noise", noise)
     monkeypatch.setattr(Fake, "gains", {"threads: 8": 1.01})
-    found = tuning.tune(lambda settings: Pipe(settings), "train")
+    found = tune(lambda settings: Pipe(settings))
     assert found.best == {}
     assert not found.tuned.settings
     assert "as fast as anything" in found.sentence
@@ -154,7 +158,7 @@ def test_noise_is_no_gain(monkeypatch: pytest.MonkeyPatch, noise: float) -> None
 def test_turns_beside_other_programs_do_not_count(monkeypatch: pytest.MonkeyPatch, held: tuple[float, ...], decided: bool) -> None:
     monkeypatch.setattr(Fake, "gains", {"threads: 8": 1.5})
     monkeypatch.setattr(Fake, "held", held)
-    found = tuning.tune(lambda settings: Pipe(settings), "train")
+    found = tune(lambda settings: Pipe(settings))
     assert found.best == ({"threads": 8} if decided else {})
     assert bool(found.undecided) is not decided
     assert bool(found.tuned.settings) is decided
@@ -175,7 +179,7 @@ def test_a_disturbed_turn_is_dropped_and_not_its_neighbours(monkeypatch: pytest.
 
     monkeypatch.setattr(Fake, "turn", turn)
     monkeypatch.setattr(Fake, "held", (0.0, 0.0, 0.8, 0.0, 0.0, 0.0, 0.0, 0.0))
-    found = tuning.tune(lambda settings: Pipe(settings, cache="none", prefetch="none"), "train")
+    found = tune(lambda settings: Pipe(settings, cache="none", prefetch="none"))
     assert found.best == {}
     assert not found.undecided
     assert all(trial.rate < 200 for trial in found.trials)
@@ -183,15 +187,15 @@ def test_a_disturbed_turn_is_dropped_and_not_its_neighbours(monkeypatch: pytest.
 
 @pytest.mark.usefixtures("faked")
 def test_what_the_spec_says_is_not_tried() -> None:
-    found = tuning.tune(lambda settings: Pipe(settings, threads=2, prefetch="none", cache="none"), "train")
+    found = tune(lambda settings: Pipe(settings, threads=2, prefetch="none", cache="none"))
     assert len(found.trials) == 1
 
 
 @pytest.mark.usefixtures("faked")
 def test_a_disk_is_tried_on_request_and_is_for_the_spec_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fake, "gains", {"cache: {'disk': '/ssd'}": 3.0})
-    assert tuning.tune(lambda settings: Pipe(settings), "train").best == {}
-    found = tuning.tune(lambda settings: Pipe(settings), "train", disk="/ssd")
+    assert tune(lambda settings: Pipe(settings)).best == {}
+    found = tune(lambda settings: Pipe(settings), "/ssd")
     assert found.best == {"cache": {"disk": "/ssd"}}
     assert not found.tuned.settings, "`auto` never writes to a disk"
     assert "cache: {disk: /ssd} is 3.0" in found.sentence
@@ -204,7 +208,7 @@ def test_what_cannot_be_built_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ValueError("it does not fit\nat all")
         return Pipe(settings)
 
-    found = tuning.tune(build, "train")
+    found = tune(build)
     assert found.notes == ["cache: memory was not tried: it does not fit"]
     monkeypatch.setattr(tuning, "ram_budget", lambda runtime: 100)
-    assert "more than half of the RAM budget" in tuning.tune(lambda settings: Pipe(settings), "train").notes[0]
+    assert "more than half of the RAM budget" in tune(lambda settings: Pipe(settings)).notes[0]

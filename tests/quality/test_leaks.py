@@ -16,9 +16,15 @@ from pipegen.quality.leaks import Leaks, find_leaks
 from pipegen.quality.looks import SEEN, UNREADABLE, look_at
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pipegen.data.manifest import Manifest
+    from pipegen.spec.models import Runtime
+
+
+def all_leaks(manifest: Manifest, runtime: Runtime, splits: Sequence[str] = (), *, near: bool = True) -> Leaks:
+    return find_leaks(manifest, look_at(manifest, runtime), splits or manifest.splits, runtime, near=near)
 
 
 ORIGINALS = {"cut 3 %": 0, "half size": 4, "JPEG, quality 50": 6, "brighter 1.3": 2, "gray": 3, "mirrored": 5}
@@ -44,7 +50,7 @@ def manifest(folder: Path) -> Manifest:
 
 @pytest.fixture(scope="module")
 def found(folder: Path, manifest: Manifest) -> Leaks:
-    return find_leaks(manifest, runtime=spec_of(folder).runtime)
+    return all_leaks(manifest, spec_of(folder).runtime)
 
 
 def test_every_copy_is_found_with_its_original(found: Leaks) -> None:
@@ -64,11 +70,11 @@ def test_nothing_else_is_called_a_copy(found: Leaks) -> None:
 
 
 def test_without_near_only_the_same_content_counts(folder: Path, manifest: Manifest) -> None:
-    assert [p.key for p in find_leaks(manifest, near=False, runtime=spec_of(folder).runtime).pairs] == ["train/b/same.jpg"]
+    assert [p.key for p in all_leaks(manifest, spec_of(folder).runtime, near=False).pairs] == ["train/b/same.jpg"]
 
 
 def test_one_split_alone_has_no_leaks(folder: Path, manifest: Manifest) -> None:
-    alone = find_leaks(manifest, ["train"], runtime=spec_of(folder).runtime)
+    alone = all_leaks(manifest, spec_of(folder).runtime, ["train"])
     assert not alone.pairs
     assert alone.looked_at == 14
 
@@ -139,7 +145,7 @@ def test_records_of_every_kind_of_source_are_compared(kind: str, tmp_path: Path)
         put(tmp_path, {f"t/a/{i}.png": encoded(p, "PNG") for i, p in enumerate(copied)})
         source = {"by_split": {s: {"image_folder": {"path": str(tmp_path / s[0])}} for s in ("train", "validation")}}
     spec = spec_of(tmp_path / "data", source=source, splits=splits if kind == "csv" else {})
-    (pair,) = find_leaks(manifest_of(spec), runtime=spec.runtime).pairs
+    (pair,) = all_leaks(manifest_of(spec), spec.runtime).pairs
     assert (pair.split, pair.other_split, pair.severity, pair.mirrored) == ("train", "validation", "error", True)
     assert (pair.key, pair.other_key) == {
         "csv": ("8.png", "5.png"),
@@ -154,7 +160,7 @@ _FEATURES = {"features": {"image": {"kind": "image"}, "label": {"kind": "label"}
 def test_what_cannot_be_read_is_counted(tmp_path: Path) -> None:
     data = put(tmp_path / "data", {"train/a/0.png": b"no picture", "validation/a/0.png": encoded(photos(30)[0], "PNG")})
     spec = spec_of(data)
-    found = find_leaks(manifest_of(spec), runtime=spec.runtime)
+    found = all_leaks(manifest_of(spec), spec.runtime)
     assert (found.looked_at, found.unreadable, found.pairs) == (1, 1, ())
     assert look_at(manifest_of(spec), spec.runtime)["state"].tolist() == [UNREADABLE, SEEN]
 
@@ -164,7 +170,7 @@ def test_copies_of_a_copy_all_go(tmp_path: Path) -> None:
     copy = encoded(picture, quality=40)
     files = {"validation/a/0.jpg": encoded(picture, quality=90), "train/a/0.jpg": copy, "train/b/1.jpg": copy, "train/b/2.jpg": copy}
     spec = spec_of(put(tmp_path / "data", files))
-    assert find_leaks(manifest_of(spec), runtime=spec.runtime).to_exclude() == ["train/a/0.jpg", "train/b/1.jpg", "train/b/2.jpg"]
+    assert all_leaks(manifest_of(spec), spec.runtime).to_exclude() == ["train/a/0.jpg", "train/b/1.jpg", "train/b/2.jpg"]
 
 
 @pytest.mark.nightly
@@ -174,7 +180,7 @@ def test_every_frame_of_a_film_is_found(tmp_path: Path) -> None:
     spec = spec_of(
         put(tmp_path / "data", {f"{'validation' if i % 3 else 'train'}/a/{i}.png": encoded(f, "PNG") for i, f in enumerate(frames)})
     )
-    found = find_leaks(manifest_of(spec), runtime=spec.runtime)
+    found = all_leaks(manifest_of(spec), spec.runtime)
     assert len(found.to_exclude()) == 30
     assert len({p.other_key for p in found.pairs}) == 60
     assert (len(found.pairs) < 30 * 60, found.left_out) == (True, 0), "not every pair, but of each frame some"
@@ -186,6 +192,6 @@ def test_more_candidates_than_there_is_room_for_are_counted(tmp_path: Path, monk
     picture = photos(200)[0]
     files = {f"{s}/a/{i}.jpg": encoded(picture, quality=30 + 7 * i + k) for k, s in enumerate(("train", "validation")) for i in range(4)}
     spec = spec_of(put(tmp_path / "data", files))
-    found = find_leaks(manifest_of(spec), runtime=spec.runtime)
+    found = all_leaks(manifest_of(spec), spec.runtime)
     assert len(found.pairs) == 2
     assert found.left_out >= 14

@@ -33,7 +33,7 @@ from pipegen.errors import DataError, SpecError
 from pipegen.lazy import uncollected
 from pipegen.ops.families.combining import GROUP
 from pipegen.ops.lowering.python_calls import reason
-from pipegen.phases.compilation import optimise
+from pipegen.phases.compilation import read_once
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_combining
 from pipegen.plan.nodes import Cache, Plan, Prefetch
@@ -261,10 +261,8 @@ class Engine:
             else:
                 key = split, shard or self.shard, moved
                 if key not in self._unlayered:
-                    count, size = self.manifest.num_examples(split), self.manifest.mean_bytes(split) or None
                     self._check_last_batch(plan, key[1])
-                    compiled = optimise(self.spec, plan, num_examples=count, file_bytes=size, cache=False).plan
-                    self._unlayered[key] = self.executor_of(compiled, split, key[1], moved=moved)
+                    self._unlayered[key] = self.executor_of(read_once(self.spec, plan, self.manifest), split, key[1], moved=moved)
                 executor = self._unlayered[key]
             return fixed_dataset(executor, at, resolve_device(device) if device else None, sends=sends)
 

@@ -43,12 +43,6 @@ def probing_plan(plan: Plan, runtime: Runtime) -> Plan:
     return run_passes(plan, passes, PassContext(runtime.model_copy(update={"cache": "none"}))).plan
 
 
-def spread(count: int, sample: int | None) -> list[int]:
-    """Picks at most `sample` of `count` records, evenly spread; all of them for `None`."""
-    taken = count if sample is None else min(sample, count)
-    return [i * count // taken for i in range(taken)]
-
-
 def probe(engine: Engine, split: str, records: Sequence[int], progress: Callable[[int], None] | None = None) -> Iterator[Damaged]:
     """Runs records through every step that works on single examples; yields the damaged ones, in order.
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.reading.manifest_columns import last_begun
 from pipegen.backend.reading.split_records import Records, RecordTensors, records_from
-from pipegen.data.mixed_manifest import MixedManifest
+from pipegen.data.mixed_manifest import MixedManifest, Several
+from pipegen.data.shards import OnAccess
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.reader import Reader
 
@@ -64,24 +65,9 @@ class MixedRecords(Records):
     def files(self, read: ElementType) -> list[Sequence[str]]:
         """Returns the files of the records that are read, one sequence for each column; "" if a record has fewer files."""
         each = [part.files(own) for part, own in zip(self.parts, self.reads, strict=True)]
-        return [_Column(self, [files[i] if i < len(files) else None for files in each]) for i in range(max(map(len, each), default=0))]
-
-
-class _Column(Sequence[str]):
-    """One file of each record, of all parts."""
-
-    def __init__(self, records: MixedRecords, each: Sequence[Sequence[str] | None]) -> None:
-        self._records, self._each = records, each
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def __getitem__(self, record: int | slice) -> Any:
-        if isinstance(record, slice):
-            return [self[i] for i in range(*record.indices(len(self)))]
-        part, own = self._records.located(int(record))
-        files = self._each[part]
-        return files[own] if files is not None else ""
+        none = [OnAccess(len(part), lambda _: "") for part in self.parts]
+        columns = range(max(map(len, each), default=0))
+        return [Several([files[i] if i < len(files) else own for files, own in zip(each, none, strict=True)]) for i in columns]
 
 
 class _Readers(Reader):

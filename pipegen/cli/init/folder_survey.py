@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from pipegen.cli.failures import CannotRun
+from pipegen.data.rounding import spread
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
@@ -37,12 +38,6 @@ class Sample:
     gray: int = 0
     deep: int = 0
     unreadable: list[str] = field(default_factory=list)
-
-
-def spread(count: int, most: int) -> list[int]:
-    """Chooses up to `most` of `count` indices, evenly spaced."""
-    taken = min(most, count)
-    return [k * count // taken for k in range(taken)]
 
 
 def sample_of(names: Sequence[str], path: Callable[[int], str]) -> Sample:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from pipegen.cli.init.folder_survey import Sample, enter, level, sample_of, split_folders, spread
+from pipegen.cli.init.folder_survey import Sample, enter, level, sample_of, split_folders
 from pipegen.cli.init.spec import Step, Written, about_sample, by_split, output_of, parts_of, pixels_of, relative, spec_of
+from pipegen.data.rounding import spread
 from pipegen.frozen import dataclass
 from pipegen.ops.lowering.decoding import PNG
 from pipegen.ops.sources.folders.scan import Scan

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.init.folder_survey import sample_of_bytes, sample_of_records, spread
+from pipegen.cli.init.folder_survey import sample_of_bytes, sample_of_records
 from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, label_among, last_of
 from pipegen.cli.init.guessed_items import boxed, boxes_among, by_layout, features_of, fields_of, keys_read, listed, with_classes
 from pipegen.cli.init.spec import Written, about_sample, beside, block, output_of, parts_of, relative, spec_of
+from pipegen.data.rounding import spread
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np

@@ -63,11 +63,6 @@ class Answer:
         return self.row is None or self.row.remark != FLAT
 
 
-def libraries() -> tuple[str, ...]:
-    """Lists the libraries with a page."""
-    return tuple(_PAGES)
-
-
 def answers(library: str) -> list[Answer]:
     """Lists all transforms of a library, in the order of their names."""
     found = []

@@ -10,6 +10,7 @@ of each of its files. One process at a time changes the files of an address, whi
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hashlib
 import json
 import math
@@ -148,11 +149,6 @@ def _requested(fs: AbstractFileSystem, file: Remote, start: int, end: int) -> by
     return found
 
 
-try:
-    import fcntl
-except ImportError:  # Windows: processes that begin at the same time fetch twice
-    fcntl = None  # type: ignore[assignment]
-
 BLOCK = 256 * 2**10  # bytes of a block
 RUN = 32  # the most blocks of one request
 AT_ONCE = 32  # concurrent requests
@@ -167,11 +163,10 @@ _LEFT = 3600  # seconds after which a part of a block counts as left behind
 
 @contextmanager
 def locked(folder: Path, name: str) -> Iterator[None]:
-    """Holds a lock file exclusively; the system releases it however the process ends. Without effect on Windows."""
+    """Holds a lock file exclusively; the system releases it however the process ends."""
     make_folder(folder)
     with os.fdopen(open_lock(folder / name), "r+") as stream:
-        if fcntl is not None:
-            fcntl.flock(stream, fcntl.LOCK_EX)
+        fcntl.flock(stream, fcntl.LOCK_EX)
         yield
 
 
@@ -428,7 +423,7 @@ class RemoteCache:
         """Marks an address as being read, until this process ends."""
         make_folder(self._locks)
         path = self._locks / f"{hashlib.sha256('/'.join(place).encode()).hexdigest()[:32]}.read"
-        if path not in _HELD and fcntl is not None:
+        if path not in _HELD:
             stream = os.fdopen(open_lock(path), "r+")  # open for as long as the process lives
             fcntl.flock(stream, fcntl.LOCK_SH)
             stream.truncate(0)
@@ -439,7 +434,7 @@ class RemoteCache:
     def _read_elsewhere(self) -> list[str]:
         """Lists the folders of addresses that processes are reading."""
         found = []
-        for path in self._locks.glob("*.read") if fcntl is not None else ():
+        for path in self._locks.glob("*.read"):
             with open(path) as stream:
                 try:
                     fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

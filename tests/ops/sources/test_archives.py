@@ -20,7 +20,8 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.quality.leaks import find_leaks
-from pipegen.spec.models import PipelineSpec
+from pipegen.quality.looks import look_at
+from pipegen.spec.models import PipelineSpec, Runtime
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,7 +175,7 @@ def test_each_split_may_lie_in_an_archive_of_its_own(data: Path) -> None:
         assert rows is not None
         read = list(reader.stored("image", rows))
         assert read == [contents()[key.partition("/")[2]] for key in manifest.keys(split)]
-    leaks = find_leaks(manifest, near=False)
+    leaks = find_leaks(manifest, look_at(manifest, Runtime()), manifest.splits, Runtime(), near=False)
     assert {(pair.key, pair.other_key) for pair in leaks.pairs} == {(f"train/{name}", f"validation/{name}") for name in FILES}
 
 
