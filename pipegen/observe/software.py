@@ -201,7 +201,7 @@ def _declared() -> dict[str, list[str]]:
         for match in filter(None, map(_MARKED.match, requires("pipegen") or ())):
             found.setdefault(match[2], []).append(match[1])
     except PackageNotFoundError:
-        project = Path(__file__).resolve().parents[3] / "pyproject.toml"
+        project = Path(__file__).resolve().parents[2] / "pyproject.toml"
         text = project.read_text(encoding="utf-8") if project.exists() else ""
         section = text.partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
         found = {match[1]: _NAME.findall(match[2]) for match in _WRITTEN.finditer(section)}
