@@ -103,7 +103,6 @@ class Prepared:
 
     folder: str  # absolute path of the folder with its files
     name: str  # its name
-    version: str  # its version
     file_format: str  # such as `tfrecord`
     splits: Mapping[str, tuple[int, ...]]  # number of records in each shard of each split
     templates: Mapping[str, str]  # template of file names of each split
@@ -218,7 +217,7 @@ def read_prepared(folder: str, name: str | None = None) -> Prepared:
             raise OpError("PG447", message, field="name", help=f"the fields are {quoted(sorted(_FIELDS))}")
     if any(rows < 0 for split in splits.values() for rows in split):
         raise OpError("PG447", f"{INFO} in {folder!r} has a negative number of records", field="name")
-    return Prepared(folder, called, os.path.basename(folder), file_format, splits, templates, features)
+    return Prepared(folder, called, file_format, splits, templates, features)
 
 
 def _json(folder: str, name: str) -> dict[str, Any]:

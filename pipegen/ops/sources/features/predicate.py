@@ -233,7 +233,6 @@ class _Parser:
     """A recursive-descent parser."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
         self._tokens = _tokens(text)
         self._next = 0
         self._depth = 0

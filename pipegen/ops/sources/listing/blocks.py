@@ -71,11 +71,6 @@ class Window:
         self._failed: dict[tuple[int, str], tuple[float, BaseException]] = {}
         self._lock = threading.Lock()
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the cached blocks."""
-        return self._bytes
-
     def reserve(self, num_bytes: int, ram_budget: int) -> None:
         """Raises the limit, within the budget, to a window of `num_bytes` of records and the next one."""
         self.limit = max(self.limit, min(max(_USUAL, _WINDOWS * num_bytes), ram_budget))
