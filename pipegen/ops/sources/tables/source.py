@@ -257,8 +257,8 @@ def paths_of(cells: Sequence[str], root: str, ending: str | None) -> Sequence[st
     """Converts cells to paths: adds a missing `ending`, and replaces backslashes by `/` if the files have that."""
     if ending is not None:
         cells = [cell if not cell or cell.endswith(ending) else f"{cell}{ending}" for cell in cells]
-    first = next((cell for cell in cells if "\\" in cell), None)
-    if first is not None and not _is_file(root, first) and _is_file(root, first.replace("\\", "/")):
+    first = next((cell for cell in cells if "\\" in cell), "")
+    if [os.path.isfile(os.path.join(root, cell)) for cell in (first, first.replace("\\", "/"))] == [False, True]:
         return [cell.replace("\\", "/") for cell in cells]
     return cells
 
@@ -313,13 +313,6 @@ def _folders(root: str) -> Iterator[str]:
         taken = below[: _MOST - seen]
         seen += len(taken)
         queue.extend(taken)
-
-
-def _is_file(root: str, cell: str) -> bool:
-    try:
-        return os.path.isfile(os.path.join(root, cell))
-    except ValueError:
-        return False
 
 
 _VALUE = 4  # bytes of a value in memory: float32

@@ -18,7 +18,7 @@ from pipegen.ops.sources.stores.field_types import MissingFieldError, column_and
 from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pipegen.ops.sources.features.feature import NumberType
@@ -156,7 +156,7 @@ class Table:
             self.names,
             self.width,
             len(rows),
-            lambda i: _at(tuple(self.columns(i)), rows),
+            lambda i: map(tuple(self.columns(i)).__getitem__, rows),
             self,
             tuple(rows),
         )
@@ -275,10 +275,6 @@ def under_header(
 
 def _names_in(row: Iterable[Any]) -> tuple[str, ...]:
     return tuple("" if cell != cell else str(cell).strip() for cell in row)
-
-
-def _at(cells: Sequence[Any], rows: Sequence[int]) -> Iterator[Any]:
-    return (cells[row] for row in rows)
 
 
 def not_text(file: str, error: UnicodeDecodeError) -> OpError:
