@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 
 from pipegen.data.shards import Selected, bitmap_of
 from pipegen.ops.sources.listing import blocks
-from pipegen.ops.sources.listing.blocks import ArrayBlock, BlockReader, BytesBlock, Stamp, Window
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pipegen.ops.sources.listing.blocks import ArrayBlock, BlockReader, BytesBlock, Window
 
 
 class Counted(BlockReader):
@@ -92,15 +89,6 @@ def test_a_block_that_cannot_be_read_is_not_tried_for_each_record(monkeypatch: p
     with pytest.raises(OSError, match="own"):
         reader.take("broken", np.arange(5))
     assert reader.read == [0, 0], "after a while it may be readable again"
-
-
-def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"12")
-    stamp = Stamp(str(tmp_path / "a"))
-    stamp.check()
-    (tmp_path / "a").write_bytes(b"1")
-    with pytest.raises(OSError, match="was changed while it was in use"):
-        stamp.check()
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(1, 4)), min_size=1, max_size=6), st.data())

@@ -113,21 +113,10 @@ class Window:
             self._bytes -= self._held.pop(key).result().nbytes
 
 
-class Stamp:
-    """Size and modification time of a file, to detect changes."""
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-        self._seen = self._now()
-
-    def check(self) -> None:
-        """Raises `OSError` if the file changed or is gone."""
-        if self._now() != self._seen:
-            raise OSError(f"{self.file} was changed while it was in use; build the pipeline again")
-
-    def _now(self) -> tuple[int, int]:
-        found = os.stat(self.file)
-        return found.st_size, found.st_mtime_ns
+def stamp(path: str) -> tuple[int, int]:
+    """Returns the size of a file in bytes and its modification time in nanoseconds, to detect changes."""
+    about = os.stat(path)
+    return about.st_size, about.st_mtime_ns
 
 
 class TakingReader(Reader):

@@ -23,7 +23,7 @@ from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Files, Listing, Missing, Note, always
-from pipegen.ops.sources.listing.blocks import TakingReader
+from pipegen.ops.sources.listing.blocks import TakingReader, stamp
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
@@ -377,8 +377,8 @@ class WindowReader(TakingReader):
         return found
 
     def check(self) -> None:
-        for path, stamp in self._stamps.items():
-            if _stamp(path) != stamp:
+        for path, seen in self._stamps.items():
+            if _stamp(path) != seen:
                 raise DataError(f"{path} was changed since it was listed; build the pipeline again")
 
     def digest(self, *, whole: bool = False) -> str:
@@ -419,7 +419,6 @@ class WindowReader(TakingReader):
 def _stamp(path: str) -> tuple[int, int]:
     """Returns size and modification time of a file; -1 for a missing one."""
     try:
-        about = os.stat(path)
+        return stamp(path)
     except OSError:
         return -1, -1
-    return about.st_size, about.st_mtime_ns
