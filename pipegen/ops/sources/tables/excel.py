@@ -11,10 +11,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import close_names, count, find_file, quoted
-from pipegen.ops.sources.tables.table import TableReading, WholeTable, under_header
+from pipegen.ops.sources.tables.table import TableReading, WholeTable, needed, under_header
 
 _AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
 _SEEN = 20  # rows of other sheets that are read to see whether they have data
@@ -36,12 +35,8 @@ class ExcelTable(TableReading):
         the sheet."""
         file = find_file(str(base), self.path)
         _check_archive(file)
-        try:
+        with needed("Excel files", "pandas", "excel", _OR_ELSE):
             import pandas as pd
-        except ImportError as error:
-            message = f"Excel files need pandas, which cannot be imported: {error}"
-            help_ = how_to_install("pandas", "excel", error) + _OR_ELSE
-            raise OpError("PG421", message, field="path", help=help_) from None
         try:
             with pd.ExcelFile(file) as book:
                 sheets = list(map(str, book.sheet_names))

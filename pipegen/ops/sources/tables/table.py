@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pipegen.errors import OpError
@@ -14,11 +15,11 @@ from pipegen.ops.sources.features.label_values import is_missing, label_texts, t
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.sources.shards.findings import UNPACK, compression
-from pipegen.ops.sources.stores.field_types import MissingFieldError, column_and_path, value_at
+from pipegen.ops.sources.stores.field_types import MissingFieldError, MissingLibrary, column_and_path, value_at
 from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipegen.ops.sources.features.feature import NumberType
@@ -285,6 +286,16 @@ def not_text(file: str, error: UnicodeDecodeError) -> OpError:
         return OpError("PG421", message, field="path", help=f"unpack it: {UNPACK}")
     message = f"{file!r} is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
     return OpError("PG421", message, field="path", help="save it as UTF-8")
+
+
+@contextmanager
+def needed(what: str, library: str, extra: str, otherwise: str, field: str = "path") -> Iterator[None]:
+    """Raises `PG421` for a library that `what` needs and that cannot be imported; `otherwise` ends the help."""
+    try:
+        yield
+    except ImportError as error:
+        missing = MissingLibrary(library, extra, error)
+        raise OpError("PG421", f"{what} need {missing}", field=field, help=f"{missing.help}{otherwise}") from None
 
 
 class TableReading(Model):
