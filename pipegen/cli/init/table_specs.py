@@ -26,7 +26,7 @@ from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.classes import read_labels
 from pipegen.ops.sources.features.label_values import LIST
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.ops.sources.tables.csv import WHITESPACE, TextTable, as_text, read_table
+from pipegen.ops.sources.tables.csv import WHITESPACE, CsvTable, TextTable, as_text
 from pipegen.ops.sources.tables.excel import ExcelTable
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
 from pipegen.types import FeatureType
@@ -41,12 +41,12 @@ def _numbers_in(file: str) -> tuple[TextTable, str | None, bool] | None:
     """Finds the first separator with which two columns or more are numbers; returns the table, the separator, and if there is a header."""
     for separator in _SEPARATORS:
         try:
-            table = read_table("", file, separator=separator, header=False)
+            table = CsvTable(path=file, separator=separator, header=False).read(Path())
         except OpError:
             continue
         if table.width < 2 or table.num_rows < 2:
             continue
-        headed = read_table("", file, separator=separator, header=True)
+        headed = CsvTable(path=file, separator=separator).read(Path())
         below = columns_of(headed)
         # If the first row is text and all others are numbers, it is a header.
         header = any(c.numbers is not None and not p.numbers for c, p in zip(below, columns_of(table), strict=True))
@@ -219,16 +219,16 @@ def _look(file: str) -> tuple[TextTable, str | None, bool, list[int]]:
     problem: OpError | None = None
     for separator in _SEPARATORS:
         try:
-            table = read_table("", file, separator=separator, header=False)
+            table = CsvTable(path=file, separator=separator, header=False).read(Path())
         except OpError as error:
             problem = problem or error
             continue
         columns = _image_columns(table, table.rows[1:] or table.rows)  # the first row may be a header
         if columns:
             header = not is_image_path(table.rows[0][columns[0]].strip())
-            return read_table("", file, separator=separator, header=True) if header else table, separator, header, columns
+            return CsvTable(path=file, separator=separator).read(Path()) if header else table, separator, header, columns
     with suppress(OpError):
-        table = read_table("", file, separator=None, header=True)
+        table = CsvTable(path=file).read(Path())
         if pixels_among(table)[0]:
             return table, None, True, []
     numbers = _numbers_in(file)

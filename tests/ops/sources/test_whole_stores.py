@@ -20,7 +20,7 @@ from pipegen.ops.sources.excel import Excel
 from pipegen.ops.sources.huggingface import Huggingface
 from pipegen.ops.sources.records.index import counted
 from pipegen.ops.sources.stores.hdf5_sets import Hdf5Sets
-from pipegen.ops.sources.tables.csv import read_table
+from pipegen.ops.sources.tables.csv import CsvTable
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
 
 if TYPE_CHECKING:
@@ -519,7 +519,7 @@ HEADER = "file,label,note\n"
 
 def table(folder: Path, text: str | bytes, **how: Any) -> Any:
     (folder / "t.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read_table(str(folder), "t.csv", separator=how.get("separator"), header=how.get("header", True))
+    return CsvTable(path="t.csv", **how).read(folder)
 
 
 @pytest.mark.parametrize("column", range(3))

@@ -44,7 +44,37 @@ class CsvTable(TableReading):
         return separator
 
     def read(self, base: Path) -> TextTable:
-        return read_table(str(base), self.path, separator=self.separator, header=self.header)
+        """Reads the file. Raises `OpError`: `PG401` if it is missing; `PG421` if it is not a text table, or its rows differ in length."""
+        file = find_file(str(base), self.path)
+        lines: list[int] = []
+        cells: list[tuple[str, ...]] = []
+        spanning: list[int] = []
+        try:
+            with open(file, encoding="utf-8-sig", newline="") as stream:
+                first = stream.readline()
+                said = _SEPARATOR.match(first)
+                separator = self.separator or (said[1] if said else "\t" if file.lower().endswith(_TABS) else ",")
+                begin = ["\n" if said else first] if first else []
+                for line, last, row in _rows(_checked(chain(begin, stream), file), separator):
+                    if row:
+                        if last > line:
+                            spanning.append(len(cells))
+                        lines.append(line)
+                        cells.append(tuple(row))
+        except UnicodeDecodeError as error:
+            raise not_text(file, error) from None
+        except (OSError, csv.Error) as error:
+            help_ = _DOUBLED if isinstance(error, csv.Error) and lines else None
+            after = f" after line {lines[-1]:,}" if help_ else ""
+            raise OpError("PG421", f"{file!r} cannot be read as a table{after}: {error}", field="path", help=help_) from None
+        width = len(cells[0]) if cells else 0
+        odd = next((i for i, row in enumerate(cells) if len(row) != width), None)
+        if odd is not None:
+            message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, but the rows before it have {width}"
+            raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
+        notes = _swallowed(file, lines, cells, spanning, separator, header=self.header)
+        names, rows, numbers = under_header(file, cells, lines) if self.header else (None, cells, lines)
+        return WholeTable.of_file(file, names, width, rows, numbers, notes)
 
 
 TextTable: TypeAlias = WholeTable[str]
@@ -56,50 +86,6 @@ def as_text(table: Table) -> TextTable:
     rows = tuple(zip(*columns, strict=True))
     plain: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(Table)}
     return WholeTable(**plain, rows=rows, lines=range(1, table.num_rows + 1))
-
-
-def read_table(base: str, path: str, *, separator: str | None, header: bool) -> TextTable:
-    """Reads a text table in UTF-8.
-
-    Args:
-        base: What a relative path is relative to.
-        path: The file.
-        separator: As `CsvTable.separator`.
-        header: Whether the first row names the columns.
-
-    Raises:
-        OpError: `PG401` if the file is missing; `PG421` if it is not a text table, or its rows differ in length.
-    """
-    file = find_file(base, path)
-    lines: list[int] = []
-    cells: list[tuple[str, ...]] = []
-    spanning: list[int] = []
-    try:
-        with open(file, encoding="utf-8-sig", newline="") as stream:
-            first = stream.readline()
-            said = _SEPARATOR.match(first)
-            separator = separator or (said[1] if said else "\t" if file.lower().endswith(_TABS) else ",")
-            begin = ["\n" if said else first] if first else []
-            for line, last, row in _rows(_checked(chain(begin, stream), file), separator):
-                if row:
-                    if last > line:
-                        spanning.append(len(cells))
-                    lines.append(line)
-                    cells.append(tuple(row))
-    except UnicodeDecodeError as error:
-        raise not_text(file, error) from None
-    except (OSError, csv.Error) as error:
-        help_ = _DOUBLED if isinstance(error, csv.Error) and lines else None
-        after = f" after line {lines[-1]:,}" if help_ else ""
-        raise OpError("PG421", f"{file!r} cannot be read as a table{after}: {error}", field="path", help=help_) from None
-    width = len(cells[0]) if cells else 0
-    odd = next((i for i, row in enumerate(cells) if len(row) != width), None)
-    if odd is not None:
-        message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, but the rows before it have {width}"
-        raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
-    notes = _swallowed(file, lines, cells, spanning, separator, header=header)
-    names, rows, numbers = under_header(file, cells, lines) if header else (None, cells, lines)
-    return WholeTable.of_file(file, names, width, rows, numbers, notes)
 
 
 def _checked(stream: Iterable[str], file: str) -> Iterator[str]:
