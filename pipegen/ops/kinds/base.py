@@ -254,10 +254,6 @@ class FeatureKind:
         """
         return items
 
-    def file_form(self, form: Literal["png", "jpeg"]) -> Literal["png", "jpeg"]:
-        """Returns the format of its files in an export that writes images as `form`."""
-        return "png"
-
     def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        """Encodes a value for its file in an export, in the format `file_form`."""
+        """Encodes a value for its file in an export: levels in a format, others as PNG."""
         raise NotImplementedError
