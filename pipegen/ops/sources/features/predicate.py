@@ -30,6 +30,13 @@ _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 Literal: TypeAlias = bool | int | float | str
 
 
+class Cells(Protocol):
+    """A table whose cells a predicate reads."""
+
+    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
+        """Returns the texts of a column in some rows, and a function that describes the place of a row."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column by name, or by number for a table without a header."""
@@ -47,7 +54,7 @@ class Predicate:
         """Lists the columns that it reads."""
         raise NotImplementedError
 
-    def select(self, table: Rows, rows: Sequence[int]) -> list[int]:
+    def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
         """Selects the rows for which it holds; `PG452` for a cell that cannot be compared."""
         raise NotImplementedError
 
@@ -63,7 +70,7 @@ class Comparison(Predicate):
     def columns(self) -> tuple[Column, ...]:
         return tuple(side for side in self.sides if isinstance(side, Column))
 
-    def select(self, table: Rows, rows: Sequence[int]) -> list[int]:
+    def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
         values = [_values(side, table, rows, self.read) for side in self.sides]
         return list(compress(rows, map(self.holds, *values)))
 
@@ -89,7 +96,7 @@ class _Parts(Predicate):
 class Not(_Parts):
     """The negation of a predicate."""
 
-    def select(self, table: Rows, rows: Sequence[int]) -> list[int]:
+    def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
         out = set(self.parts[0].select(table, rows))
         return [row for row in rows if row not in out]
 
@@ -97,7 +104,7 @@ class Not(_Parts):
 class And(_Parts):
     """Predicates that must all hold; later ones are tested only on rows for which earlier ones hold."""
 
-    def select(self, table: Rows, rows: Sequence[int]) -> list[int]:
+    def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
         kept = list(rows)
         for part in self.parts:
             kept = part.select(table, kept)
@@ -107,7 +114,7 @@ class And(_Parts):
 class Or(_Parts):
     """Predicates of which one must hold; later ones are tested only on rows for which no earlier one holds."""
 
-    def select(self, table: Rows, rows: Sequence[int]) -> list[int]:
+    def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
         found: set[int] = set()
         for part in self.parts:
             found.update(part.select(table, [row for row in rows if row not in found]))
@@ -120,7 +127,7 @@ def _reader_beside(literal: Literal) -> Reader:
     return _as_text if isinstance(literal, str) else _as_number
 
 
-def _values(side: Column | Literal, table: Rows, rows: Sequence[int], read: Reader) -> Sequence[Any]:
+def _values(side: Column | Literal, table: Cells, rows: Sequence[int], read: Reader) -> Sequence[Any]:
     """Converts one side of a comparison for some rows; `PG452` for an unsuitable cell."""
     if not isinstance(side, Column):
         return [side] * len(rows)
@@ -356,7 +363,7 @@ def _tokens(text: str) -> list[_Token]:
             return [*found, found[-1]]
 
 
-class Rows(Protocol):
+class Rows(Cells, Protocol):
     """A table, or records of which short values are read like one."""
 
     @property
@@ -365,7 +372,6 @@ class Rows(Protocol):
     def num_rows(self) -> int: ...
     @property
     def unit(self) -> str: ...
-    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]: ...
     def notes(self) -> Iterable[Note]: ...
     def column(self, wanted: str | int, field: str) -> tuple[str, ...]: ...
     def labels(self, wanted: str | int, field: str) -> Sequence[str]: ...
