@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import field_validator
 
 from pipegen.errors import OpError, OpErrors
 from pipegen.frozen import dataclass
-from pipegen.ops.model import Model
+from pipegen.ops.model import Model, OneOf
 from pipegen.ops.sources.features.predicate import Rows, matching, some
 from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
@@ -19,7 +19,7 @@ from pipegen.ops.sources.tables.features import Column, InTable
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
 from pipegen.ops.sources.tables.parquet_files import ParquetTable
 from pipegen.ops.sources.tables.sql import SqlTable
-from pipegen.ops.sources.tables.table import Table, TableReading
+from pipegen.ops.sources.tables.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 _NONE, _SEVERAL = -1, -2
 
 
-class JoinedTable(Model):
+class JoinedTable(OneOf):
     """The second table: one source with its arguments, but without `features`."""
+
+    called: ClassVar[str] = "a joined table"
 
     csv: CsvTable | None = None
     """A text table: `{path: meta.csv}`, with `separator` and `header` as in the source `csv`."""
@@ -44,17 +46,6 @@ class JoinedTable(Model):
     """A sheet of an Excel file: `{path: meta.xlsx, sheet: patients}`."""
     sql: SqlTable | None = None
     """The rows of a query: `{url: "sqlite:///meta.db", query: select * from patients}`."""
-
-    @model_validator(mode="after")
-    def _one(self) -> JoinedTable:
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"a joined table needs exactly one of {', '.join(f'`{name}`' for name in type(self).model_fields)}")
-        return self
-
-    def reading(self) -> tuple[str, TableReading]:
-        """Returns the name of the source, and its arguments."""
-        return next((name, value) for name in type(self).model_fields if (value := getattr(self, name)) is not None)
 
 
 class Join(Model):
@@ -82,10 +73,9 @@ class Join(Model):
     def partners(self, first: Rows, place: Callable[[int], str], base: Path) -> Partners:
         """Reads the second table and looks up the key of each row of the first one, whose places `place` describes. Raises `OpError` as the
         source of the second table; `PG421` for a missing column."""
-        source, reading = self.table.reading()
-        at = f"join.table.{source}"
+        at = f"join.table.{self.table.name}"
         try:
-            right = reading.read(base)
+            right: Table = getattr(self.table, self.table.name).read(base)
         except OpError as error:
             raise OpErrors(e.below(at) for e in error.every) from None
         other = self.on[self.own] if isinstance(self.on, dict) else self.on
