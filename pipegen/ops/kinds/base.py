@@ -240,20 +240,6 @@ class FeatureKind:
         """Converts the items of an example for the table of an export."""
         return items.tolist()
 
-    def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:
-        """Checks a ragged column, and returns it in the shape and dtype of the kind.
-
-        Args:
-            items: A `Ragged` column.
-            details: The details of the type.
-            name: The feature, for messages.
-            place: Names the place of a record, for messages.
-
-        Raises:
-            OpError: If the items are not of this kind.
-        """
-        return items
-
     def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
         """Encodes a value for its file in an export: levels in a format, others as PNG."""
         raise NotImplementedError
