@@ -136,8 +136,7 @@ class TakingReader(Reader):
         return called(take, dict.fromkeys(features, ("string", ())))
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        found: Sequence[Any] = self.take(feature, *place)
-        return found
+        return self.take(feature, *place)
 
 
 class BlockReader(TakingReader):
