@@ -17,7 +17,7 @@ from pipegen.ops.sources.dataset_folders.hub import Saved, class_names, describe
 from pipegen.ops.sources.listing.base import Listing, Note, SplitSource, always, shards_of
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.parquet import Parquet
-from pipegen.ops.sources.records.described import LABELLED_IMAGES, RecordFeature, missing_key
+from pipegen.ops.sources.records.described import RecordFeature, missing_key
 from pipegen.ops.sources.shards.paths import check_sets
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.parquet_files import read_parquet
@@ -49,7 +49,10 @@ class Huggingface(SplitSource, Arrow):
     """Folder of the dataset, relative to the spec's file."""
     split: _Split | Annotated[dict[SplitName, _Split], Field(min_length=1)] = "train"
     """The split of the dataset to read, or one for each split of the pipeline: `{train: train, test: test}`."""
-    features: Annotated[dict[FeatureName, RecordFeature], Field(min_length=1, validate_default=True)] = LABELLED_IMAGES
+    features: Annotated[dict[FeatureName, RecordFeature], Field(min_length=1, validate_default=True)] = {
+        "image": {"kind": "image"},  # type: ignore[dict-item]  # which the field makes one
+        "label": {"kind": "label"},  # type: ignore[dict-item]
+    }
     """Features of each record, as with `arrow`. By default `image` and `label`: the columns of these names, else the only `Image` and the
     only `ClassLabel` of the dataset."""
 

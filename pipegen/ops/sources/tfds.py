@@ -17,7 +17,7 @@ from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.dataset_folders.tfds import Prepared, class_names, described_as, find_prepared, parse_split
 from pipegen.ops.sources.listing.base import Listing, Shards, SplitSource, always, shards_of
 from pipegen.ops.sources.listing.wording import quoted
-from pipegen.ops.sources.records.described import LABELLED_IMAGES, DescribedRecords, RecordFeature, missing_key
+from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature, missing_key
 from pipegen.ops.sources.tfrecord import TFRecord
 from pipegen.ops.transform import SplitName
 
@@ -54,7 +54,10 @@ class Tfds(SplitSource, DescribedRecords):
     split: _Split | Annotated[dict[SplitName, _Split], Field(min_length=1)] = "train"
     """Records to read, in the syntax of TensorFlow Datasets: `train`, `train[:80%]`, `train[1000:2000]`, `train+test`, `all`. Or one for
     each split of the pipeline: `{train: 'train[:80%]', validation: 'train[80%:]', test: test}`."""
-    features: Annotated[dict[FeatureName, RecordFeature], Field(min_length=1, validate_default=True)] = LABELLED_IMAGES
+    features: Annotated[dict[FeatureName, RecordFeature], Field(min_length=1, validate_default=True)] = {
+        "image": {"kind": "image"},  # type: ignore[dict-item]  # which the field makes one
+        "label": {"kind": "label"},  # type: ignore[dict-item]
+    }
     """Features of each record, as with `tfrecord`. The key of a nested feature has slashes: `objects/label`. By default `image` and
     `label`."""
 

@@ -79,13 +79,6 @@ class RecordFeature(InTable, EncodedFeature):
         return f"features.{name}.key" if self.key is not None else f"features.{name}"
 
 
-LABELLED_IMAGES: dict[str, RecordFeature] = {
-    "image": {"kind": "image"},  # type: ignore[dict-item]  # which the field makes one
-    "label": {"kind": "label"},  # type: ignore[dict-item]
-}
-"""The default features of records with metadata."""
-
-
 class DescribedRecords(FeatureSource):
     """Records in files of many, described by the argument `features`, which each source declares."""
 
