@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import OrderedDict
@@ -111,12 +110,6 @@ class Window:
             if self._bytes <= self.limit:
                 return
             self._bytes -= self._held.pop(key).result().nbytes
-
-
-def stamp(path: str) -> tuple[int, int]:
-    """Returns the size of a file in bytes and its modification time in nanoseconds, to detect changes."""
-    about = os.stat(path)
-    return about.st_size, about.st_mtime_ns
 
 
 class TakingReader(Reader):

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from pipegen.ops.sources.listing.blocks import stamp
+from pipegen.files import stamp
 from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError, Unsuitable
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ import hashlib
 import os
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from pipegen.files import stamp
 from pipegen.lazy import np
-from pipegen.ops.sources.listing.blocks import BlockReader, stamp
+from pipegen.ops.sources.listing.blocks import BlockReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from pipegen.errors import Attempts, DataError, OpError, OpErrors
+from pipegen.files import stamp
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import content_of
@@ -23,7 +24,7 @@ from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Files, Listing, Missing, Note, always
-from pipegen.ops.sources.listing.blocks import TakingReader, stamp
+from pipegen.ops.sources.listing.blocks import TakingReader
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
