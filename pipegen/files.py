@@ -254,6 +254,12 @@ _KINDS = (
 )
 
 
+def stamp(path: str) -> tuple[int, int]:
+    """Returns the size of a file in bytes and its modification time in nanoseconds, to detect changes."""
+    about = os.stat(path)
+    return about.st_size, about.st_mtime_ns
+
+
 class NotRegularError(OSError):
     """A path is not a regular file; `strerror` describes what it is."""
 

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 FeatureName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]  # the name of a feature of a source
 
@@ -29,6 +29,23 @@ class Model(BaseModel):
     @classmethod
     def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
         """Rejects an argument that does not belong beside the others, by a `ValueError`, even if its value is invalid, too."""
+
+
+class OneOf(Model):
+    """A choice of exactly one of its fields."""
+
+    called: ClassVar[str]  # what it is, for messages
+
+    @model_validator(mode="after")
+    def _one(self) -> OneOf:
+        if sum(getattr(self, name) is not None for name in type(self).model_fields) != 1:
+            raise ValueError(f"{self.called} needs exactly one of {', '.join(f'`{name}`' for name in type(self).model_fields)}")
+        return self
+
+    @property
+    def name(self) -> str:
+        """The name of the field that is given."""
+        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
 
 
 @cache

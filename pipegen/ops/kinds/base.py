@@ -240,24 +240,6 @@ class FeatureKind:
         """Converts the items of an example for the table of an export."""
         return items.tolist()
 
-    def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:
-        """Checks a ragged column, and returns it in the shape and dtype of the kind.
-
-        Args:
-            items: A `Ragged` column.
-            details: The details of the type.
-            name: The feature, for messages.
-            place: Names the place of a record, for messages.
-
-        Raises:
-            OpError: If the items are not of this kind.
-        """
-        return items
-
-    def file_form(self, form: Literal["png", "jpeg"]) -> Literal["png", "jpeg"]:
-        """Returns the format of its files in an export that writes images as `form`."""
-        return "png"
-
     def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        """Encodes a value for its file in an export, in the format `file_form`."""
+        """Encodes a value for its file in an export: levels in a format, others as PNG."""
         raise NotImplementedError

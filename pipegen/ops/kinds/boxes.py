@@ -123,7 +123,7 @@ class Boxes(FeatureKind):
         from pipegen.ops.sources.array_rows.rows import read_ragged
 
         rules = feature.box_rules()
-        items = self.check_items(read_ragged(name, given, (4,), place), rules, name, place)
+        items = self._checked(read_ragged(name, given, (4,), place), rules, name, place)
         return Column(items, boxes_type(feature.of or "image", rules, most=most_items(items)))
 
     def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
@@ -133,8 +133,9 @@ class Boxes(FeatureKind):
             raise ValueError(f"it has {count(numbers, 'number')}, which is no multiple of 4")
         return (4,)
 
-    def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:
-        values, rules = np.asarray(items.values, np.float32).reshape(-1, 4), details
+    def _checked(self, items: Ragged, rules: Any, name: str, place: Place) -> Ragged:
+        """Checks boxes, and returns them as float32; `PG250` if they are none, `PG251` if there are none but must be some."""
+        values = np.asarray(items.values, np.float32).reshape(-1, 4)
 
         def at(wrong: Any) -> str:
             item = int(np.argmax(wrong))

@@ -63,9 +63,6 @@ class Image(FeatureKind):
 
         return Column(*read_image(name, feature, given))
 
-    def file_form(self, form: Literal["png", "jpeg"]) -> Literal["png", "jpeg"]:
-        return form
-
     def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
         from pipegen.ops.lowering.pictures import encode_image, levels
 

@@ -114,7 +114,7 @@ class Keypoints(FeatureKind):
         from pipegen.ops.sources.array_rows.rows import read_ragged
 
         rules = rules_of(feature)
-        items = self.check_items(read_ragged(name, given, None, place), rules, name, place)
+        items = self._checked(read_ragged(name, given, None, place), rules, name, place)
         return Column(items, keypoints_type(feature.of or "image", rules, most=most_items(items), home=feature.home))
 
     def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
@@ -133,8 +133,8 @@ class Keypoints(FeatureKind):
             raise ValueError(f"it has {count(numbers, 'number')} for {count(sets * names, 'point')}, which have 2 or 3 each")
         return (names, width) if items is not None else (width,)
 
-    def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:
-        rules: PointRules = details
+    def _checked(self, items: Ragged, rules: PointRules, name: str, place: Place) -> Ragged:
+        """Checks points, and returns them as float32 with a visibility; `PG256` if they are none."""
         values, lengths = np.asarray(items.values, np.float32), np.asarray(items.lengths, np.int64)
         inner = (len(rules.names),) if rules.each else ()
         if not len(values):

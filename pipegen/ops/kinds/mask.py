@@ -47,15 +47,15 @@ class Mask(FeatureKind):
         classes = feature.num_classes
         if classes is None and feature.values:
             classes = max(feature.values.values()) + 1
-        return FeatureType("mask", "string", (), of=of, classes=classes, ignore=feature.ignore)
+        return FeatureType(self.name, "string", (), of=of, classes=classes, ignore=feature.ignore, instances=feature.home)
 
     def decoder(self, feature: Any) -> Transform:
         return feature.decoder(feature.num_classes)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         highest = max((feature.num_classes or LARGEST + 1) - 1, feature.ignore)
-        x = FeatureType("mask", "uint8", (*feature.height_width(), 1), Interval(0.0, float(highest)), uniform=True)
-        return (x.with_(classes=feature.num_classes, ignore=feature.ignore),)
+        x = FeatureType(self.name, "uint8", (*feature.height_width(), 1), Interval(0.0, float(highest)), uniform=True)
+        return (x.with_(classes=feature.num_classes, ignore=feature.ignore, instances=feature.home),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
         from pipegen.ops.sources.array_rows.rows import as_array, read_mask
@@ -89,15 +89,3 @@ class InstanceMask(Mask):
     def check(self, name: str, feature: Any) -> None:
         if 0 < feature.ignore <= MOST_INSTANCES:
             raise PartError(f"`{name}` numbers instances from 1, so its `ignore` must be 0 or 255", name, "ignore")
-
-    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
-        return FeatureType("instance_mask", "string", (), of=of, ignore=feature.ignore, instances=feature.home)
-
-    def decoder(self, feature: Any) -> Transform:
-        return feature.decoder(None)
-
-    def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
-        shape = (*feature.height_width(), 1)
-        return (
-            FeatureType("instance_mask", "uint8", shape, Interval(0.0, 255.0), uniform=True, ignore=feature.ignore, instances=feature.home),
-        )

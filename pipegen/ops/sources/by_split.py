@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ from pydantic import SerializeAsAny, field_validator, model_serializer, model_va
 
 from pipegen.errors import OpError, OpErrors
 from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.ops.sources.listing.base import Listing, Note, Source
+from pipegen.ops.sources.listing.base import Listing, Note, Source, of_each
 from pipegen.ops.sources.parts.merge import merge
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType, FeatureType
@@ -97,6 +97,12 @@ class BySplit(Source):
         """The split whose classes count: `train`, else the first."""
         return "train" if "train" in self.parts else next(iter(self.parts))
 
+    def inner(self) -> Iterable[Source]:
+        return self.parts.values()
+
+    has_rows, has_folders = of_each(all, "has_rows"), of_each(all, "has_folders")
+    needs_data, unpacked = of_each(any, "needs_data"), of_each(sum, "unpacked")
+
     def infer(self) -> ElementType:
         return self.parts[self.reference].infer()
 
@@ -111,9 +117,6 @@ class BySplit(Source):
         source = self.parts[self.reference]
         return {name: (self.reference, source.op, *path) for name, path in source.described().items()}
 
-    def has_rows(self) -> bool:
-        return self.parts[self.reference].has_rows()
-
     def column_names(self) -> tuple[str, ...] | None:
         known = [names for source in self.parts.values() if (names := source.column_names()) is not None]
         return tuple(name for name in known[0] if all(name in names for names in known)) if known else None
@@ -121,18 +124,9 @@ class BySplit(Source):
     def columns_cost(self) -> str:
         return next((cost for source in self.parts.values() if (cost := source.columns_cost())), "")
 
-    def has_folders(self) -> bool:
-        return all(source.has_folders() for source in self.parts.values())
-
-    def needs_data(self) -> bool:
-        return any(source.needs_data() for source in self.parts.values())
-
     def keep_index_in(self, folder: Path | None) -> None:
         for source in self.parts.values():
             source.keep_index_in(folder)
-
-    def unpacked(self, base: Path) -> int:
-        return sum(source.unpacked(base) for source in self.parts.values())
 
     def possible(self) -> tuple[ElementType, ...]:
         return self.parts[self.reference].possible()

@@ -141,8 +141,7 @@ class Files(SelectingSource, FeatureSource):
         scan = Scan(root, match=match, follow_links=self.follow_links, progress=progress, every_file=every)
         files = scan.tree()
         if not files:
-            missing = nothing_found(scan, pattern=pattern)
-            raise OpError(missing.code, missing.message, field=field, help=missing.help)
+            raise nothing_found(scan, pattern=pattern).at(field)
         notes.extend(tally_notes(scan.tally))
         return root, files
 

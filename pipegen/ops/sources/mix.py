@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -15,7 +15,7 @@ from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sampling_sections import Curriculum, Sampling, Splits
-from pipegen.ops.sources.listing.base import Listing, Source
+from pipegen.ops.sources.listing.base import Listing, Source, of_each
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType
 
@@ -166,10 +166,6 @@ class Mix(Source):
         known = ((new.get(name, name), t.with_(of=new.get(t.of, t.of) if t.of else None)) for name, t in part.source.infer().items())
         return ElementType(tuple((name, t) for name, t in known if all(name in names for names in shared)))
 
-    def has_labels(self) -> bool:
-        """Tells whether any part has labels: then all need some, unless the output has no target."""
-        return any(part.source.has_labels() for part in self.parts.values())
-
     def decoders(self) -> Mapping[str, Transform]:
         part, new = self._first()
         return {new.get(name, name): step for name, step in part.source.decoders().items()}
@@ -177,20 +173,13 @@ class Mix(Source):
     def described(self) -> Mapping[str, tuple[str, ...]]:
         return {}
 
-    def has_rows(self) -> bool:
-        return all(part.source.has_rows() for part in self.parts.values())
+    def inner(self) -> Iterable[Source]:
+        return (part.source for part in self.parts.values())
 
-    def has_folders(self) -> bool:
-        return all(part.source.has_folders() for part in self.parts.values())
-
-    def by_class(self) -> bool:
-        return any(part.source.by_class() for part in self.parts.values())
-
-    def needs_data(self) -> bool:
-        return any(part.source.needs_data() for part in self.parts.values())
-
-    def unpacked(self, base: Path) -> int:
-        return sum(part.source.unpacked(base) for part in self.parts.values())
+    has_rows, has_folders = of_each(all, "has_rows"), of_each(all, "has_folders")
+    has_labels = of_each(any, "has_labels")  # then all parts need some, unless the output has no target
+    by_class, needs_data = of_each(any, "by_class"), of_each(any, "needs_data")
+    unpacked = of_each(sum, "unpacked")
 
     def split_names(self) -> tuple[str, ...]:
         """Lists the splits of all parts, those of the first part first."""

@@ -152,7 +152,7 @@ def test_a_second_archive_behind_the_end_of_a_tar_archive_is_told(tmp_path: Path
     path = tmp_path / "a.tar"
     path.write_bytes(packed("ustar") + packed("pax", count=3))
     members, damage = tar_members(str(path), path.stat().st_size)
-    assert (len(members), damage, [kind for kind, _ in members.seen]) == (9, "", ["joined"])
+    assert (len(members.names), damage, [kind for kind, _ in members.seen]) == (9, "", ["joined"])
     for behind in (b"\1", b"signature" * 100, bytes(600) + b"x"):
         assert found(path, packed("gnu") + behind)[1]
 
@@ -171,7 +171,7 @@ def test_sizes_that_octal_digits_cannot_hold_are_read_as_the_standard_library_re
         members, damage = tar_members(str(path), path.stat().st_size)
         with tarfile.open(path) as archive:
             assert in_rows(members) == [(one.name, one.offset_data, one.size) for one in archive]
-        assert (len(members), damage) == (10, "")
+        assert (len(members.names), damage) == (10, "")
 
 
 def test_members_of_every_type_are_used_or_told(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_sparse_members_are_told_and_those_behind_them_are_read(tmp_path: Path) 
     members, damage = tar_members(str(path), path.stat().st_size)
     with tarfile.open(path) as archive:
         assert in_rows(members) == [(one.name, one.offset_data, one.size) for one in archive if not one.issparse()]
-    assert (len(members), damage, members.seen) == (9, "", (("sparse", "holes.bin"),))
+    assert (len(members.names), damage, members.seen) == (9, "", (("sparse", "holes.bin"),))
 
 
 @pytest.mark.parametrize("content", [b"1 path=a\n", b"99 path=a\n", b"x path=a\n", b"10 path=a", bytes(20), b"12 size=abc\n"])

@@ -75,7 +75,7 @@ def test_splits_are_cut_as_the_library_does(split: str, pieces: list[tuple[Any, 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.lists(st.integers(0, 100), min_size=1, max_size=4))
 def test_percentages_part_a_split(rows: list[int], cuts: list[int]) -> None:
-    about = Prepared("", "a", "1.0.0", "tfrecord", {"train": tuple(rows)}, {"train": ""}, {})
+    about = Prepared("", "a", "tfrecord", {"train": tuple(rows)}, {"train": ""}, {})
     bounds = [0, *sorted(cuts), 100]
     text = "+".join(f"train[{a}%:{b}%]" for a, b in pairwise(bounds))
     found = [(shard, first + i) for _, shard, first, count in about.pieces(parse_split(text)) for i in range(count)]
@@ -95,10 +95,10 @@ def test_the_newest_version_and_the_only_configuration_are_taken(tmp_path: Path)
     described(tmp_path)
     described(tmp_path, "1.10.0")
     found = find_prepared(str(tmp_path), ".", "pets")
-    assert found.version == "1.10.0"
+    assert found.folder.endswith("/pets/1.10.0")
     assert found.shard("train", 1) == "pets-train.tfrecord-00001-of-00003"
-    assert find_prepared("", str(tmp_path), "pets:1.2.0").version == "1.2.0"
-    assert find_prepared("", str(tmp_path), "pets:1.*.*").version == "1.10.0"
+    assert find_prepared("", str(tmp_path), "pets:1.2.0").folder.endswith("/pets/1.2.0")
+    assert find_prepared("", str(tmp_path), "pets:1.*.*").folder.endswith("/pets/1.10.0")
     assert dict(found.features).keys() == {"image", "label", "inner/deep", "objects/kind"}
     assert class_names(found, "label") == ("cat", "dog", "owl")
     assert class_names(found, "objects/kind") == ("0", "1", "2", "3", "4")

@@ -294,11 +294,11 @@ def without_image(
     return [Missing("PG476", named, example, np.array(gone, np.int64), ("image", "images"), "a file", help_, field)]
 
 
-def without_record(names: Sequence[str], example: Callable[[int], str], field: str) -> list[Missing]:
+def without_record(names: Sequence[str], example: Callable[[int], str], field: str, code: str = "PG476") -> list[Missing]:
     """Collects annotations of unknown images: their names in `errors.exclude`, and a description of each."""
     help_ = ("add the images, or remove their annotations",)
     what = ("annotated image", "annotated images")
-    return [Missing("PG476", Strings.hold(names), example, None, what, "a file", help_, field)] if names else []
+    return [Missing(code, Strings.hold(names), example, None, what, "a file", help_, field)] if names else []
 
 
 def without_own_image(files: Sequence[str], root: str, what: str, field: str = "path") -> list[Missing]:
@@ -309,8 +309,7 @@ def without_own_image(files: Sequence[str], root: str, what: str, field: str = "
 
 def without_listed(names: Sequence[str], split: str, root: str, field: str) -> list[Missing]:
     """Collects listed images that are missing."""
-    found = without_record(names, lambda i: f"the list of the split `{split}` names {names[i]!r}, which {root!r} lacks", field)
-    return [replace(one, code="PG578") for one in found]
+    return without_record(names, lambda i: f"the list of the split `{split}` names {names[i]!r}, which {root!r} lacks", field, "PG578")
 
 
 def known_sides(sides: Sequence[tuple[float, float] | None]) -> Any:

@@ -29,39 +29,31 @@ _PLAIN = re.compile(r"[\w.+-]+")  # allowed names of datasets, splits and format
 
 
 @dataclass(frozen=True)
-class Bound:
-    """One end of a slice: a number of records, a percentage of a split, or a number of shards; `None` for the end of the split."""
-
-    value: float | None
-    unit: str
-
-
-@dataclass(frozen=True)
 class Slice:
     """A split or a part of it, such as `train[:80%]`."""
 
     split: str
-    start: Bound
-    stop: Bound
+    start: float | None = None  # a number of records, a percentage of the split, or a number of shards; `None` for the end of the split
+    stop: float | None = None  # likewise
+    unit: str = ""  # the unit of both: "", `%` or `shard`
 
     def within(self, shard_rows: Sequence[int]) -> tuple[int, int]:
         """Returns the first record, and one past the last, of shards with these numbers of records; `PG447` if the split has fewer."""
         total = sum(shard_rows)
-        first, last = _absolute(self.start, shard_rows, 0), _absolute(self.stop, shard_rows, total)
+        first, last = self._absolute(self.start, shard_rows, 0), self._absolute(self.stop, shard_rows, total)
         if abs(first) > total or abs(last) > total:
             raise OpError("PG447", f"the split `{self.split}` has {total:,} records, but {max(abs(first), abs(last)):,} are requested")
         first, last = (total + bound if bound < 0 else bound for bound in (first, last))
         return first, max(first, last)
 
-
-def _absolute(bound: Bound, shard_rows: Sequence[int], otherwise: int) -> int:
-    if bound.value is None:
-        return otherwise
-    if bound.unit == "%":
-        return round(bound.value * sum(shard_rows) / 100.0)
-    if bound.unit == "shard":
-        return sum(shard_rows[: int(bound.value)])
-    return int(bound.value)
+    def _absolute(self, bound: float | None, shard_rows: Sequence[int], otherwise: int) -> int:
+        if bound is None:
+            return otherwise
+        if self.unit == "%":
+            return round(bound * sum(shard_rows) / 100.0)
+        if self.unit == "shard":
+            return sum(shard_rows[: int(bound)])
+        return int(bound)
 
 
 def parse_split(text: str) -> tuple[Slice, ...]:
@@ -76,7 +68,7 @@ def _slice(part: str, text: str) -> Slice:
     if match is None:
         raise wrong
     if match["inside"] is None:
-        return Slice(match["split"], Bound(None, ""), Bound(None, ""))
+        return Slice(match["split"])
     if match["split"] == "all":
         raise ValueError("`all` is every record of every split; it has no parts")
     bounds = [_BOUND.match(bound.strip()) for bound in match["inside"].split(":")]
@@ -94,7 +86,7 @@ def _slice(part: str, text: str) -> Slice:
         if unit != "shard" or values[0] is None:
             raise wrong
         values.append(values[0] + 1 if values[0] != -1 else None)
-    return Slice(match["split"], Bound(values[0], unit), Bound(values[1], unit))
+    return Slice(match["split"], values[0], values[1], unit)
 
 
 @dataclass(frozen=True)
@@ -103,7 +95,6 @@ class Prepared:
 
     folder: str  # absolute path of the folder with its files
     name: str  # its name
-    version: str  # its version
     file_format: str  # such as `tfrecord`
     splits: Mapping[str, tuple[int, ...]]  # number of records in each shard of each split
     templates: Mapping[str, str]  # template of file names of each split
@@ -218,7 +209,7 @@ def read_prepared(folder: str, name: str | None = None) -> Prepared:
             raise OpError("PG447", message, field="name", help=f"the fields are {quoted(sorted(_FIELDS))}")
     if any(rows < 0 for split in splits.values() for rows in split):
         raise OpError("PG447", f"{INFO} in {folder!r} has a negative number of records", field="name")
-    return Prepared(folder, called, os.path.basename(folder), file_format, splits, templates, features)
+    return Prepared(folder, called, file_format, splits, templates, features)
 
 
 def _json(folder: str, name: str) -> dict[str, Any]:

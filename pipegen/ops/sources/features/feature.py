@@ -69,8 +69,7 @@ class Feature(Model):
     @property
     def home(self) -> str | None:
         """The feature with one of these per item, if any."""
-        found: str | None = getattr(self, "with", None)
-        return found
+        return getattr(self, "with", None)
 
     def type(self, of: str | None = None) -> FeatureType:
         """Returns the type, from the arguments alone, of a feature aligned with `of`."""

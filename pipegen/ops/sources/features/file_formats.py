@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from pipegen.errors import OpError, PartError
 from pipegen.ops.families.decoder import ArrayDecoder, missing_library
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.model import Model
+from pipegen.ops.model import Model, OneOf
 from pipegen.ops.sources.features.feature import EncodedFeature
 
 _Count = Annotated[int, Field(ge=1)]
@@ -55,8 +55,10 @@ class GeoTiff(Model):
         return self.window is not None and any(isinstance(side, str) for side in self.window)
 
 
-class ArrayFile(Model):
+class ArrayFile(OneOf):
     """One format, with its options."""
+
+    called: ClassVar[str] = "a format"
 
     npy: Npy | None = None
     """NumPy files: `{npy: {channels: 3}}`."""
@@ -67,18 +69,6 @@ class ArrayFile(Model):
     units."""
     geotiff: GeoTiff | None = None
     """GeoTIFF: `{geotiff: {bands: [4, 3, 2]}}`, `{geotiff: {window: [0, 0, 256, 256]}}`."""
-
-    @model_validator(mode="after")
-    def _one(self) -> ArrayFile:
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"a format needs exactly one of {', '.join(f'`{name}`' for name in type(self).model_fields)}")
-        return self
-
-    @property
-    def name(self) -> str:
-        """The name of the format."""
-        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
 
     def decoder(self) -> ArrayDecoder:
         """Returns the decoder of such files."""

@@ -96,9 +96,6 @@ class Values:
         kept, codes = np.unique(self.codes[rows], return_inverse=True)
         return Values(None, tuple(self.texts[i] for i in kept.tolist()), codes.reshape(-1))
 
-    def text(self, row: int) -> str:
-        return str(int(self.numbers[row])) if self.numbers is not None else self.texts[int(self.codes[row])]
-
     def count(self, texts: Iterable[str]) -> int:
         """Counts the records with one of these values."""
         return int(np.isin(self.codes, [self.texts.index(text) for text in texts]).sum())

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.base import Note
 
-    Places: TypeAlias = Callable[[int], str]
+    Reader: TypeAlias = Callable[[str], Any]
+    """Converts a cell to a value that can be compared. Raises `ValueError` with the word for what the cell should be."""
 
 _FIELD = "where"
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -32,7 +33,7 @@ Literal: TypeAlias = bool | int | float | str
 class Cells(Protocol):
     """A table whose cells a predicate reads."""
 
-    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Places]:
+    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
         """Returns the texts of a column in some rows, and a function that describes the place of a row."""
 
 
@@ -118,16 +119,6 @@ class Or(_Parts):
         for part in self.parts:
             found.update(part.select(table, [row for row in rows if row not in found]))
         return [row for row in rows if row in found]
-
-
-class Reader(Protocol):
-    """Converts a cell to a value that can be compared.
-
-    Raises:
-        ValueError: The word for what the cell should be.
-    """
-
-    def __call__(self, cell: str) -> Any: ...
 
 
 def _reader_beside(literal: Literal) -> Reader:
@@ -233,7 +224,6 @@ class _Parser:
     """A recursive-descent parser."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
         self._tokens = _tokens(text)
         self._next = 0
         self._depth = 0

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Protocol
+from typing import TypeAlias
 
-from pipegen.patterns import MOST, compile_pattern
+from pipegen.patterns import MOST, Pattern, compile_pattern
 
 _QUICK = 2  # number of wildcards up to which Python's `re` is used, at most quadratic in a path's length; beyond, RE2, which is linear
 
 
-class Glob(Protocol):
-    """A pattern for whole relative paths."""
-
-    def match(self, path: str, /) -> object:
-        """Returns a true value if the path matches."""
+Glob: TypeAlias = re.Pattern[str] | Pattern  # a pattern that `match` compares with whole relative paths
 
 
 def compile_glob(pattern: str) -> Glob:

@@ -317,6 +317,11 @@ def always(value: T) -> Callable[..., T]:
     return lambda *_: value
 
 
+def of_each(fold: Callable[[Iterable[Any]], T], name: str) -> Callable[..., T]:
+    """Makes a method of a source of several, its `inner` ones: it folds what their methods of a name return."""
+    return lambda source, *args: fold(getattr(inner, name)(*args) for inner in source.inner())
+
+
 class Source(Model):
     """A source of records. The registry finds subclasses by their `op`."""
 

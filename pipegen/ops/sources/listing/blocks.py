@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import OrderedDict
@@ -71,11 +70,6 @@ class Window:
         self._failed: dict[tuple[int, str], tuple[float, BaseException]] = {}
         self._lock = threading.Lock()
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the cached blocks."""
-        return self._bytes
-
     def reserve(self, num_bytes: int, ram_budget: int) -> None:
         """Raises the limit, within the budget, to a window of `num_bytes` of records and the next one."""
         self.limit = max(self.limit, min(max(_USUAL, _WINDOWS * num_bytes), ram_budget))
@@ -118,23 +112,6 @@ class Window:
             self._bytes -= self._held.pop(key).result().nbytes
 
 
-class Stamp:
-    """Size and modification time of a file, to detect changes."""
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-        self._seen = self._now()
-
-    def check(self) -> None:
-        """Raises `OSError` if the file changed or is gone."""
-        if self._now() != self._seen:
-            raise OSError(f"{self.file} was changed while it was in use; build the pipeline again")
-
-    def _now(self) -> tuple[int, int]:
-        found = os.stat(self.file)
-        return found.st_size, found.st_mtime_ns
-
-
 class TakingReader(Reader):
     """A reader that takes encoded features of records in Python: one call for all requested ones."""
 
@@ -152,8 +129,7 @@ class TakingReader(Reader):
         return called(take, dict.fromkeys(features, ("string", ())))
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        found: Sequence[Any] = self.take(feature, *place)
-        return found
+        return self.take(feature, *place)
 
 
 class BlockReader(TakingReader):

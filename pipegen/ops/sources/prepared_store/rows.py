@@ -100,7 +100,7 @@ class StoredRows(Reader):
     def _by_row(self, feature: str) -> Any:
         """Returns the size of each canvas, or the place of each file, by row; rows without records are zeros."""
         at = places(self.about)
-        column = read_column(self.root, f"@{'size' if self.canvas(feature) else 'place'}.{feature}")
+        column = read_column(self.root, f"@{'size' if len(self.about.pixels[feature].canvas) == 3 else 'place'}.{feature}")
         spread = np.zeros((int(at[-1]) + 1 if len(at) else 0, *column.shape[1:]), column.dtype)
         spread[at] = column
         return spread
@@ -115,11 +115,6 @@ class StoredRows(Reader):
             return StoredShards(files, sizes, starts, pixels.row, about.rows)
         ends = accumulate((-(-size // PAGE) * PAGE for size in sizes), initial=0)
         return StoredShards(files, sizes, tuple(ends)[:-1])
-
-    def canvas(self, feature: str) -> tuple[int, int, int] | None:
-        """Returns height, width and channels of a feature's canvas, if any."""
-        pixels = self.about.pixels.get(feature)
-        return pixels.canvas if pixels is not None and len(pixels.canvas) == 3 else None
 
     def damaged_files(self) -> Iterator[tuple[str, str]]:
         for file, problem in damaged_files(self.root, self.about):

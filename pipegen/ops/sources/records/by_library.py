@@ -76,8 +76,7 @@ class StoreReader(RecordReader):
         return [self._finished(name, values) for name, values in zip(names, found, strict=True)]
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        found: Sequence[Any] = self.take((feature,), *place)[0]
-        return found
+        return self.take((feature,), *place)[0]
 
     def values(self, keys: Sequence[str], shards: Any, rows: Any) -> list[Any]:
         """Reads stored values of records by key; see `take`."""
@@ -216,8 +215,7 @@ class StoreSource(RecordSource):
 
     def _store_class(self) -> type[Store]:
         file, name = self.store.split(".")
-        found: type[Store] = getattr(import_module(f"pipegen.ops.sources.stores.{file}"), name)
-        return found
+        return getattr(import_module(f"pipegen.ops.sources.stores.{file}"), name)
 
     @contextmanager
     def _translated(self, what: str, field: str | None, code: str = "PG431") -> Iterator[None]:

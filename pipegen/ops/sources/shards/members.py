@@ -30,9 +30,6 @@ class Members:
     compressed. `None` if the archive has none."""
     seen: tuple[tuple[str, str], ...] = ()  # pairs of kind and name of other findings, such as broken links; see `findings`
 
-    def __len__(self) -> int:
-        return len(self.names)
-
     def take(self, places: Ints) -> Members:
         checks = self.checks[places] if self.checks is not None else None
         return Members(self.names.take(places).packed(), self.offsets[places], self.lengths[places], checks, self.seen)
@@ -43,17 +40,16 @@ class Members:
         return self.lengths if self.checks is None else np.where(self.checks > 0, self.checks >> 32, self.lengths)
 
 
-def unpacked_member(content: bytes, check: int, *, whole: bool = False) -> bytes:
-    """Decompresses a member; see `Members.checks`. With `whole`, checks the checksum of stored members, too. `ValueError` if it is
-    damaged."""
-    found, expected = content, ~check if check < 0 else check
-    if check > 0:
-        try:
-            found = zlib.decompress(content, -15, check >> 32)
-        except zlib.error as error:
-            raise ValueError(str(error)) from None
-    if (check > 0 or whole) and check and zlib.crc32(found) != expected & 0xFFFFFFFF:
-        raise ValueError(f"the checksum of a {'compressed' if check > 0 else 'stored'} member is wrong")
+def unpacked_member(content: bytes, check: int) -> bytes:
+    """Decompresses a member; see `Members.checks`. `ValueError` if it is damaged."""
+    if check <= 0:
+        return content
+    try:
+        found = zlib.decompress(content, -15, check >> 32)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    if zlib.crc32(found) != check & 0xFFFFFFFF:
+        raise ValueError("the checksum of a compressed member is wrong")
     return found
 
 

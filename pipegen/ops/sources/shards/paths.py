@@ -159,7 +159,7 @@ def _matched(
             help_ = nearest_folder(folder)
         raise OpError("PG401", f"the file {whole!r} does not exist", field=field, help=help_)
     found = glob(whole, recursive=True)
-    matching = [path for path in found if _is_file(path) or _is_store(path, marks)]
+    matching = [path for path in found if os.path.isfile(path) or _is_store(path, marks)]
     _check_links(found, field)
     if not matching:
         folder = os.path.dirname(whole)
@@ -200,7 +200,7 @@ def _shards_below(folder: str, field: str, suffixes: tuple[str, ...], notes: lis
         for name, kind in kinds.items():
             seen[kind].append(os.path.join(inside, name))
     _check_links(seen["shard"], field)
-    matching = [path for path in seen["shard"] if _is_file(path)]
+    matching = [path for path in seen["shard"] if os.path.isfile(path)]
     known = set(matching)
     packed = [path for path in seen["packed"] if unpacked_name(path) not in known]
     if packed:
@@ -241,13 +241,6 @@ def _check_links(paths: Iterable[str], field: str) -> None:
     if lost:
         message = f"{count(len(lost), 'broken link')} to shards: {quoted(lost)}"
         raise OpError("PG401", message, field=field, help="restore their targets, or remove them")
-
-
-def _is_file(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
-        return False
 
 
 def check_sets(paths: Iterable[str], matched: Mapping[str, str]) -> None:

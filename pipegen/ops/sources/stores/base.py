@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from pipegen.files import stamp
 from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError, Unsuitable
 
 if TYPE_CHECKING:
@@ -179,12 +180,6 @@ class _Handles:
 
 HANDLES = _Handles()
 os.register_at_fork(after_in_child=HANDLES.forked)
-
-
-def stamp(path: str) -> tuple[int, int]:
-    """Returns the size of a file in bytes and its modification time in nanoseconds."""
-    about = os.stat(path)
-    return about.st_size, about.st_mtime_ns
 
 
 def opened(kind: type[Store], path: str, listed: tuple[int, int] | None = None, *arguments: Hashable) -> Store:

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipegen.errors import OpError
-from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import close_names, count, find_file, quoted
-from pipegen.ops.sources.tables.table import WholeTable, under_header
+from pipegen.ops.sources.tables.table import WholeTable, needed, under_header
 
 _AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
 _SEEN = 20  # rows of other sheets that are read to see whether they have data
@@ -23,12 +22,8 @@ def read_sheet(base: str, path: str, wanted: str | int | None, *, header: bool) 
     be read or lacks the sheet."""
     file = find_file(base, path)
     _check_archive(file)
-    try:
+    with needed("Excel files", "pandas", "excel", _OR_ELSE):
         import pandas as pd
-    except ImportError as error:
-        message = f"Excel files need pandas, which cannot be imported: {error}"
-        help_ = how_to_install("pandas", "excel", error) + _OR_ELSE
-        raise OpError("PG421", message, field="path", help=help_) from None
     try:
         with pd.ExcelFile(file) as book:
             sheets = list(map(str, book.sheet_names))

@@ -27,10 +27,9 @@ _NONE, _SEVERAL = -1, -2
 def partners_of(join: Join, first: Rows, place: Callable[[int], str], base: Path) -> Partners:
     """Reads the second table and looks up the key of each row of the first one, whose places `place` describes. Raises `OpError` as the
     source of the second table; `PG421` for a missing column."""
-    source, reading = join.table.reading()
-    at = f"join.table.{source}"
+    at = f"join.table.{join.table.name}"
     try:
-        right = reading.read(base)
+        right: Table = getattr(join.table, join.table.name).read(base)
     except OpError as error:
         raise OpErrors(e.below(at) for e in error.every) from None
     other = join.on[join.own] if isinstance(join.on, dict) else join.on

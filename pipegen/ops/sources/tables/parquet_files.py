@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.lazy import how_to_install, np
+from pipegen.lazy import np
 from pipegen.ops.sources.features.feature import NumberType
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.blocks import BlockReader
@@ -18,7 +18,7 @@ from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.tables.nested import check_room, checked, read_arrow
 from pipegen.ops.sources.tables.row_groups import leaves_of
-from pipegen.ops.sources.tables.table import Table
+from pipegen.ops.sources.tables.table import Table, needed
 
 _MAGIC = b"PAR1"
 _AT_ONCE = 1 << 20
@@ -38,13 +38,9 @@ def read_parquet(files: Sequence[str], root: str | None = None, beside: Sequence
     Raises:
         OpError: `PG421` if one cannot be read.
     """
-    try:
+    with needed("Parquet files", "PyArrow", "parquet", "; or save the table as CSV"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError as error:
-        help_ = f"{how_to_install('pyarrow', 'parquet', error)}; or save the table as CSV"
-        message = f"Parquet files need PyArrow, which cannot be imported: {error}"
-        raise OpError("PG421", message, field="path", help=help_) from None
     schemas, starts = [], [0]
     for file in files:
         try:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, PlainSerializer, field_validator, model_validator
+from pydantic import AfterValidator, Field, PlainSerializer, field_validator
 
-from pipegen.ops.model import Model
+from pipegen.ops.model import Model, OneOf
 from pipegen.ops.sources.features.label_values import WHITESPACE
 from pipegen.terminal import Secretive, masked_address
 
@@ -135,8 +135,10 @@ class SqlTable(TableReading):
         return Query(self.url, self.query, self.snapshot, self.time_limit).read(base)
 
 
-class JoinedTable(Model):
+class JoinedTable(OneOf):
     """The second table: one source with its arguments, but without `features`."""
+
+    called: ClassVar[str] = "a joined table"
 
     csv: CsvTable | None = None
     """A text table: `{path: meta.csv}`, with `separator` and `header` as in the source `csv`."""
@@ -148,17 +150,6 @@ class JoinedTable(Model):
     """A sheet of an Excel file: `{path: meta.xlsx, sheet: patients}`."""
     sql: SqlTable | None = None
     """The rows of a query: `{url: "sqlite:///meta.db", query: select * from patients}`."""
-
-    @model_validator(mode="after")
-    def _one(self) -> JoinedTable:
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"a joined table needs exactly one of {', '.join(f'`{name}`' for name in type(self).model_fields)}")
-        return self
-
-    def reading(self) -> tuple[str, TableReading]:
-        """Returns the name of the source, and its arguments."""
-        return next((name, value) for name in type(self).model_fields if (value := getattr(self, name)) is not None)
 
 
 class Join(Model):

@@ -6,8 +6,9 @@ import hashlib
 import os
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from pipegen.files import stamp
 from pipegen.lazy import np
-from pipegen.ops.sources.listing.blocks import BlockReader, Stamp
+from pipegen.ops.sources.listing.blocks import BlockReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +54,7 @@ class RowGroups(BlockReader):
         import pyarrow.parquet as pq
 
         self.files, self.columns = tuple(files), dict(columns)
-        self._stamps = [Stamp(file) for file in files]
+        self._stamps = [stamp(file) for file in files]
         held = [pq.read_metadata(file) for file in files]
         sizes = [meta.row_group(i).num_rows for meta in held for i in range(meta.num_row_groups)]
         self._metadata = held
@@ -77,7 +78,8 @@ class RowGroups(BlockReader):
         import pyarrow.parquet as pq
 
         file, group = self._place[block]
-        self._stamps[file].check()
+        if stamp(self.files[file]) != self._stamps[file]:
+            raise OSError(f"{self.files[file]} was changed while it was in use; build the pipeline again")
         name, inner = self.columns[feature]
         try:
             # A new handle, since handles are not thread-safe. With given metadata, opening reads nothing.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from pipegen.errors import Attempts, DataError, OpError, OpErrors
+from pipegen.files import stamp
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import content_of
@@ -259,8 +260,8 @@ def paths_of(cells: Sequence[str], root: str, ending: str | None) -> Sequence[st
     """Converts cells to paths: adds a missing `ending`, and replaces backslashes by `/` if the files have that."""
     if ending is not None:
         cells = [cell if not cell or cell.endswith(ending) else f"{cell}{ending}" for cell in cells]
-    first = next((cell for cell in cells if "\\" in cell), None)
-    if first is not None and not _is_file(root, first) and _is_file(root, first.replace("\\", "/")):
+    first = next((cell for cell in cells if "\\" in cell), "")
+    if [os.path.isfile(os.path.join(root, cell)) for cell in (first, first.replace("\\", "/"))] == [False, True]:
         return [cell.replace("\\", "/") for cell in cells]
     return cells
 
@@ -315,13 +316,6 @@ def _folders(root: str) -> Iterator[str]:
         taken = below[: _MOST - seen]
         seen += len(taken)
         queue.extend(taken)
-
-
-def _is_file(root: str, cell: str) -> bool:
-    try:
-        return os.path.isfile(os.path.join(root, cell))
-    except ValueError:
-        return False
 
 
 _VALUE = 4  # bytes of a value in memory: float32
@@ -386,8 +380,8 @@ class WindowReader(TakingReader):
         return found
 
     def check(self) -> None:
-        for path, stamp in self._stamps.items():
-            if _stamp(path) != stamp:
+        for path, seen in self._stamps.items():
+            if _stamp(path) != seen:
                 raise DataError(f"{path} was changed since it was listed; build the pipeline again")
 
     def digest(self, *, whole: bool = False) -> str:
@@ -428,7 +422,6 @@ class WindowReader(TakingReader):
 def _stamp(path: str) -> tuple[int, int]:
     """Returns size and modification time of a file; -1 for a missing one."""
     try:
-        about = os.stat(path)
+        return stamp(path)
     except OSError:
         return -1, -1
-    return about.st_size, about.st_mtime_ns

@@ -23,10 +23,9 @@ from typing import Any
 from pipegen.errors import OpError
 from pipegen.files import inert, whole_file
 from pipegen.frozen import dataclass
-from pipegen.lazy import how_to_install
 from pipegen.ops.sources.features.label_values import text_of
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.tables.table import WholeTable
+from pipegen.ops.sources.tables.table import WholeTable, needed
 from pipegen.terminal import Secretive, without_secrets
 
 _FOLDER = ".pipegen"
@@ -104,12 +103,8 @@ class Query:
 @contextmanager
 def _result(url: str, query: str, base: str, limit: float) -> Iterator[tuple[tuple[str, ...], Iterator[list[str]]]]:
     """Yields column names and rows, as texts, while the database is connected; for errors see `SqlTable.read`."""
-    try:
+    with needed("databases", "SQLAlchemy", "sql", f"; and {_DRIVER}", field="url"):
         import sqlalchemy
-    except ImportError as error:
-        message = f"databases need SQLAlchemy, which cannot be imported: {error}"
-        help_ = f"{how_to_install('sqlalchemy', 'sql', error)}; and {_DRIVER}"
-        raise OpError("PG421", message, field="url", help=help_) from None
     revealed = url.revealed if isinstance(url, Secretive) else url
     hide = without_secrets(revealed)
     try:

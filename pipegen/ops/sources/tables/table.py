@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pipegen.errors import OpError
@@ -13,7 +14,7 @@ from pipegen.ops.sources.features.label_values import is_missing, label_texts, t
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.sources.shards.findings import UNPACK, compression
-from pipegen.ops.sources.stores.field_types import MissingFieldError, column_and_path, value_at
+from pipegen.ops.sources.stores.field_types import MissingFieldError, MissingLibrary, column_and_path, value_at
 from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class Table:
             self.names,
             self.width,
             len(rows),
-            lambda i: _at(tuple(self.columns(i)), rows),
+            lambda i: map(tuple(self.columns(i)).__getitem__, rows),
             self,
             tuple(rows),
         )
@@ -275,10 +276,6 @@ def _names_in(row: Iterable[Any]) -> tuple[str, ...]:
     return tuple("" if cell != cell else str(cell).strip() for cell in row)
 
 
-def _at(cells: Sequence[Any], rows: Sequence[int]) -> Iterator[Any]:
-    return (cells[row] for row in rows)
-
-
 def not_text(file: str, error: UnicodeDecodeError) -> OpError:
     """Returns the error for a file that is not UTF-8."""
     packed = compression(content_of(file, 16))
@@ -287,3 +284,13 @@ def not_text(file: str, error: UnicodeDecodeError) -> OpError:
         return OpError("PG421", message, field="path", help=f"unpack it: {UNPACK}")
     message = f"{file!r} is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
     return OpError("PG421", message, field="path", help="save it as UTF-8")
+
+
+@contextmanager
+def needed(what: str, library: str, extra: str, otherwise: str, field: str = "path") -> Iterator[None]:
+    """Raises `PG421` for a library that `what` needs and that cannot be imported; `otherwise` ends the help."""
+    try:
+        yield
+    except ImportError as error:
+        missing = MissingLibrary(library, extra, error)
+        raise OpError("PG421", f"{what} need {missing}", field=field, help=f"{missing.help}{otherwise}") from None
