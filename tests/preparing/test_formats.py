@@ -130,6 +130,15 @@ def test_files_are_kept_whatever_they_are(tmp_path: Path, form: str) -> None:
     assert len(changed.changes) == 2
 
 
+@pytest.mark.parametrize("form", ["tfrecord", "webdataset", "array_record"])
+def test_without_tensorflow_the_stored_files_are_the_same(drawings: Path, tmp_path: Path, form: str) -> None:
+    """Reports and looks at images read them so."""
+    done = pipegen.prepare(spec(drawings, ["decode", {"random_resized_crop": {"size": 8}}]), tmp_path, format=form)  # type: ignore[arg-type]
+    listing = pipegen.build(done.spec)._manifest.listing
+    found = listing.reader().stored("image", listing.rows[::-1])
+    assert [bytes(one) for one in found] == [(drawings / key).read_bytes() for key in list(listing.keys)[::-1]]
+
+
 @NIGHTLY
 @pytest.mark.parametrize("form", ["tfrecord", "webdataset", "array_record"])
 def test_our_own_sources_read_them_as_any_records(drawings: Path, tmp_path: Path, form: str) -> None:

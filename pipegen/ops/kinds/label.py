@@ -98,7 +98,8 @@ class ItemLabel(FeatureKind):
             return f"item {item - int(ends[row] - items.lengths[row])} of {place(row)}"
 
         if not len(items.values):
-            names = feature.classes if isinstance(feature.classes, tuple) else tuple(map(str, range(feature.num_classes or 0)))
+            known = range(feature.offset, feature.offset + (feature.num_classes or 0))
+            names = feature.classes if isinstance(feature.classes, tuple) else tuple(map(str, known))
             indices: Any = np.zeros(0, np.int64)
         else:
             about = name, feature.classes, feature.offset, items.values

@@ -15,6 +15,7 @@ from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
 from pipegen.ops.families.item_stages import Move
 from pipegen.ops.kinds.registry import geometry_of, kind_named
 from pipegen.ops.sources.array_rows.rows import row_of
+from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.types import ElementType
 
 SIZE = HEIGHT, WIDTH = 48, 64
@@ -351,6 +352,12 @@ def test_splits_and_parts_with_more_boxes_have_as_many_places(tmp_path: Path) ->
 
 
 @pytest.mark.tf
+def test_labels_without_an_item_have_the_classes_of_others() -> None:
+    feature = ArrayFeature.model_validate({"kind": "label", "with": "boxes", "classes": 3, "offset": 1})
+    none, some = (kind_named("item_label").read_array("names", feature, given, row_of("names")) for given in ([[], []], [[1], [3, 2]]))
+    assert none.classes == some.classes == ("1", "2", "3")
+
+
 def test_no_loss_of_keras_is_proposed_for_what_is_padded() -> None:
     bare = str(pipe([], max=5, output={"y": {"boxes": "boxes", "names": "names"}}))
     assert "loss: {boxes: your own, names: your own}; `boxes` and `names` are padded where `boxes_valid` is false" in bare

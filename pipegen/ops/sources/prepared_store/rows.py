@@ -144,6 +144,9 @@ class StoredMessages(StoredRows):
 
         return called(self._take, dict.fromkeys(features, ("string", ())))
 
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        return list(self._take((feature,), place[0])[0])
+
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return "records of ArrayRecord files"
 
