@@ -13,8 +13,8 @@ from pipegen.ops.sources.records.by_library import StoreSource
 class Sqlite(StoreSource):
     """SQLite files: each row of a table is an example, and the key of a feature is a column.
 
-    A column of images is a `BLOB` of the bytes of image files. Rows are read in the order of their `rowid`, which views and tables made
-    `WITHOUT ROWID` lack. Files are opened read-only, and no code stored in them runs.
+    A column of images is a `BLOB` of the bytes of image files; one of several numbers is a `BLOB` of `.npy` files. Rows are read in the
+    order of their `rowid`, which views and tables made `WITHOUT ROWID` lack. Files are opened read-only, and no code stored in them runs.
     """
 
     op: ClassVar[str] = "sqlite"

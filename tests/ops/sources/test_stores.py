@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
 import re
@@ -274,6 +275,28 @@ def test_compressed_arrow_is_refused(tmp_path: Path) -> None:
         writer.write_table(table)
     with pytest.raises(StoreError, match="its batches are compressed"):
         ArrowTables(str(tmp_path / "a"))
+
+
+def test_arrays_in_sqlite(tmp_path: Path) -> None:
+    """Of one shape they are numbers; lists may have any length."""
+
+    def npy(values: Any) -> bytes:
+        stream = io.BytesIO()
+        np.save(stream, values)
+        return stream.getvalue()
+
+    given = np.arange(12, dtype=np.float32).reshape(4, 3)
+    with sqlite3.connect(tmp_path / "a") as opened:
+        opened.execute("CREATE TABLE t (v BLOB, w BLOB)")
+        opened.executemany("INSERT INTO t VALUES (?, ?)", [(npy(row), npy(row[: i % 3])) for i, row in enumerate(given)])
+    opened.close()
+    store = SqliteRows(str(tmp_path / "a"))
+    assert store.columns()["v"].numeric
+    assert store.columns()["v"].shape == (3,)
+    np.testing.assert_array_equal(store.read(("v",), np.array([3, 0, 1]))[0], given[[3, 0, 1]])
+    assert [own.tolist() for own in store.lists("w") or ()] == [row[: i % 3].tolist() for i, row in enumerate(given)]
+    with pytest.raises(StoreError, match=r"its `w` is not float32 of shape \[0\] as an `.npy` file"):
+        store.read(("w",), np.array([0, 1]))
 
 
 def test_tables_of_sqlite(tmp_path: Path) -> None:

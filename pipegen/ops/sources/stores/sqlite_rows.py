@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import threading
-from itertools import chain
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import numpy as np
 
 from pipegen.ops.sources.stores.base import Store, Translated, byte_strings
-from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingValue, StoreError, Unsuitable
+from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingValue, StoreError, Unsuitable, list_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.stores.base import Array
 
 _MOST = 500  # rows per query; SQLite takes 999 parameters on old systems
+_HEAD = 1 << 12  # bytes that are read of a value, to see whether it is an `.npy` file
 _CHECKED = 1 << 30  # size up to which indexing checks every page of a file, in bytes: a second or two
 _JOURNAL = bytes.fromhex("d9d505f920a163d7")  # first bytes of a journal to be rolled back; one kept for reuse has zeros
 _PATIENCE = 5.0  # seconds to wait while another program writes
@@ -51,7 +53,7 @@ class SqliteRows(Store):
             self._table = self.tables[0] if table is None else table
             declared = self._open.execute(f"PRAGMA table_info({_quoted(self._table)})").fetchall()
             columns = [(name.decode(), _affinity((kind or b"").decode())) for _, name, kind, *_ in declared]
-            self._columns = {name: FieldType(kind or self._first_kind(name)) for name, kind in columns}
+            self._columns = {name: self._type(name, kind or self._first_kind(name)) for name, kind in columns}
             self._ids, self._first, self.rows = self._numbers()
 
     def check(self) -> Findings:
@@ -65,6 +67,13 @@ class SqliteRows(Store):
         query = f"SELECT typeof({_quoted(column)}) FROM {_quoted(self._table)} WHERE {_quoted(column)} IS NOT NULL LIMIT 1"  # noqa: S608
         row = self._open.execute(query).fetchone()
         return _affinity(row[0].decode()) or BYTES if row else BYTES
+
+    def _type(self, column: str, kind: str) -> FieldType:
+        """Returns the type of a column of a dtype: that of the first value if it is an `.npy` file."""
+        query = f"SELECT substr({_quoted(column)}, 1, {_HEAD}) FROM {_quoted(self._table)} WHERE {_quoted(column)} IS NOT NULL LIMIT 1"  # noqa: S608
+        row = self._open.execute(query).fetchone() if kind == BYTES else None
+        held = FieldType.of_member(row[0]) if row is not None and isinstance(row[0], bytes) else FieldType(kind)
+        return held if held.head else FieldType(kind)
 
     def _numbers(self) -> tuple[Array | None, int, int]:
         """Returns the `rowid` of each row (none if consecutive), the first one, and the number of rows."""
@@ -104,6 +113,10 @@ class SqliteRows(Store):
 
     def cells(self, key: str) -> Iterator[Any]:
         return chain.from_iterable(self._each(key))
+
+    def lists(self, key: str) -> Iterator[Any] | None:
+        stored = self._columns.get(key)
+        return map(list_in, self.cells(key), repeat(())) if stored is not None and stored.head else None
 
     def _each(self, key: str) -> Iterator[Sequence[Any]]:
         """Yields the values of a column, some at a time."""
@@ -179,6 +192,12 @@ def _values(values: Sequence[Any], key: str, stored: FieldType) -> Array:
         if odd is not None:
             raise StoreError(f"its `{key}` is the number {odd}, but others are {'text' if stored.dtype == TEXT else 'bytes'}")
         return byte_strings(values)
+    if stored.head:
+        size = len(stored.head) + math.prod(stored.shape) * np.dtype(stored.dtype).itemsize
+        if not all(isinstance(value, bytes) and value.startswith(stored.head) and len(value) == size for value in values):
+            raise StoreError(f"its `{key}` is not {stored} as an `.npy` file, like the first one")
+        rest = b"".join(value[len(stored.head) :] for value in values)
+        return np.frombuffer(rest, np.dtype(stored.dtype).newbyteorder("<")).reshape(len(values), *stored.shape)
     odd = next((value for value in values if isinstance(value, bytes)), None)
     if odd is not None:
         raise StoreError(f"its `{key}` is {odd[:20]!r}, but others are numbers")
