@@ -146,4 +146,4 @@ def test_a_field_that_is_not_there_is_named_beside_those_that_are(op: str, name:
         pipegen.build(spec_of(op, {**source, "features": features}, "label", output=output), data=data)
     said = str(caught.value)
     assert "absent" in said
-    assert any(f"'{known}" in said or f"`{known}" in said for known in ("image", "label", "objects", "json", "about"))
+    assert any(f"'{known}" in said or f"`{known}" in said for known in ("image", "label", "objects", "json", "about", "boxes"))
