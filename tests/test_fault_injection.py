@@ -199,6 +199,7 @@ class Reading:
         self.pristine, self.quick = pristine, quick
         self.source = container.source(pristine)
         copy = pristine.parent / "whole" / "data"  # since reading may write
+        shutil.rmtree(copy, ignore_errors=True)  # of a process that ended
         shutil.copytree(pristine, copy)
         self.raw = self._raw(copy)
         self.spec = loaded(self.raw)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pipegen
 from benchmarks.written_stores import example, write_array_record, write_arrow, write_hdf5, write_lmdb, write_sqlite
 from pipegen.ops.sources.stores import base
 from pipegen.ops.sources.stores.array_records import ArrayRecords
@@ -24,6 +25,7 @@ from pipegen.ops.sources.stores.field_types import FieldType, StoreError
 from pipegen.ops.sources.stores.hdf5_sets import Hdf5Sets
 from pipegen.ops.sources.stores.lmdb_keys import list_values
 from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
+from pipegen.phases.compilation import collect_data
 
 RECORDS = [(random.Random(i).randbytes(30 + 7 * i) + b"\0" * (i % 3), i % 5) for i in range(60)]
 """Images that are none, of which some end in zeros, and their classes."""
@@ -297,6 +299,19 @@ def test_arrays_in_sqlite(tmp_path: Path) -> None:
     assert [own.tolist() for own in store.lists("w") or ()] == [row[: i % 3].tolist() for i, row in enumerate(given)]
     with pytest.raises(StoreError, match=r"its `w` is not float32 of shape \[0\] as an `.npy` file"):
         store.read(("w",), np.array([0, 1]))
+
+
+@pytest.mark.timeout(60)
+def test_a_missing_label_in_sqlite_is_named(tmp_path: Path) -> None:
+    """What reads the column has the error when the row is looked for."""
+    with sqlite3.connect(tmp_path / "a.sqlite") as opened:
+        opened.execute("CREATE TABLE t (image BLOB, label INT)")
+        opened.executemany("INSERT INTO t VALUES (?, ?)", [(b"x", None if i == 5 else i % 2) for i in range(8)])
+    opened.close()
+    source = {"sqlite": {"path": str(tmp_path / "a.sqlite"), "features": {"image": {"kind": "image"}, "label": {"kind": "label"}}}}
+    spec = {"pipegen": 1, "source": source, "transforms": [{"resize": {"size": 8}}], "batch": {"size": 2}}
+    with pytest.raises(pipegen.SpecError, match=r"the label of .*a.sqlite#5 is missing"):
+        collect_data(pipegen.load(spec))
 
 
 def test_tables_of_sqlite(tmp_path: Path) -> None:

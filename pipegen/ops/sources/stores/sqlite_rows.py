@@ -119,11 +119,15 @@ class SqliteRows(Store):
         return map(list_in, self.cells(key), repeat(())) if stored is not None and stored.head else None
 
     def _each(self, key: str) -> Iterator[Sequence[Any]]:
-        """Yields the values of a column, some at a time."""
+        """Yields the values of a column, some at a time; another read may come between, also after an error in what takes them."""
         with self._lock, _ERRORS:
             rows = self._open.execute(f"SELECT {_quoted(key)} FROM {_quoted(self._table)} ORDER BY rowid")  # noqa: S608
-            while some := rows.fetchmany(_MOST):
-                yield [value for (value,) in some]
+        while some := self._next(rows):
+            yield [value for (value,) in some]
+
+    def _next(self, rows: sqlite3.Cursor) -> list[Any]:
+        with self._lock, _ERRORS:
+            return rows.fetchmany(_MOST)
 
     def close(self) -> None:
         with self._lock:
