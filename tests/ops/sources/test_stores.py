@@ -314,6 +314,19 @@ def test_a_missing_label_in_sqlite_is_named(tmp_path: Path) -> None:
         collect_data(pipegen.load(spec))
 
 
+def test_a_first_image_that_is_missing_is_an_error_of_its_record(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "a.sqlite") as opened:
+        opened.execute("CREATE TABLE t (image BLOB, label INT)")
+        opened.executemany("INSERT INTO t VALUES (?, ?)", [(None if i == 0 else b"x", i % 2) for i in range(8)])
+    opened.close()
+    source = {"sqlite": {"path": str(tmp_path / "a.sqlite"), "features": {"image": {"kind": "image"}, "label": {"kind": "label"}}}}
+    listing = collect_data(
+        pipegen.load({"pipegen": 1, "source": source, "transforms": [{"resize": {"size": 8}}], "batch": {"size": 2}})
+    ).listing
+    with pytest.raises(StoreError, match="its `image` is NULL"):
+        listing.reader().stored("image", np.array([0]), np.array([0]))
+
+
 def test_tables_of_sqlite(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "a") as opened:
         opened.execute('CREATE TABLE "my ""table" (name TEXT, "weight ""kg" REAL, size INT, anything)')

@@ -250,8 +250,8 @@ class StoreSource(RecordSource):
                 listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
                 raise missing_key(f"the first file has no key {key!r}", feature, name, key, list(columns), listed)
             check_field(name, feature, key, columns[key], arrays=self.arrays)
-            if kind_of(feature).pictured and columns[key].encoded:
-                check_pickled(name, *_first_value(store, key))
+            for value in _first_value(store, key) if kind_of(feature).pictured and columns[key].encoded else ():
+                check_pickled(name, value)
         return {name: columns[self.key_of(name)] for name in self.read_features}
 
     def stored(self, form: Form, name: str, key: str, records: InShard) -> Sequence[Any]:
