@@ -131,7 +131,7 @@ class _Listed:
 
     def __init__(self, stage: CanvasCrop, at: tf.Tensor, top: tf.Tensor, bottom: tf.Tensor) -> None:
         n, height = at.shape[0] or tf.shape(at)[0], stage.size[0]
-        self._stage, self._at, self._n = stage, at, n
+        self._stage, self._at = stage, at
         self._rows = tf.reshape(tf.stack([top, bottom], -1), [-1])
         self._low = tf.reduce_min(top, 1)
         span = tf.reduce_max(bottom, 1) - self._low + 1

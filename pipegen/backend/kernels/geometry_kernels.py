@@ -88,7 +88,7 @@ def warp(stage: s.Warp, value: tf.Tensor, params: Params) -> tf.Tensor:
         return w.weigh_columns(*params)
     if stage.turns:
         return w.turn(value, params[0], always=stage.size != stage.canvas)
-    return w.mirror(value, params[0]) if stage.mirrors else w.read_filled(value, params, stage.fill, exact=stage.exact)
+    return w.mirror(value, params[0]) if stage.mirrors else w.read(value, params, stage.fill, exact=stage.exact)
 
 
 def compose_matrix(stage: s.Compose, features: Features) -> None:
@@ -102,7 +102,7 @@ def resample(stage: s.Resample, features: Features) -> None:
     """Reads the image through the pending matrix."""
     name = stage.feature
     fixed = _fixed(features.pop(f"@matrix/{name}"), features[name], stage)
-    features[name] = w.read_filled(features[name], _locate(stage, features[name], (fixed,)), stage.fill, exact=stage.exact)
+    features[name] = w.read(features[name], _locate(stage, features[name], (fixed,)), stage.fill, exact=stage.exact)
 
 
 def _size(image: tf.Tensor, stage: s.Warp | s.Resample) -> w.Size:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.index.draws import acts, own_draws, step_of
-from pipegen.backend.kernels.warp import fits_int32, fixed_matrix, locate, outside, read_filled, sides
+from pipegen.backend.kernels.warp import fits_int32, fixed_matrix, locate, outside, read, sides
 from pipegen.ops.families.chains import PLAIN, STRETCH, BlendChains, Chains
 from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.lowering.colours import as_bytes, auto_contrasted, equalized
@@ -131,7 +131,7 @@ def blend_chains(stage: BlendChains, image: tf.Tensor, given: Params) -> tf.Tens
     step: Any = stage.ref.step
     own = given[:-1] if stage.ref.conditional else given
     values, weights, *located = own
-    values = read_filled(values, tuple(located), step.fill) if located else values
+    values = read(values, tuple(located), step.fill) if located else values
     image = as_bytes(image)
     count = int(weights.shape[1]) - 1
     parts = tf.reshape(values, [-1, count, *sides(values), values.shape[-1]])
