@@ -94,8 +94,7 @@ class Engine:
         self.where = bound.spec.where
         self._plans = plans
         self._locate = bound.spec.loaded.locate.label
-        self._executors: dict[tuple[str, tuple[int, int], bool], Executor] = {}
-        self._unlayered: dict[tuple[str, tuple[int, int], bool], Executor] = {}
+        self._executors: dict[tuple[str, tuple[int, int], bool, bool], Executor] = {}
         self._datasets: dict[tuple[str, bool], PipelineDataset] = {}
         self._shared = shared
         self._stores: dict[str, Store] = {} if shared is None else shared.stores
@@ -106,17 +105,19 @@ class Engine:
         check_share(spec, self.shard[1], self._locate)
         self.progress: Progress | None = None
 
-    def executor(self, split: str, shard: tuple[int, int] | None = None, *, moved: bool = False) -> Executor:
+    def executor(self, split: str, shard: tuple[int, int] | None = None, *, moved: bool = False, unlayered: Plan | None = None) -> Executor:
         """Returns the executor of one split on one host, by default of the spec's share; makes it on first use.
 
         With `moved`, it is for epochs begun with another batch size, whose blocks are not aligned to groups of combined examples.
+        `unlayered` is a plan without the steps that a layer of the model does, which is compiled once and without a cache.
         """
-        key = (split, shard or self.shard, moved)
+        key = (split, shard or self.shard, moved, unlayered is not None)
         with self._once():
             if key not in self._executors:
                 self._check_last_batch(self._plans[split], key[1])
-                usual = self.executor(split, shard) if moved else None
-                self._executors[key] = self.executor_of(self._plans[split], split, key[1], moved=moved, beside=usual)
+                plan = self._plans[split] if unlayered is None else read_once(self.spec, unlayered, self.manifest)
+                usual = self.executor(split, shard) if moved and unlayered is None else None
+                self._executors[key] = self.executor_of(plan, split, key[1], moved=moved, beside=usual)
             return self._executors[key]
 
     def _check_last_batch(self, plan: Plan, shard: tuple[int, int]) -> None:
@@ -130,8 +131,8 @@ class Engine:
         check_rest(split, self.executor(split).order, at, self._locate)
 
     def executors(self) -> tuple[Executor, ...]:
-        """Returns all executors made so far."""
-        return tuple(self._executors.values())
+        """Returns all executors of whole plans made so far."""
+        return tuple(executor for (*_, is_unlayered), executor in list(self._executors.items()) if not is_unlayered)
 
     @contextmanager
     def _once(self) -> Iterator[None]:
@@ -249,21 +250,13 @@ class Engine:
     ) -> PipelineDataset:
         """Makes a dataset of one epoch from a position on, without a variable; see `fixed_dataset`.
 
-        `unlayered` is a plan without the steps that a layer of the model does, which is compiled once and without a cache. Raises
-        `ValueError` for an unknown share or device."""
+        For `unlayered` see `executor`. Raises `ValueError` for an unknown share or device."""
         if shard is not None:
             check_given_share(self.spec, shard)
         plan = self._plans[split] if unlayered is None else unlayered
         moved = bool(at.origin % GROUP) and last_combining(plan.nodes) is not None  # groups are not aligned to batches as usual
         with self._once():
-            if unlayered is None:
-                executor = self.executor(split, shard, moved=moved)
-            else:
-                key = split, shard or self.shard, moved
-                if key not in self._unlayered:
-                    self._check_last_batch(plan, key[1])
-                    self._unlayered[key] = self.executor_of(read_once(self.spec, plan, self.manifest), split, key[1], moved=moved)
-                executor = self._unlayered[key]
+            executor = self.executor(split, shard, moved=moved, unlayered=unlayered)
             return fixed_dataset(executor, at, resolve_device(device) if device else None, sends=sends)
 
     def requested(self, split: str) -> RequestedBatches:
