@@ -7,13 +7,17 @@ is found by a permutation, so any step can be the first, and the slot of an exam
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.index.draws import keys, permute
 from pipegen.backend.index.order import STAND_INS, START, Found, From, Order
-from pipegen.backend.reading.manifest_columns import Column, last_begun
 from pipegen.frozen import dataclass
+
+if TYPE_CHECKING:
+    from pipegen.backend.reading.manifest_columns import Column
 
 _BATCHES = -4  # in place of a window's number in the keys of the order of batches
 
@@ -54,7 +58,8 @@ class BucketedOrder(Order):
             key = keys(self.seed)(tf.reshape(begin + later, [-1]) + tf.zeros_like(flat), tf.zeros_like(flat) + _BATCHES)
             number = tf.reshape(permute(flat, key, tf.constant(total - 1, tf.int64)), tf.shape(number))
         starts = self._constant((0, *np.cumsum(self.bucket_steps).tolist()))
-        bucket = last_begun(starts, number)
+        bucket = tf.searchsorted(starts, tf.reshape(number, [-1]), side="right", out_type=tf.int64) - 1
+        bucket = tf.reshape(bucket, tf.shape(number))
         return later, bucket, number - tf.gather(starts, bucket)
 
     def first_slot(self, step: tf.Tensor, epoch: tf.Tensor | int = 0) -> tf.Tensor:
@@ -75,7 +80,8 @@ class BucketedOrder(Order):
         """Finds the place of a slot: its cycle, counted from the first one of the epoch, its bucket, its place there; like `slot`."""
         later, within = slot // self.slots, slot % self.slots
         starts = self._constant(self.bucket_starts)
-        bucket = tf.minimum(last_begun(starts, within), len(self.buckets) - 1)
+        found = tf.searchsorted(starts, tf.reshape(within, [-1]), side="right", out_type=tf.int64) - 1
+        bucket = tf.reshape(tf.minimum(found, len(self.buckets) - 1), tf.shape(slot))
         return later, bucket, within - tf.gather(starts, bucket)
 
     def bucket_of(self, slot: tf.Tensor) -> tf.Tensor:
