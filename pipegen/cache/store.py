@@ -27,6 +27,7 @@ from contextlib import suppress
 from dataclasses import asdict, fields, is_dataclass
 from datetime import datetime, timezone
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -36,7 +37,6 @@ from pipegen.errors import InternalError
 from pipegen.files import NotRegularError, remove_parts
 from pipegen.frozen import dataclass
 from pipegen.kept import Inside, keep, make_folder, open_kept
-from pipegen.lazy import installed_version
 from pipegen.ops.arguments.learned import Statistics
 from pipegen.ops.sources.listing.strings import encode
 from pipegen.ops.stage import Stage, StepRef
@@ -355,12 +355,19 @@ def makers() -> dict[str, str]:
     digest = hashlib.blake2b(digest_size=16)
     for file in sorted(file for name in _CODE for file in (folder / name).rglob("*.py")):
         digest.update(b"%s\0%s\0" % (file.relative_to(folder).as_posix().encode(), file.read_bytes()))
-    return {"pipegen": digest.hexdigest()} | {name: installed_version(name) or "" for name in _DECODERS}
+    return {"pipegen": digest.hexdigest()} | {name: _version(name) for name in _DECODERS}
 
 
 def tensorflow_version() -> str:
     """The installed version of TensorFlow, found without importing it; "" if no known distribution is installed."""
-    return installed_version(*_DISTRIBUTIONS) or ""
+    return next(filter(None, map(_version, _DISTRIBUTIONS)), "")
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
 
 
 def plain(value: Any) -> Any:
