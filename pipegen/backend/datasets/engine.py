@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset, training_dataset
@@ -19,6 +21,7 @@ from pipegen.backend.reading import damage
 from pipegen.backend.reading.damage import Quarantine, Treatment
 from pipegen.backend.reading.graph_caches import DiskCache, MemoryCache, RowCache
 from pipegen.backend.reading.mixed_records import records_of_plan
+from pipegen.backend.reading.split_records import Records
 from pipegen.backend.running.damaged_record import find_problem, place_of_decode
 from pipegen.backend.running.execute import Executor
 from pipegen.backend.service.feed import Fed, Feed
@@ -35,19 +38,12 @@ from pipegen.ops.families.combining import GROUP
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.phases.compilation import read_once
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
+from pipegen.phases.specs import BoundSpec
 from pipegen.physical.decide import last_combining
+from pipegen.physical.extent import Position
 from pipegen.plan.nodes import Cache, Plan, Prefetch
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.waiting import WATCHERS, for_monitor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    import numpy as np
-
-    from pipegen.backend.reading.split_records import Records
-    from pipegen.phases.specs import BoundSpec
-    from pipegen.physical.extent import Position
 
 
 class Shared:

@@ -14,7 +14,9 @@ from pipegen.backend.datasets.progress import Progress, entering
 from pipegen.backend.process.devices import InTurn, Once, variable
 from pipegen.backend.process.traced_functions import plain, plain_map
 from pipegen.backend.running.damaged_record import explain_failure
+from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.walk import batches_of, handed_over
+from pipegen.backend.service.feed import Feed
 from pipegen.diagnostics.suggest import member
 from pipegen.errors import StateError
 from pipegen.frozen import dataclass
@@ -25,11 +27,6 @@ from pipegen.physical.nodes import FIXED, TRAINING, Form
 from pipegen.private import keras, tensorflow
 from pipegen.private.functions import callers, untraced
 from pipegen.private.tensorflow import CustomDataset
-
-if TYPE_CHECKING:
-    from pipegen.backend.running.execute import Executor
-    from pipegen.backend.service.feed import Feed
-
 
 FAILURES = (tf.errors.OpError, UnicodeDecodeError)
 """Exceptions of TensorFlow for a failed batch; `UnicodeDecodeError` if its message quotes bytes of a damaged record."""

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features, Params, Phase
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels import warp as w
 from pipegen.ops.lowering.linear import multiply
 from pipegen.ops.stage import StepRef
 from pipegen.ops.step_bases import CropTransform, GeometricTransform
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.backend.features import Features, Params, Phase
-    from pipegen.plan import stages as s
+from pipegen.plan import stages as s
 
 
 def geometric_matrix(ref: StepRef[GeometricTransform | CropTransform], draws: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:

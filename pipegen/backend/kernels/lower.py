@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -32,13 +32,11 @@ from pipegen.ops.families.crops import CanvasCrop, ChooseWindow, window_name
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.families.neighbourhood import DisplacementTransform, HostNeighbourhood, Neighbourhood
+from pipegen.ops.lowering.decoding import Survey
 from pipegen.ops.lowering.linear import as_float32
 from pipegen.ops.stage import Stage
+from pipegen.ops.step_bases import CropTransform
 from pipegen.plan import stages as s
-
-if TYPE_CHECKING:
-    from pipegen.ops.lowering.decoding import Survey
-    from pipegen.ops.step_bases import CropTransform
 
 
 def decode(stage: Decode, features: Features, found: Found | None) -> None:

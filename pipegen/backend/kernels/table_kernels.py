@@ -5,20 +5,17 @@ from __future__ import annotations
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features, Params, Phase
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels.warp import fits_int32, fixed_matrix, locate, outside, read, sides
 from pipegen.ops.families.chains import PLAIN, STRETCH, BlendChains, Chains
 from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.lowering.colours import as_bytes, auto_contrasted, equalized
 from pipegen.ops.lowering.filters import BITS, rounded_shift
-
-if TYPE_CHECKING:
-    from pipegen.backend.features import Features, Params, Phase
-
 
 _waits = attrgetter("step.needs_histogram")  # true for a use of a step whose table depends on the image
 

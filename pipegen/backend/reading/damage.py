@@ -6,23 +6,20 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features
 from pipegen.backend.process.traced_functions import plain_map
 from pipegen.backend.reading.split_records import Records, files_of
 from pipegen.errors import DataError
 from pipegen.files import add_line
 from pipegen.ops.lowering.graphs import graph_around, meanwhile
 from pipegen.ops.lowering.python_calls import numpy_function
+from pipegen.ops.stage import Path
+from pipegen.spec.models import Skip
 from pipegen.types import ElementType
-
-if TYPE_CHECKING:
-    from pipegen.backend.features import Features
-    from pipegen.ops.stage import Path
-    from pipegen.spec.models import Skip
-
 
 MAX_TRIES = 8  # records tried in place of a damaged one
 
