@@ -161,7 +161,7 @@ class Engine:
             self.spec,
             records,
             shard,
-            Treatment(quarantine, self.where, damage.advice(split, skips=quarantine is not None)),
+            damage=Treatment(quarantine, self.where, damage.advice(split, skips=quarantine is not None)),
             epochs=epochs_of(self.spec, self.manifest) if plan.index.sampled and not plan.index.parts else None,
             cache=partial(self._cache, plan, split, records) if beside is None else lambda _: beside.cache,
             buckets=in_buckets(self.spec, self.manifest, split) if plan.buckets else None,

@@ -19,8 +19,8 @@ from pipegen.backend.kernels.chain import DeviceKernel, lower_kernel
 from pipegen.backend.kernels.lower import apply_branch, apply_element
 from pipegen.backend.kernels.reuse import Reuse
 from pipegen.backend.process.traced_functions import Traced
-from pipegen.backend.reading.damage import AS_ERRORS, Treatment, shaped
-from pipegen.backend.reading.graph_caches import MemoryCache, RowCache
+from pipegen.backend.reading.damage import Treatment, shaped
+from pipegen.backend.reading.graph_caches import RowCache
 from pipegen.backend.reading.manifest_columns import Column
 from pipegen.backend.reading.mixed_records import MixedRecords, MixedTensors, tensors_of
 from pipegen.backend.reading.sampled import PacedTensors, sampled
@@ -66,8 +66,8 @@ class Executor:
         spec: PipelineSpec,
         records: Records,
         shard: tuple[int, int] = (0, 1),
-        damage: Treatment = AS_ERRORS,
         *,
+        damage: Treatment,
         epochs: Epochs | None = None,
         cache: Callable[[Cache], RowCache] | None = None,
         buckets: InBuckets | None = None,
@@ -103,11 +103,9 @@ class Executor:
     def cache(self) -> RowCache:
         """The cache, made when the first dataset needs it."""
         node = next(n for n in self.plan.nodes if isinstance(n, Cache))
-        if self._make_cache is not None:
-            return self._make_cache(node)
-        if not node.kind.in_memory:
+        if self._make_cache is None:
             raise InternalError(f"a plan has a cache {node.kind.where}, but no function to open it")
-        return MemoryCache(node, len(self.records), self.records.features)
+        return self._make_cache(node)
 
     @cached_property
     def _buckets(self) -> Column:
