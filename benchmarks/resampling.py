@@ -160,7 +160,7 @@ def merging() -> list[tuple[str, float, str]]:
     stack = graph(lambda *rows: tf.stack(rows))
     both: list[tuple[str, float, str]] = []
     for name, prepare, warp, matrix, side in (
-        ("resize, then warp", shrink, lambda x, *at: read(x, at, fill="reflect"), turned, SIDE),
+        ("resize, then warp", shrink, lambda x, *at: read(x, at, "reflect"), turned, SIDE),
         ("one gather from padded canvases", pad, four, enlarged, CANVAS),
     ):
         rows = [prepare(x) for x in images]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 from pipegen.files import is_part, open_folder, open_owned, write_whole
 from pipegen.terminal import log
@@ -30,16 +30,9 @@ class ForeignFolderError(Exception):
     """A folder contains files that are not pipegen's; the argument names one."""
 
 
-class Caching(Protocol):
-    """The setting of the cache, in the section `runtime` of a spec."""
-
-    @property
-    def cache(self) -> object: ...
-
-
-def kept_folder(runtime: Caching, name: str) -> Path | None:
-    """Path of a folder in the cache folder of the spec, else of the user; `None` without either."""
-    disk: str | None = getattr(runtime.cache, "disk", None)
+def kept_folder(cache: object, name: str) -> Path | None:
+    """Path of a folder in the cache folder of the spec, given by `runtime.cache`, else of the user; `None` without either."""
+    disk: str | None = getattr(cache, "disk", None)
     return Path(disk) / name if disk is not None else user_folder(name)
 
 

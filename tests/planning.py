@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from pipegen.backend.reading.damage import Treatment
+from pipegen.backend.reading.graph_caches import MemoryCache
 from pipegen.backend.running.walk import batches_of
 from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.families.custom import CustomTransform
@@ -30,6 +32,7 @@ DEFAULTS: dict[str, Any] = {
     "batch": {"size": 8},
 }
 """What a test does not care about."""
+AS_ERRORS = Treatment(None, str, "leave it out")  # of damaged records
 
 
 def load_spec(text: str | dict[str, Any] = "", **sections: Any) -> PipelineSpec:
@@ -148,7 +151,7 @@ def interpret(plan: Plan, spec: PipelineSpec, data: Records) -> dict[str, Any]:
     from pipegen.backend.running.execute import Executor
     from pipegen.plan.nodes import Batch, Element, Kernel, Read
 
-    x = Executor(plan, spec, data)
+    x = Executor(plan, spec, data, damage=AS_ERRORS)
     record = tf.range(len(data), dtype=tf.int64)
     draws = x.draws(x.tensors, record, tf.zeros_like(record))
     compute = plain(x.compute([n for n in plan.nodes if isinstance(n, (Read, Element))]))
@@ -170,7 +173,7 @@ def run_plan(plan: Plan, spec: PipelineSpec, data: Records, *, shard: tuple[int,
     from pipegen.backend.process.devices import make_options
     from pipegen.backend.running.execute import Executor
 
-    executor = Executor(plan, spec, data, shard)
+    executor = Executor(plan, spec, data, shard, damage=AS_ERRORS, cache=lambda node: MemoryCache(node, len(data), data.features))
     heads = tf.data.Dataset.from_tensor_slices((tf.range(epochs, dtype=tf.int64), tf.zeros([epochs], tf.int64)))
     ds = batches_of(executor, heads).map(lambda _epoch, _step, batch: batch).with_options(make_options(spec.runtime))
     return [tf.nest.map_structure(lambda t: t.numpy(), batch) for batch in ds]

@@ -36,11 +36,8 @@ class Probe(private.CustomDataset):
     """A dataset that counts how often others are built on it, and notes what it sees on the call stack."""
 
     def __init__(self, inner: tf.data.Dataset) -> None:
-        self.inner, self.asked, self.seen = inner, 0, set[str]()
+        self._pipegen_inner, self.asked, self.seen = inner, 0, set[str]()
         super().__init__(tf.data.experimental.to_variant(inner))
-
-    def _pipegen_inputs(self) -> list[tf.data.Dataset]:
-        return [self.inner]
 
     def _pipegen_variant(self) -> tf.Tensor:
         self.asked += 1
@@ -52,7 +49,7 @@ class Probe(private.CustomDataset):
 
     @property
     def element_spec(self) -> Any:
-        return self.inner.element_spec
+        return self._pipegen_inner.element_spec
 
 
 def model() -> keras.Model:
@@ -223,7 +220,7 @@ def test_keras_is_seen_on_the_call_stack() -> None:
             return self
 
         def __iter__(self) -> Iterator[Any]:
-            for batch in self.inner:
+            for batch in self._pipegen_inner:
                 given = [found for found in map(private_keras.callbacks_of_fit, callers()) if found is not None]
                 noted.append((private_keras.fits(), private_keras.builds_model(), given))
                 yield batch

@@ -82,7 +82,7 @@ def _learn(
     model, plan = fitting_plan(spec.model, index, feature, locate, record)
     key, kind = statistics_key(model, plan, manifest), step.kind_of_numbers
     lasting = all(map(is_lasting, plan.stages()))
-    folder = kept_folder(spec.model.runtime, STATISTICS) if lasting else None
+    folder = kept_folder(spec.model.runtime.cache, STATISTICS) if lasting else None
     count = manifest.num_examples("train")
     file = statistics_file(folder, key, kind) if folder is not None else None
     kept = read_statistics(folder, key, kind) if folder is not None and not again else None

@@ -136,7 +136,7 @@ def tta(bound: BoundSpec, split: str, views: Any, examples: int | None) -> Augme
         records = records_of_plan(manifest, split, plan, model.runtime)
         buckets = in_buckets(model, manifest, split) if plan.buckets else None
         treatment = damage.Treatment(None, bound.spec.where, damage.advice(split, skips=False))
-        executor = Executor(plan, model, records, shard, treatment, buckets=buckets)
+        executor = Executor(plan, model, records, shard, damage=treatment, buckets=buckets)
         return fixed_dataset(executor, Position(epoch))
 
     with tf.init_scope():  # called while a function is traced, they would belong to its graph

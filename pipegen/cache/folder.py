@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
@@ -109,10 +110,9 @@ def remove(kept: Kept) -> None:
 def free_bytes(folder: Path) -> int | None:
     """The free bytes of the disk of a folder, which need not exist yet; `None` if they are unknown."""
     try:
-        disk = os.statvfs(nearest(folder))
-    except (OSError, AttributeError):
+        return shutil.disk_usage(nearest(folder)).free
+    except OSError:
         return None
-    return disk.f_bavail * disk.f_frsize
 
 
 def nearest(folder: Path) -> Path:

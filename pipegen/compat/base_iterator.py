@@ -260,7 +260,7 @@ class CompiledIterator(Iterator):
         self.batch_size = pipe.spec.model.batch.size
         self.n = pipe.num_examples(split)
         self._split = split
-        self._one_epoch = epoch = pipe[split]
+        self._one_epoch = self._pipegen_inner = epoch = pipe[split]
         self._pipegen = epoch._pipegen
         self._begin(epoch._pipegen.numbered)
 
@@ -270,7 +270,7 @@ class CompiledIterator(Iterator):
             shape = (shape[-1], *shape[:-1])
         images = tf.zeros((0, *shape), name_of(asked.dtype))
         self.batch_size, self.n, self._split = batch_size, 0, "train"
-        self._one_epoch = tf.data.Dataset.from_tensor_slices((images, tf.zeros((0,), tf.int64))).batch(batch_size)
+        self._one_epoch = self._pipegen_inner = tf.data.Dataset.from_tensor_slices((images, tf.zeros((0,), tf.int64))).batch(batch_size)
         self._begin(self._one_epoch)
 
     def _begin(self, epoch: tf.data.Dataset) -> None:
@@ -332,9 +332,6 @@ class CompiledIterator(Iterator):
         return self.pipeline._engine.order_of(self._split, self._epoch()) if self.n else np.arange(0)
 
     # As a dataset
-
-    def _pipegen_inputs(self) -> list[tf.data.Dataset]:
-        return [self._one_epoch]
 
     def _compiled(self) -> tf.data.Dataset:
         if (name := self._given_by()) is not None:

@@ -276,7 +276,7 @@ def collect(
     listings: dict[str, Listing] = {}
     seen = 0
     for name, (own, at) in every.items():
-        own.source.keep_index_in(kept_folder(spec.runtime, INDEXES))
+        own.source.keep_index_in(kept_folder(spec.runtime.cache, INDEXES))
         later = None if progress is None else lambda n, seen=seen: progress(seen + n)
         given: Any = data
         if mixed:

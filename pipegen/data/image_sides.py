@@ -125,7 +125,7 @@ def _kept_or_read(
     spec: PipelineSpec, key: str, files: Sequence[str], wanted: Array, total: int, progress: Callable[[int], None] | None
 ) -> tuple[Array, bool]:
     """Height and width of files, upright and as stored, int32 `(total, 4)`, 0 if unknown; and if they were kept."""
-    folder = kept_folder(spec.runtime, INDEXES) if len(wanted) >= _WORTH_KEEPING else None
+    folder = kept_folder(spec.runtime.cache, INDEXES) if len(wanted) >= _WORTH_KEEPING else None
     held = _read_kept(folder, f"{key}.sides", np.dtype(np.int32), 4 * total)
     if held is not None and held.reshape(total, 4)[wanted].any(1).all():
         return held.reshape(total, 4), True
@@ -293,7 +293,7 @@ def _untold(files: Sequence[str], orientations: Array, untold: Array, lying: Seq
 def _orientations(spec: PipelineSpec, listing: Listing, image: str, files: Sequence[str], progress: Callable[[int], None] | None) -> Array:
     """Reads the EXIF orientation of each image, uint8 `(n,)`."""
     total = len(files)
-    folder = kept_folder(spec.runtime, INDEXES) if total >= _WORTH_KEEPING else None
+    folder = kept_folder(spec.runtime.cache, INDEXES) if total >= _WORTH_KEEPING else None
     bare = replace(listing, columns={}, labels=None, beside={image: listing.beside[image]} if image in listing.beside else {})
     key = hashlib.sha256(f"{fingerprint(bare)}\n{image}\n{_FORMAT}".encode()).hexdigest()[:32] if folder is not None else ""
     held = _read_kept(folder, f"{key}.turns", np.dtype(np.uint8), total)

@@ -349,7 +349,7 @@ class ShardedManifest(Manifest):
 def sharded_manifest(spec: PipelineSpec, listing: Listing, name: str) -> ShardedManifest:
     """Assigns the records of shards to splits; makes their ids from `name`. Raises `OpError` as `assign_shards`; `PG414` for a shard of too
     many records."""
-    folder = kept_folder(spec.runtime, SPLITS)
+    folder = kept_folder(spec.runtime.cache, SPLITS)
     manifest = ShardedManifest(
         listing,
         assign_shards(spec.splits, listing, spec.split_names(), name, folder),

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import field
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pipegen.frozen import dataclass
 from pipegen.ops.families.combining import GROUP
-
-if TYPE_CHECKING:
-    from pipegen.spec.models import Remainder
+from pipegen.spec.models import Remainder
 
 
 class Position(NamedTuple):

@@ -7,20 +7,16 @@ in a cycle through the data), an `example`, a `chunk` of a few examples, or a `b
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, Union
+from typing import Literal, Union
 
 from pipegen.frozen import dataclass
+from pipegen.physical.extent import Extent
 from pipegen.plan import nodes as logical
 from pipegen.plan.cost import LARGE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.physical.extent import Extent
-    from pipegen.types import ElementType
-
+from pipegen.types import ElementType
 
 Grain = Literal["epoch", "step", "record", "example", "chunk", "batch"]
 Guard = Literal["none", "name", "replace", "tell", "mark"]

@@ -109,7 +109,7 @@ def _functions(function: p.Function, plan: p.Physical) -> list[dict[str, Any]]:
         if isinstance(node, Element):
             found[-1] |= {"text": "", "stages": [stage_text(stage) for stage in node.stages]}
         else:
-            found[-1]["text"] = "stored bytes" if any(t.encoded for type_ in node.stored for _, t in type_.items()) else "rows"
+            found[-1]["text"] = "rows" if node.rows else "stored bytes"
     return found
 
 

@@ -11,7 +11,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
 from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.ops.sampling_sections import ByColumn, Columns, says_bucket
+from pipegen.ops.sampling_sections import Buckets, ByColumn, Columns, Sampling, says_bucket
 from pipegen.ops.sources.features.predicate import parse_predicate
 from pipegen.ops.transform import Transform
 from pipegen.plan.build import ALL, Builder, Built, Given
@@ -87,7 +87,8 @@ def _places(spec: PipelineSpec) -> Iterator[tuple[Transform, KeyPath]]:
 
 def check_buckets(spec: PipelineSpec, locate: Locate, record: ElementType | None) -> Iterator[Diagnostic]:
     """Checks the section `batch.buckets`; `record` is the type of a record, `None` for a mix."""
-    if spec.batch.buckets is None:
+    buckets = spec.batch.buckets
+    if buckets is None:
         for step, path in _places(spec):
             if says_bucket([step]):
                 message = f"`{step.op}` has the size of a bucket, but `batch` has no `buckets`"
@@ -100,7 +101,7 @@ def check_buckets(spec: PipelineSpec, locate: Locate, record: ElementType | None
         yield make("PG260", "`batch` has `buckets`, but no step has the size `bucket`", here, help=help_)
     yield from _bucket_conflicts(spec, locate)
     if record is not None:
-        yield from _check_measured(spec, locate, record)
+        yield from _check_measured(buckets, locate, record)
 
 
 def _bucket_conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -123,10 +124,8 @@ def _bucket_conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic
         yield make("PG261", message, locate(("runtime", "cache")), here, help=help_)
 
 
-def _check_measured(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
+def _check_measured(buckets: Buckets, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
     """Checks the features that decide the size of an image."""
-    buckets = spec.batch.buckets
-    assert buckets is not None  # noqa: S101 - asked before
     at: KeyPath = ("batch", "buckets")
     images = [name for name, t in record.items() if kind_of(t).levels]
     if buckets.image is not None and buckets.image not in images:
@@ -170,7 +169,7 @@ def check_sampling(spec: PipelineSpec, locate: Locate, record: ElementType) -> I
             message = f"the source `{spec.source.op}` has no column {column!r}"
             yield make("PG472", message, locate(("sampling", "subset", field)), help=(*advice, instead))
     if spec.sampling is not None and spec.sampling.feature is not None:
-        yield from _check_sampled(spec, locate, record)
+        yield from _check_sampled(spec.sampling, locate, record)
     if spec.order is not None:
         yield from _check_number(spec.order.by, ("order", "by"), locate, record, "sorts examples")
 
@@ -190,9 +189,7 @@ def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         yield make("PG471", message, *labels, help="leave one of them out; `subset` may stand beside `order`")
 
 
-def _check_sampled(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
-    sampling = spec.sampling
-    assert sampling is not None  # noqa: S101 - asked before
+def _check_sampled(sampling: Sampling, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
     name, path = str(sampling.feature), ("sampling", *sampling.feature_path())
     if sampling.weights is not None:
         yield from _check_number(name, path, locate, record, "decides how often an example is seen")

@@ -152,11 +152,6 @@ def example_bytes(out: ElementType) -> int:
     return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if not kind_of(t).indexed)
 
 
-def reads_rows(node: Read) -> bool:
-    """Tests if records are rows of arrays in memory, not files."""
-    return all(not t.encoded for type_ in node.stored for _, t in type_.items())
-
-
 def _values(out: FeatureType, entry: FeatureType) -> int:
     """The number of values that a stage writes, assumed if unknown."""
     for t in (out, entry):
@@ -193,7 +188,7 @@ def _held(node: Node, plan: Plan, given: Circumstances) -> int:
             return int(given.file_bytes) * (given.examples or 0)
         case Read() if given.stored is not None:
             return given.stored
-        case Read() if reads_rows(node):
+        case Read(rows=True):
             return example * (given.examples or 0)
         case Element():
             decoded = example * min(node.chunk, rows)
@@ -234,7 +229,7 @@ def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> st
     """
     given = cost.given
     read = plan.reader
-    rows, stored = reads_rows(read), given.file_bytes
+    rows, stored = read.rows, given.file_bytes
     if rows and given.assumed:
         stored = example_bytes(read.out)
     guess = given.assumed and not (rows and all(d is not None for _, t in read.out.items() for d in t.shape))

@@ -77,6 +77,11 @@ class Read:
         """The types of stored records: of a mix, those of its parts if they differ."""
         return tuple(part[0].out for part in self.parts) or (self.out,)
 
+    @property
+    def rows(self) -> bool:
+        """Whether records are rows of arrays in memory, not files."""
+        return all(not t.encoded for type_ in self.stored for _, t in type_.items())
+
 
 @dataclass(frozen=True, slots=True)
 class Shuffle:

@@ -129,8 +129,7 @@ def _node(node: Node) -> str:
             buckets = f"{bucket_text(node.buckets)}, " if node.buckets else ""
             return f"index    split {node.split}, {mix}{buckets}{order}{sampled}{shard}{draws}"
         case Read():
-            stored = any(t.encoded for type_ in node.stored for _, t in type_.items())
-            return "read     stored bytes" if stored else "read     rows" + (" of a whole batch" if node.out.batch is not None else "")
+            return "read     rows" + (" of a whole batch" if node.out.batch is not None else "") if node.rows else "read     stored bytes"
         case Shuffle():
             windows = f"{f'whole {node.blocks}, then ' if node.blocks else ''}windows of {format_bytes(node.window_bytes or 0)}"
             return f"shuffle  {f'{node.order}, holding every example' if node.window_bytes is None else windows}"

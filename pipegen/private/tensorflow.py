@@ -73,23 +73,21 @@ def function_here(function: Callable[..., Any], signature: Sequence[tf.TensorSpe
 
 @untraced
 class CustomDataset(tf.data.Dataset):
-    """A dataset of a class of our own. A subclass gives its inputs, and may check or replace what other datasets are built on.
+    """A dataset of a class of our own. A subclass names the dataset inside, and may check or replace what other datasets are built on.
 
     Overrides `_inputs` and `_variant_tensor`.
 
     Its argument is the variant tensor of the dataset.
     """
 
-    def _pipegen_inputs(self) -> list[tf.data.Dataset]:
-        """Returns the datasets that this one is made of, whose options it takes over."""
-        return []
+    _pipegen_inner: Any = None  # the dataset that this one is made of, whose options it takes over; set before `__init__`
 
     def _pipegen_variant(self) -> tf.Tensor:
         """Returns the tensor that derived datasets and iterators are built on."""
         return self._variant_tensor_attr
 
     def _inputs(self) -> list[tf.data.Dataset]:
-        return self._pipegen_inputs()
+        return [] if self._pipegen_inner is None else [self._pipegen_inner]
 
     @property
     def _variant_tensor(self) -> tf.Tensor:
@@ -130,9 +128,6 @@ class Applied(CustomDataset):
         types = {"output_types": [t.dtype for t in flat], "output_shapes": [t.shape for t in flat]}
         args = getattr(self, "_common_args", types)
         super().__init__(operation(input_dataset=tf.data.experimental.to_variant(ds), **given, **own, **args))
-
-    def _pipegen_inputs(self) -> list[tf.data.Dataset]:
-        return [self._pipegen_inner]
 
     @property
     def element_spec(self) -> Any:

@@ -346,7 +346,7 @@ class _Kept:
     """The kept looks of earlier runs over the same data; rows of arrays and tables are not kept."""
 
     def __init__(self, manifest: Manifest, runtime: Runtime, pictures: Pictures) -> None:
-        self._folder: Path | None = kept_folder(runtime, LOOKS)
+        self._folder: Path | None = kept_folder(runtime.cache, LOOKS)
         self._pictures = pictures
         made_by = f"{_FORMAT}\0{pillow_version}"
         named = f"{made_by}\0{manifest.source_name}\0{manifest.listing.root or manifest.listing.path(0)}".encode("utf-8", "surrogateescape")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.lower import apply_stage
 from pipegen.backend.kernels.warp import fixed_matrix, locate, locate_lines, read, weigh_columns, weigh_rows
+from pipegen.ops.arguments.geometry import ConstantFill
 from pipegen.ops.registry import transforms
 from pipegen.ops.stage import StepRef
 from pipegen.plan.nodes import Kernel
@@ -44,7 +45,7 @@ def test_every_bit_is_that_of_four_neighbours(seed: int, fill: str, channels: in
     located = locate(fixed, CANVAS, SIZE, fill=fill, interpolation="bilinear", narrow=False)
     row, down, column, across = locate_lines(fixed, CANVAS, SIZE, fill)
     found = weigh_columns(weigh_rows(image, row, down, fill, 37.0), column, across)
-    np.testing.assert_array_equal(found, read(image, located, fill=fill, constant=37.0))
+    np.testing.assert_array_equal(found, read(image, located, ConstantFill(constant=37.0) if fill == "constant" else fill))
 
 
 def stages(interpolation: str) -> tuple[Warp, list[Any]]:

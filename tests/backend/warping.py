@@ -64,12 +64,13 @@ def warp(
     import tensorflow as tf
 
     from pipegen.backend.kernels.warp import fixed_homography, fixed_matrix, locate, read, sides
+    from pipegen.ops.arguments.geometry import ConstantFill
 
     out = size or (images.shape[1], images.shape[2])
 
     def run(image: tf.Tensor, fixed: tf.Tensor) -> tf.Tensor:
         located = locate(fixed, canvas=sides(image), size=out, fill=fill, interpolation=interpolation, narrow=narrow)
-        return read(image, located, fill=fill, constant=constant)
+        return read(image, located, ConstantFill(constant=constant) if fill == "constant" else fill)
 
     function = tf.function(run, jit_compile=True, autograph=False) if xla else run
     given = tf.constant(matrices)

@@ -99,12 +99,12 @@ def test_a_writer_that_ends_early_leaves_what_was_there(ends_at: str, tmp_path: 
 
 
 def test_where_they_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert kept_folder(Runtime.model_validate({"cache": {"disk": "/ssd"}}), "statistics") == Path("/ssd/statistics")
+    assert kept_folder(Runtime.model_validate({"cache": {"disk": "/ssd"}}).cache, "statistics") == Path("/ssd/statistics")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert kept_folder(Runtime(), "statistics") == tmp_path / "pipegen" / "statistics"
+    assert kept_folder(Runtime().cache, "statistics") == tmp_path / "pipegen" / "statistics"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert kept_folder(Runtime(), "statistics") == tmp_path / "home" / ".cache" / "pipegen" / "statistics"
+    assert kept_folder(Runtime().cache, "statistics") == tmp_path / "home" / ".cache" / "pipegen" / "statistics"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from planning import built, interpret, load_spec, records
+from planning import AS_ERRORS, built, interpret, load_spec, records
 from scipy import ndimage
 
 from pipegen.ops.stage import StepRef
@@ -54,7 +54,7 @@ def run(*steps: str) -> tuple[Plan, Array, Array]:
     text = f"{{transforms: [{{resize: {{size: [{HEIGHT}, {WIDTH}]}}}}, {', '.join(steps)}], runtime: {{jit: never}}}}"
     plan, spec = built(text), load_spec(text)
     data = records(tuple(png(image) for image in images()))
-    x = Executor(plan, spec, data)
+    x = Executor(plan, spec, data, damage=AS_ERRORS)
     record = tf.range(COUNT, dtype=tf.int64)
     return plan, interpret(plan, spec, data)["image"], x.draws(x.tensors, record, tf.zeros_like(record)).numpy()
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from pipegen.arguments import share, text
 from pipegen.backend.datasets.distributed import DistributedBatches
+from pipegen.backend.datasets.owner import Owner
+from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
+from pipegen.backend.features import Features
 from pipegen.backend.process.traced_functions import available
 from pipegen.backend.running.requests import batch_of
 from pipegen.ops.families.combining import GROUP
@@ -16,11 +19,6 @@ from pipegen.physical import nodes as p
 from pipegen.physical.device import device_kernels, obstacle
 from pipegen.physical.extent import FIRST
 from pipegen.private.functions import untraced
-
-if TYPE_CHECKING:
-    from pipegen.backend.datasets.owner import Owner
-    from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
-    from pipegen.backend.features import Features
 
 
 @untraced

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
-from pipegen.backend.datasets.numpy_batches import NotingIterator, OwnLoop, ahead
+from pipegen.backend.datasets.numpy_batches import NotedBatch, NotingIterator, OwnLoop, ahead
+from pipegen.backend.datasets.owner import Owner
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.shares import rows_of, unequal_parts
@@ -15,10 +16,6 @@ from pipegen.physical.extent import FIRST
 from pipegen.private.functions import untraced
 from pipegen.private.keras import builds_model, fits
 from pipegen.terminal import log
-
-if TYPE_CHECKING:
-    from pipegen.backend.datasets.numpy_batches import NotedBatch
-    from pipegen.backend.datasets.owner import Owner
 
 
 @untraced

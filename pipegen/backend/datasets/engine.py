@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset, training_dataset
@@ -19,6 +21,7 @@ from pipegen.backend.reading import damage
 from pipegen.backend.reading.damage import Quarantine, Treatment
 from pipegen.backend.reading.graph_caches import DiskCache, MemoryCache, RowCache
 from pipegen.backend.reading.mixed_records import records_of_plan
+from pipegen.backend.reading.split_records import Records
 from pipegen.backend.running.damaged_record import find_problem, place_of_decode
 from pipegen.backend.running.execute import Executor
 from pipegen.backend.service.feed import Fed, Feed
@@ -35,19 +38,12 @@ from pipegen.ops.families.combining import GROUP
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.phases.compilation import read_once
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
+from pipegen.phases.specs import BoundSpec
 from pipegen.physical.decide import last_combining
+from pipegen.physical.extent import Position
 from pipegen.plan.nodes import Cache, Plan, Prefetch
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.waiting import WATCHERS, for_monitor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    import numpy as np
-
-    from pipegen.backend.reading.split_records import Records
-    from pipegen.phases.specs import BoundSpec
-    from pipegen.physical.extent import Position
 
 
 class Shared:
@@ -94,8 +90,7 @@ class Engine:
         self.where = bound.spec.where
         self._plans = plans
         self._locate = bound.spec.loaded.locate.label
-        self._executors: dict[tuple[str, tuple[int, int], bool], Executor] = {}
-        self._unlayered: dict[tuple[str, tuple[int, int], bool], Executor] = {}
+        self._executors: dict[tuple[str, tuple[int, int], bool, bool], Executor] = {}
         self._datasets: dict[tuple[str, bool], PipelineDataset] = {}
         self._shared = shared
         self._stores: dict[str, Store] = {} if shared is None else shared.stores
@@ -106,17 +101,19 @@ class Engine:
         check_share(spec, self.shard[1], self._locate)
         self.progress: Progress | None = None
 
-    def executor(self, split: str, shard: tuple[int, int] | None = None, *, moved: bool = False) -> Executor:
+    def executor(self, split: str, shard: tuple[int, int] | None = None, *, moved: bool = False, unlayered: Plan | None = None) -> Executor:
         """Returns the executor of one split on one host, by default of the spec's share; makes it on first use.
 
         With `moved`, it is for epochs begun with another batch size, whose blocks are not aligned to groups of combined examples.
+        `unlayered` is a plan without the steps that a layer of the model does, which is compiled once and without a cache.
         """
-        key = (split, shard or self.shard, moved)
+        key = (split, shard or self.shard, moved, unlayered is not None)
         with self._once():
             if key not in self._executors:
                 self._check_last_batch(self._plans[split], key[1])
-                usual = self.executor(split, shard) if moved else None
-                self._executors[key] = self.executor_of(self._plans[split], split, key[1], moved=moved, beside=usual)
+                plan = self._plans[split] if unlayered is None else read_once(self.spec, unlayered, self.manifest)
+                usual = self.executor(split, shard) if moved and unlayered is None else None
+                self._executors[key] = self.executor_of(plan, split, key[1], moved=moved, beside=usual)
             return self._executors[key]
 
     def _check_last_batch(self, plan: Plan, shard: tuple[int, int]) -> None:
@@ -130,8 +127,8 @@ class Engine:
         check_rest(split, self.executor(split).order, at, self._locate)
 
     def executors(self) -> tuple[Executor, ...]:
-        """Returns all executors made so far."""
-        return tuple(self._executors.values())
+        """Returns all executors of whole plans made so far."""
+        return tuple(executor for (*_, is_unlayered), executor in list(self._executors.items()) if not is_unlayered)
 
     @contextmanager
     def _once(self) -> Iterator[None]:
@@ -164,7 +161,7 @@ class Engine:
             self.spec,
             records,
             shard,
-            Treatment(quarantine, self.where, damage.advice(split, skips=quarantine is not None)),
+            damage=Treatment(quarantine, self.where, damage.advice(split, skips=quarantine is not None)),
             epochs=epochs_of(self.spec, self.manifest) if plan.index.sampled and not plan.index.parts else None,
             cache=partial(self._cache, plan, split, records) if beside is None else lambda _: beside.cache,
             buckets=in_buckets(self.spec, self.manifest, split) if plan.buckets else None,
@@ -249,21 +246,13 @@ class Engine:
     ) -> PipelineDataset:
         """Makes a dataset of one epoch from a position on, without a variable; see `fixed_dataset`.
 
-        `unlayered` is a plan without the steps that a layer of the model does, which is compiled once and without a cache. Raises
-        `ValueError` for an unknown share or device."""
+        For `unlayered` see `executor`. Raises `ValueError` for an unknown share or device."""
         if shard is not None:
             check_given_share(self.spec, shard)
         plan = self._plans[split] if unlayered is None else unlayered
         moved = bool(at.origin % GROUP) and last_combining(plan.nodes) is not None  # groups are not aligned to batches as usual
         with self._once():
-            if unlayered is None:
-                executor = self.executor(split, shard, moved=moved)
-            else:
-                key = split, shard or self.shard, moved
-                if key not in self._unlayered:
-                    self._check_last_batch(plan, key[1])
-                    self._unlayered[key] = self.executor_of(read_once(self.spec, plan, self.manifest), split, key[1], moved=moved)
-                executor = self._unlayered[key]
+            executor = self.executor(split, shard, moved=moved, unlayered=unlayered)
             return fixed_dataset(executor, at, resolve_device(device) if device else None, sends=sends)
 
     def requested(self, split: str) -> RequestedBatches:

@@ -6,22 +6,18 @@ import json
 import shutil
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import keras
 
+from pipegen.backend.datasets.owner import Owner, OwnerInStage, OwnerOfStages
 from pipegen.errors import StateError
 from pipegen.files import remove_parts, whole_place
 from pipegen.phases.state import KERAS_FILE, KERAS_WEIGHTS, KEY, UNCOUNTED, Checkpoints, Place, Record, Timeline, batch_sizes
 from pipegen.physical.extent import Position
 from pipegen.private.keras import initial_epoch, optimizer_runs, set_initial_epoch
 from pipegen.waiting import EpochRate, Waiting
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pipegen.backend.datasets.owner import Owner, OwnerInStage, OwnerOfStages
-
 
 _ENDS_EPOCH = object()  # a true value of `stop_training` that is not the one another callback sets
 

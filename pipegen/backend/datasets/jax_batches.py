@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 
 from pipegen.backend.datasets.numpy_batches import NotingIterator, OwnLoop, ahead, owned_arrays
+from pipegen.backend.datasets.owner import Owner
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.private.functions import untraced
-
-if TYPE_CHECKING:
-    from pipegen.backend.datasets.owner import Owner
-
 
 _INT32 = 2**31 - 1
 

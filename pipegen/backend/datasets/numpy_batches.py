@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.datasets.pipeline_dataset import DerivedDataset
+from pipegen.backend.datasets.owner import Owner
+from pipegen.backend.datasets.pipeline_dataset import DerivedDataset, PipelineDataset
 from pipegen.backend.process.devices import InTurn
 from pipegen.errors import StateError
 from pipegen.physical.extent import Position
 from pipegen.plan.cost import LARGE
 from pipegen.private.functions import untraced
-
-if TYPE_CHECKING:
-    from pipegen.backend.datasets.owner import Owner
-    from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
-
 
 Array = np.ndarray[Any, Any]
 
@@ -75,9 +71,8 @@ class NumpyBatches(DerivedDataset):
         return InTurn(map(owned_arrays, iter(self._pipegen_batches)))
 
 
-if TYPE_CHECKING:
-    NotedBatch = tuple[Any, Callable[[], None]]
-    """A batch, and the function that notes that it was handed over."""
+NotedBatch = tuple[Any, Callable[[], None]]
+"""A batch, and the function that notes that it was handed over."""
 
 
 @untraced

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 from pipegen.backend.datasets.device_stage import DeviceStage
+from pipegen.backend.datasets.owner import Owner
 from pipegen.private.functions import untraced
 from pipegen.private.keras import build_symbolically
-
-if TYPE_CHECKING:
-    from pipegen.backend.datasets.owner import Owner
 
 _STEPS = ("train_step", "test_step", "predict_step")
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+import tensorflow as tf
 
-    import tensorflow as tf
-
-    from pipegen.backend.datasets.engine import Engine
-    from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
-    from pipegen.data.manifest import Manifest
-    from pipegen.phases.specs import Spec
-    from pipegen.phases.state import Timeline
-    from pipegen.physical.extent import Extent, Position
+from pipegen.backend.datasets.engine import Engine
+from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
+from pipegen.data.manifest import Manifest
+from pipegen.phases.specs import Spec
+from pipegen.phases.state import Timeline
+from pipegen.physical.extent import Extent, Position
 
 
 class Owner(Protocol):

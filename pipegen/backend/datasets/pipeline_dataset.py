@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,9 @@ from pipegen.backend.datasets.progress import Progress, entering
 from pipegen.backend.process.devices import InTurn, Once, variable
 from pipegen.backend.process.traced_functions import plain, plain_map
 from pipegen.backend.running.damaged_record import explain_failure
+from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.walk import batches_of, handed_over
+from pipegen.backend.service.feed import Feed
 from pipegen.diagnostics.suggest import member
 from pipegen.errors import StateError
 from pipegen.frozen import dataclass
@@ -25,11 +27,6 @@ from pipegen.physical.nodes import FIXED, TRAINING, Form
 from pipegen.private import keras, tensorflow
 from pipegen.private.functions import callers, untraced
 from pipegen.private.tensorflow import CustomDataset
-
-if TYPE_CHECKING:
-    from pipegen.backend.running.execute import Executor
-    from pipegen.backend.service.feed import Feed
-
 
 FAILURES = (tf.errors.OpError, UnicodeDecodeError)
 """Exceptions of TensorFlow for a failed batch; `UnicodeDecodeError` if its message quotes bytes of a damaged record."""
@@ -262,8 +259,8 @@ class Batches:
 class TranslatingIterator(InTurn):
     """An iterator that measures the wait for each element and translates errors."""
 
-    def __init__(self, batches: Batches, element_spec: Any) -> None:
-        super().__init__()
+    def __init__(self, batches: Batches, element_spec: Any, elements: Iterable[Any] = ()) -> None:
+        super().__init__(elements)
         self._batches = batches
         self.element_spec = element_spec  # shapes and dtypes of an element
 
@@ -278,6 +275,9 @@ class TranslatingIterator(InTurn):
             return next(elements)
         except FAILURES as error:
             raise self._batches.translate(error, at) from None
+
+    def _take(self) -> Any:
+        return self._next(self._elements)
 
 
 class EpochIterator(TranslatingIterator):
@@ -356,9 +356,8 @@ class CountingIterator(TranslatingIterator):
     """An iterator over batches without their step: Python counts."""
 
     def __init__(self, batches: Batches, inner: tf.data.Dataset) -> None:
-        super().__init__(batches, inner.element_spec)
+        super().__init__(batches, inner.element_spec, inner)
         self._at: Position | None = None
-        self._inner = iter(inner)
         self._counts = True  # false once a `tf.function` has asked for a batch: Python cannot count what a graph takes later
 
     def _take(self) -> Any:
@@ -368,14 +367,14 @@ class CountingIterator(TranslatingIterator):
             if batches.commit is not None:
                 raise RuntimeError("with `prefetch: {device: …}`, take batches outside of `tf.function` and pass them to it")
         if not self._counts:
-            return self._next(self._inner)
+            return super()._take()
         if self._at is None:  # read when the first batch of an epoch is asked for, as the graph does
             batches.check()
             self._at = batches.first()
             if batches.at(self._at) is not batches:
                 raise StateError("the batch size of the training has changed since this iterator was made; make a new one with `iter`")
         at = self._at
-        batch = self._next(self._inner, at)
+        batch = self._next(self._elements, at)
         if batches.commit is not None:
             batches.commit(at)
         follows = batches.after(at)
@@ -439,9 +438,6 @@ class DerivedDataset(Explains):
         self._pipegen.sharing.check()
         return super()._pipegen_variant()
 
-    def _pipegen_inputs(self) -> list[tf.data.Dataset]:
-        return [self._pipegen_inner]
-
     def _pipegen_source(self) -> tf.data.Dataset:
         return self._pipegen_inner
 
@@ -461,17 +457,10 @@ class DerivedDataset(Explains):
         return self._pipegen_inner.element_spec
 
     def __iter__(self) -> Iterator[Any]:
-        return _DerivedIterator(self._pipegen, self._pipegen_inner) if tf.executing_eagerly() else super().__iter__()
-
-
-class _DerivedIterator(TranslatingIterator):
-    def __init__(self, batches: Batches, inner: tf.data.Dataset) -> None:
-        super().__init__(batches, inner.element_spec)
-        batches.check()
-        self._inner = iter(inner)
-
-    def _take(self) -> Any:
-        return self._next(self._inner)
+        if not tf.executing_eagerly():
+            return super().__iter__()
+        self._pipegen.check()
+        return TranslatingIterator(self._pipegen, self._pipegen_inner.element_spec, self._pipegen_inner)
 
 
 @untraced
@@ -484,15 +473,12 @@ class PipelineDataset(Explains):
     """
 
     def __init__(self, batches: Batches) -> None:
-        self._pipegen = batches
+        self._pipegen, self._pipegen_inner = batches, batches.marked
         super().__init__(tf.data.experimental.to_variant(batches.numbered))
 
     def _pipegen_variant(self) -> tf.Tensor:
         self._pipegen.sharing.check()
         return tf.data.experimental.to_variant(self._pipegen.counted)
-
-    def _pipegen_inputs(self) -> list[tf.data.Dataset]:
-        return [self._pipegen.marked]
 
     @property
     def element_spec(self) -> Any:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from pipegen import jpeg_damage
+from pipegen.backend.datasets.engine import Engine
 from pipegen.backend.running.damaged_record import find_problem
+from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
@@ -18,14 +20,8 @@ from pipegen.mounts import content_of
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.fuse_decode_crop import fuse_decode_crop
 from pipegen.physical.nodes import PROBED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pipegen.backend.datasets.engine import Engine
-    from pipegen.backend.running.execute import Executor
-    from pipegen.plan.nodes import Plan
-    from pipegen.spec.models import Runtime
+from pipegen.plan.nodes import Plan
+from pipegen.spec.models import Runtime
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,17 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset, PipelineDataset
 from pipegen.backend.datasets.progress import entering
 from pipegen.backend.running.damaged_record import explain_failure
+from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.physical.extent import Position
 from pipegen.physical.nodes import REQUESTED
-
-if TYPE_CHECKING:
-    from pipegen.backend.running.execute import Executor
-
 
 _AHEAD = 2  # batches that are started ahead during sequential access
 

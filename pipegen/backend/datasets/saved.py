@@ -7,19 +7,17 @@ the file, so graphs do not grow with the data. Paths are joined to a folder that
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from pipegen.backend.process.devices import options_elsewhere
 from pipegen.backend.reading.manifest_columns import columns_saved, paths_below
+from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.walk import Run, plan_elsewhere
 from pipegen.errors import InternalError
 from pipegen.ops.lowering.graphs import made_for, meanwhile
 from pipegen.physical import nodes as p
-
-if TYPE_CHECKING:
-    from pipegen.backend.running.execute import Executor
 
 _PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 _NUMBER, _PATH = tf.TensorSpec([], tf.int64), tf.TensorSpec([], tf.string)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,10 +11,8 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from pipegen.backend.datasets.numpy_batches import NotingIterator, OwnLoop, owned_arrays
+from pipegen.backend.datasets.owner import Owner
 from pipegen.private.functions import untraced
-
-if TYPE_CHECKING:
-    from pipegen.backend.datasets.owner import Owner
 
 
 @untraced

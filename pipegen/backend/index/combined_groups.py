@@ -6,18 +6,14 @@ to whole groups; after combining, the examples of other hosts are dropped.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import tensorflow as tf
 
+from pipegen.backend.features import Features, Params
 from pipegen.backend.index.draws import own_draws, step_of
 from pipegen.backend.index.order import START, From, Order
 from pipegen.ops.families.combining import GROUP, Combine, CombiningTransform, combine_labels
 from pipegen.ops.families.item_stages import Paste, PasteItems, PastingTransform
 from pipegen.ops.lowering.linear import as_float32
-
-if TYPE_CHECKING:
-    from pipegen.backend.features import Features, Params
 
 
 def widened(order: Order, step: tf.Tensor, rows: int, since: From = START, epoch: tf.Tensor | int = 0) -> tuple[tf.Tensor, tf.Tensor]:

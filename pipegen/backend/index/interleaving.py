@@ -8,19 +8,15 @@ in the number of parts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.index.draws import keys, permute
 from pipegen.backend.index.order import START, Found, From, Order
+from pipegen.data.rounding import Mixture
 from pipegen.frozen import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.data.rounding import Mixture
 
 WINDOW = 64  # positions of a window
 

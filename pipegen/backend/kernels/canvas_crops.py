@@ -6,19 +6,14 @@ before rows. Positions are computed in float64 and rounded to float32 where that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import tensorflow as tf
 
+from pipegen.backend.features import Features, Params
 from pipegen.backend.index.draws import own_draws, step_of
 from pipegen.backend.kernels.geometry_kernels import product
 from pipegen.backend.kernels.reuse import finished
 from pipegen.ops.families.crops import CanvasCrop, place_name, size_name, store_name
 from pipegen.ops.lowering.linear import as_float32, nearest_float32
-
-if TYPE_CHECKING:
-    from pipegen.backend.features import Features, Params
-
 
 BYTES = 8  # bytes of a word
 
@@ -131,7 +126,7 @@ class _Listed:
 
     def __init__(self, stage: CanvasCrop, at: tf.Tensor, top: tf.Tensor, bottom: tf.Tensor) -> None:
         n, height = at.shape[0] or tf.shape(at)[0], stage.size[0]
-        self._stage, self._at, self._n = stage, at, n
+        self._stage, self._at = stage, at
         self._rows = tf.reshape(tf.stack([top, bottom], -1), [-1])
         self._low = tf.reduce_min(top, 1)
         span = tf.reduce_max(bottom, 1) - self._low + 1

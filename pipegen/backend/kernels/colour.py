@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add, mul
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features, Params
 from pipegen.backend.index.draws import acts, own_draws, step_of
+from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.lowering.colours import compose
 from pipegen.ops.lowering.linear import as_float32
 from pipegen.ops.stage import StepRef
-
-if TYPE_CHECKING:
-    from pipegen.backend.features import Features, Params
-    from pipegen.ops.arguments.arithmetic import Arithmetic
-    from pipegen.ops.step_bases import ColourTransform
-    from pipegen.plan import stages as s
-    from pipegen.types import Interval
-
+from pipegen.ops.step_bases import ColourTransform
+from pipegen.plan import stages as s
+from pipegen.types import Interval
 
 ColourMatrix: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
 """`A (..., out, in)`, `b (..., out)` and `m (..., out)` of `y = A x + b + m * mean`."""

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features, Params, Phase
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels import warp as w
 from pipegen.ops.lowering.linear import multiply
 from pipegen.ops.stage import StepRef
 from pipegen.ops.step_bases import CropTransform, GeometricTransform
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.backend.features import Features, Params, Phase
-    from pipegen.plan import stages as s
+from pipegen.plan import stages as s
 
 
 def geometric_matrix(ref: StepRef[GeometricTransform | CropTransform], draws: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
@@ -88,7 +84,7 @@ def warp(stage: s.Warp, value: tf.Tensor, params: Params) -> tf.Tensor:
         return w.weigh_columns(*params)
     if stage.turns:
         return w.turn(value, params[0], always=stage.size != stage.canvas)
-    return w.mirror(value, params[0]) if stage.mirrors else w.read_filled(value, params, stage.fill, exact=stage.exact)
+    return w.mirror(value, params[0]) if stage.mirrors else w.read(value, params, stage.fill, exact=stage.exact)
 
 
 def compose_matrix(stage: s.Compose, features: Features) -> None:
@@ -102,7 +98,7 @@ def resample(stage: s.Resample, features: Features) -> None:
     """Reads the image through the pending matrix."""
     name = stage.feature
     fixed = _fixed(features.pop(f"@matrix/{name}"), features[name], stage)
-    features[name] = w.read_filled(features[name], _locate(stage, features[name], (fixed,)), stage.fill, exact=stage.exact)
+    features[name] = w.read(features[name], _locate(stage, features[name], (fixed,)), stage.fill, exact=stage.exact)
 
 
 def _size(image: tf.Tensor, stage: s.Warp | s.Resample) -> w.Size:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -22,7 +22,7 @@ from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params
 from pipegen.backend.kernels.colour import apply_pending, colour, colour_params, compose_colour
 from pipegen.backend.kernels.geometry_kernels import compose_matrix, resample, warp, warp_params, warp_phases
 from pipegen.backend.kernels.table_kernels import blend_chains, chain_phases, histogram_table, look_up, table_params
-from pipegen.backend.kernels.warp import around, outside, read_filled, sides
+from pipegen.backend.kernels.warp import around, outside, read, sides
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.ops.families import item_stages
@@ -32,13 +32,11 @@ from pipegen.ops.families.crops import CanvasCrop, ChooseWindow, window_name
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.families.neighbourhood import DisplacementTransform, HostNeighbourhood, Neighbourhood
+from pipegen.ops.lowering.decoding import Survey
 from pipegen.ops.lowering.linear import as_float32
 from pipegen.ops.stage import Stage
+from pipegen.ops.step_bases import CropTransform
 from pipegen.plan import stages as s
-
-if TYPE_CHECKING:
-    from pipegen.ops.lowering.decoding import Survey
-    from pipegen.ops.step_bases import CropTransform
 
 
 def decode(stage: Decode, features: Features, found: Found | None) -> None:
@@ -128,7 +126,7 @@ def neighbourhood(stage: Neighbourhood, image: tf.Tensor, given: Params) -> tf.T
     step: Any = stage.ref.step
     own = given[:-1] if stage.ref.conditional else given
     if isinstance(step, DisplacementTransform):
-        done = read_filled(image, own, step.fill, exact=stage.exact)
+        done = read(image, own, step.fill, exact=stage.exact)
     else:
         done = step.finish(_entering(stage, image), *own)
     if stage.clip is not None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features
 from pipegen.backend.index.combined_groups import partners_by, pasted_pixels
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels.geometry_kernels import geometric_matrix
 from pipegen.ops.families import item_stages as st
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.crops import ChooseWindow, window_name
 from pipegen.ops.families.item_stages import NUMBERS
 from pipegen.ops.families.neighbourhood import DisplacementTransform
@@ -20,11 +21,6 @@ from pipegen.ops.lowering.windows import onto
 from pipegen.ops.stage import StepRef
 from pipegen.ops.step_bases import GeometricTransform
 from pipegen.types import valid_name
-
-if TYPE_CHECKING:
-    from pipegen.backend.features import Features
-    from pipegen.ops.families.combining import CombiningTransform
-
 
 _ROUNDS = 24  # rounds of the search for a displaced point; each at least halves the error, which leaves 2^-24 of it
 

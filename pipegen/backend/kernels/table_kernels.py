@@ -5,20 +5,17 @@ from __future__ import annotations
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features, Params, Phase
 from pipegen.backend.index.draws import acts, own_draws, step_of
-from pipegen.backend.kernels.warp import fits_int32, fixed_matrix, locate, outside, read_filled, sides
+from pipegen.backend.kernels.warp import fits_int32, fixed_matrix, locate, outside, read, sides
 from pipegen.ops.families.chains import PLAIN, STRETCH, BlendChains, Chains
 from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.lowering.colours import as_bytes, auto_contrasted, equalized
 from pipegen.ops.lowering.filters import BITS, rounded_shift
-
-if TYPE_CHECKING:
-    from pipegen.backend.features import Features, Params, Phase
-
 
 _waits = attrgetter("step.needs_histogram")  # true for a use of a step whose table depends on the image
 
@@ -131,7 +128,7 @@ def blend_chains(stage: BlendChains, image: tf.Tensor, given: Params) -> tf.Tens
     step: Any = stage.ref.step
     own = given[:-1] if stage.ref.conditional else given
     values, weights, *located = own
-    values = read_filled(values, tuple(located), step.fill) if located else values
+    values = read(values, tuple(located), step.fill) if located else values
     image = as_bytes(image)
     count = int(weights.shape[1]) - 1
     parts = tf.reshape(values, [-1, count, *sides(values), values.shape[-1]])

@@ -262,7 +262,7 @@ _LINEAR_BITS = 8
 _CUBIC_BITS = 11  # fractional bits of the cubic weights of integers: the largest sum, 1.25 · 1.25 · 255 in 2^-22, stays below 2^31
 
 
-def read(image: tf.Tensor, located: Located, *, fill: str, constant: float = 0.0, exact: bool = False) -> tf.Tensor:
+def read(image: tf.Tensor, located: Located, fill: str | ConstantFill, *, exact: bool = False) -> tf.Tensor:
     """Reads each output pixel from the input.
 
     `bicubic` is cubic convolution with a = -1/2, as in `resize` (R. Keys, Cubic Convolution Interpolation for Digital Image Processing,
@@ -271,16 +271,16 @@ def read(image: tf.Tensor, located: Located, *, fill: str, constant: float = 0.0
     Args:
         image: `(n, height, width, channels)`, any numeric dtype.
         located: From `locate`.
-        fill: The fill mode, as for `locate`.
-        constant: The value of a constant fill.
+        fill: The fill, as steps have it.
         exact: Whether every bit of floats counts; see `ops/lowering/linear.py`.
 
     Returns:
         `(n, *size, channels)` of the same dtype; integers round half to even.
     """
-    outside = constant if fill == "constant" else None
+    mode, constant = outside(fill)
+    beyond = constant if mode == "constant" else None
     if len(located) == 2:
-        return _Reader(image, outside)(*(tf.cast(i, tf.int32) for i in located))
+        return _Reader(image, beyond)(*(tf.cast(i, tf.int32) for i in located))
     *places, fy, fx = located
     cubic = len(places) == 8
     if image.dtype.is_integer:
@@ -291,23 +291,17 @@ def read(image: tf.Tensor, located: Located, *, fill: str, constant: float = 0.0
         down, across = (_real_weights(f, cubic=cubic) for f in (fy, fx))
     down, across = ([tf.cast(w, dtype) for w in part] for part in (down, across))
     if cubic:
-        reader = _Reader(image, outside)
+        reader = _Reader(image, beyond)
         rows, columns = ([tf.cast(i, tf.int32) for i in part] for part in (places[:4], places[4:]))
         pixels = [[reader(row, column) for column in columns] for row in rows]
     else:  # with margins all four come from one position, which takes 0.6 of the time of four positions
-        reader = _Reader(_with_margins(image, fill, constant), None)
+        reader = _Reader(_with_margins(image, mode, constant), None)
         pixels = [[reader.at(places[0] + row * reader.width + column) for column in (0, 1)] for row in (0, 1)]
     total = _weighted([nearest_float32(_weighted([tf.cast(p, dtype) for p in row], across)) for row in pixels], down)
     if not image.dtype.is_integer:
         return tf.cast(as_float32(total), image.dtype)
     whole = rounded_shift(total, 2 * (_CUBIC_BITS if cubic else _LINEAR_BITS))
     return tf.cast(tf.clip_by_value(whole, image.dtype.min, image.dtype.max) if cubic else whole, image.dtype)
-
-
-def read_filled(image: tf.Tensor, located: Located, fill: str | ConstantFill, *, exact: bool = False) -> tf.Tensor:
-    """Reads each output pixel, with a `fill` as steps have it; see `read`."""
-    mode, constant = outside(fill)
-    return read(image, located, fill=mode, constant=constant, exact=exact)
 
 
 def weigh_rows(image: tf.Tensor, first: tf.Tensor, between: tf.Tensor, fill: str, constant: float) -> tf.Tensor:
@@ -317,8 +311,8 @@ def weigh_rows(image: tf.Tensor, first: tf.Tensor, between: tf.Tensor, fill: str
         image: uint8 `(n, height, width, channels)`.
         first: The first row on the image with its margins, int32 `(n, rows)`.
         between: The position between it and the next in 1/256, int32 `(n, rows)`.
-        fill: As for `read`.
-        constant: As for `read`.
+        fill: The fill mode, as for `locate`.
+        constant: The value of a constant fill.
 
     Returns:
         256 times the values, uint16 `(n, rows, width with margins, channels)`.

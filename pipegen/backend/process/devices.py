@@ -6,15 +6,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import tensorflow as tf
 
 from pipegen.memory import ram_budget, threads
 from pipegen.private.functions import untraced
-
-if TYPE_CHECKING:
-    from pipegen.spec.models import Runtime
+from pipegen.spec.models import Runtime
 
 
 def resolve_device(device: str) -> str:

@@ -6,23 +6,20 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features
 from pipegen.backend.process.traced_functions import plain_map
 from pipegen.backend.reading.split_records import Records, files_of
 from pipegen.errors import DataError
 from pipegen.files import add_line
 from pipegen.ops.lowering.graphs import graph_around, meanwhile
 from pipegen.ops.lowering.python_calls import numpy_function
+from pipegen.ops.stage import Path
+from pipegen.spec.models import Skip
 from pipegen.types import ElementType
-
-if TYPE_CHECKING:
-    from pipegen.backend.features import Features
-    from pipegen.ops.stage import Path
-    from pipegen.spec.models import Skip
-
 
 MAX_TRIES = 8  # records tried in place of a damaged one
 
@@ -30,7 +27,7 @@ NO_STAND_IN = "no record of the batch could replace a damaged one"
 
 WHOLE = "@whole"  # the feature that is true if a record could be read and decoded
 
-Compute = Callable[["Features"], "Features"]  # a function from `@record` and `@draws` of a record to its features
+Compute = Callable[[Features], Features]  # a function from `@record` and `@draws` of a record to its features
 
 
 @dataclass
@@ -175,19 +172,16 @@ def name_damaged(compute: Compute, features: Features, out: ElementType, path: t
         return features | shaped({name: tf.identity(value) for name, value in values.items()}, out)
 
 
-Where = Callable[["Path"], str]  # a function from a key path to `file:line:column`, or to the path in words
+Where = Callable[[Path], str]  # a function from a key path to `file:line:column`, or to the path in words
 
 
 @dataclass(frozen=True)
 class Treatment:
     """What happens to damaged records."""
 
-    quarantine: Quarantine | None = None  # their list, if they are replaced
-    where: Where = str  # finds the place of a step, for the message
-    advice: str = "leave it out"  # what a user can do
-
-
-AS_ERRORS = Treatment()
+    quarantine: Quarantine | None  # their list, if they are replaced
+    where: Where  # finds the place of a step, for the message
+    advice: str  # what a user can do
 
 
 def advice(split: str, *, skips: bool) -> str:

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.features import Features
 from pipegen.backend.reading.manifest_columns import last_begun
 from pipegen.backend.reading.split_records import Records, RecordTensors, records_from
+from pipegen.data.manifest import Manifest
 from pipegen.data.mixed_manifest import MixedManifest, Several
+from pipegen.data.rounding import Mixture
+from pipegen.data.sampling import Paced, Repeats
 from pipegen.data.shards import OnAccess
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.reader import Reader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pipegen.backend.features import Features
-    from pipegen.data.manifest import Manifest
-    from pipegen.data.rounding import Mixture
-    from pipegen.data.sampling import Paced, Repeats
-    from pipegen.plan.nodes import Plan
-    from pipegen.spec.models import Runtime
-    from pipegen.types import ElementType
+from pipegen.plan.nodes import Plan
+from pipegen.spec.models import Runtime
+from pipegen.types import ElementType
 
 
 @dataclass(frozen=True)

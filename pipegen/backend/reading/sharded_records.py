@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -13,12 +14,7 @@ from pipegen.backend.process.traced_functions import compiled, vectors
 from pipegen.backend.reading.manifest_columns import Column, as_tensor, last_begun, runs_elsewhere
 from pipegen.data.shards import BLOCK, MIX_FACTORS, MIX_SHIFTS, Bitmap, Selected
 from pipegen.ops.lowering.stored_readers import file_of, mapped_there
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.ops.sources.prepared_store.rows import StoredShards
-
+from pipegen.ops.sources.prepared_store.rows import StoredShards
 
 _WORD = 64
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.features import Features
 from pipegen.backend.reading.manifest_columns import Column, Paths
 from pipegen.backend.reading.sharded_records import MappedShards, ShardTensors
+from pipegen.data.manifest import Manifest
+from pipegen.data.shards import InShards
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.memory import ram_budget
@@ -20,20 +23,15 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.decoding import START, are_plain_jpegs
 from pipegen.ops.lowering.fetched import FetchedFiles
 from pipegen.ops.lowering.stored_readers import StoredPixels, string_of
-from pipegen.ops.sources.listing.reader import FileReader
+from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import aligned
 from pipegen.ops.sources.prepared_store.rows import StoredShards
+from pipegen.spec.models import Runtime
 from pipegen.types import ElementType, valid_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.backend.features import Features
-    from pipegen.data.manifest import Manifest
-    from pipegen.data.shards import InShards
-    from pipegen.ops.sources.listing.reader import Read, Reader
+    from pipegen.ops.sources.listing.reader import Read
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.spec.models import Runtime
 
 
 @dataclass(frozen=True)

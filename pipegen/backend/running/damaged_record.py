@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features
 from pipegen.backend.index.combined_groups import widened
 from pipegen.backend.index.order import From
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.reading.damage import NO_STAND_IN
+from pipegen.backend.running.execute import Executor
 from pipegen.errors import DataError
 from pipegen.ops.families.decoder import Decode, Decodes, DecodeWindow
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.ops.stage import Stage, StepRef
+from pipegen.physical.extent import Position
 from pipegen.plan.nodes import Read
 from pipegen.types import ElementType
-
-if TYPE_CHECKING:
-    from pipegen.backend.features import Features
-    from pipegen.backend.running.execute import Executor
-    from pipegen.physical.extent import Position
 
 _FAILURES = (tf.errors.OpError, ValueError, OSError)  # errors outside a graph, where those of Python libraries are not wrapped
 

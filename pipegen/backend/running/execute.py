@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -17,16 +18,21 @@ from pipegen.backend.index.order import Order, window_size
 from pipegen.backend.kernels.chain import DeviceKernel, lower_kernel
 from pipegen.backend.kernels.lower import apply_branch, apply_element
 from pipegen.backend.kernels.reuse import Reuse
-from pipegen.backend.reading.damage import AS_ERRORS, Treatment, shaped
-from pipegen.backend.reading.graph_caches import MemoryCache, RowCache
+from pipegen.backend.process.traced_functions import Traced
+from pipegen.backend.reading.damage import Treatment, shaped
+from pipegen.backend.reading.graph_caches import RowCache
 from pipegen.backend.reading.manifest_columns import Column
 from pipegen.backend.reading.mixed_records import MixedRecords, MixedTensors, tensors_of
 from pipegen.backend.reading.sampled import PacedTensors, sampled
+from pipegen.backend.reading.split_records import Records
+from pipegen.data.image_sides import InBuckets
 from pipegen.data.rounding import part_seed
+from pipegen.data.sampling import Epochs
 from pipegen.data.shares import USUAL
 from pipegen.errors import InternalError
 from pipegen.memory import threads
 from pipegen.ops.lowering.graphs import meanwhile, plain_jpegs
+from pipegen.ops.stage import Stage
 from pipegen.physical.decide import decide, extent_of, widened
 from pipegen.physical.device import divided
 from pipegen.physical.extent import Extent
@@ -34,18 +40,9 @@ from pipegen.physical.facts import scopes
 from pipegen.physical.nodes import Form, Physical, Prepare, Setting
 from pipegen.plan.nodes import Cache, Element, Index, Kernel, Plan, Read
 from pipegen.plan.stages import Branch
+from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType
 from pipegen.waiting import Waiting
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from pipegen.backend.process.traced_functions import Traced
-    from pipegen.backend.reading.split_records import Records
-    from pipegen.data.image_sides import InBuckets
-    from pipegen.data.sampling import Epochs
-    from pipegen.ops.stage import Stage
-    from pipegen.spec.models import PipelineSpec
 
 
 class Executor:
@@ -69,8 +66,8 @@ class Executor:
         spec: PipelineSpec,
         records: Records,
         shard: tuple[int, int] = (0, 1),
-        damage: Treatment = AS_ERRORS,
         *,
+        damage: Treatment,
         epochs: Epochs | None = None,
         cache: Callable[[Cache], RowCache] | None = None,
         buckets: InBuckets | None = None,
@@ -106,11 +103,9 @@ class Executor:
     def cache(self) -> RowCache:
         """The cache, made when the first dataset needs it."""
         node = next(n for n in self.plan.nodes if isinstance(n, Cache))
-        if self._make_cache is not None:
-            return self._make_cache(node)
-        if not node.kind.in_memory:
+        if self._make_cache is None:
             raise InternalError(f"a plan has a cache {node.kind.where}, but no function to open it")
-        return MemoryCache(node, len(self.records), self.records.features)
+        return self._make_cache(node)
 
     @cached_property
     def _buckets(self) -> Column:

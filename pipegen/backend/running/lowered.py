@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend.features import Features
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.backend.process.traced_functions import plain
+from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.walk import Run, with_rows
 from pipegen.diagnostics.suggest import closest
+from pipegen.ops.stage import Stage
 from pipegen.physical import nodes as p
 from pipegen.physical.decide import decide
+from pipegen.physical.nodes import Physical
 from pipegen.plan.nodes import Element, Kernel, Plan, Read
 from pipegen.private.functions import untraced
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pipegen.backend.features import Features
-    from pipegen.backend.running.execute import Executor
-    from pipegen.ops.stage import Stage
-    from pipegen.physical.nodes import Physical
-
-    Function = Callable[[Features], Features]
+Function = Callable[[Features], Features]
 
 
 def stage_names(plan: Plan) -> list[tuple[str, Stage]]:

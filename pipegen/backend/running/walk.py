@@ -52,7 +52,7 @@ class Run:
 
     def dataset(self, ds: tf.data.Dataset, *, hands_over: bool = False) -> tf.data.Dataset:
         """Makes numbered batches from start positions; with `hands_over`, the delivered batches from numbered ones."""
-        with columns_captured(kept_folder(self.x.spec.runtime, COLUMNS)) if self.plan.form.derived else nullcontext():
+        with columns_captured(kept_folder(self.x.spec.runtime.cache, COLUMNS)) if self.plan.form.derived else nullcontext():
             todo = [(name, operation) for name, operation in self.plan.named() if p.hands_over(operation) == hands_over]
             while todo:
                 name, operation = todo.pop(0)

@@ -7,30 +7,27 @@ import socket
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from pipegen.backend.index.order import From
 from pipegen.backend.process.traced_functions import plain_flat_map, plain_map
+from pipegen.backend.running.execute import Executor
 from pipegen.backend.service.servers import Origin, origin_here, steps_dataset, through_service
 from pipegen.errors import StateError
 from pipegen.ops.lowering.python_calls import py_function
 from pipegen.physical.extent import Position
+from pipegen.physical.nodes import Form
 from pipegen.plan.nodes import Prefetch
+from pipegen.spec.models import Service
 from pipegen.terminal import log
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.backend.running.execute import Executor
-    from pipegen.physical.nodes import Form
-    from pipegen.spec.models import Service
-
-    After = Callable[[Position], Position]
-    """A function from a position to the next one."""
+After = Callable[[Position], Position]
+"""A function from a position to the next one."""
 
 
 class Unusable(Enum):

@@ -7,22 +7,18 @@ import signal
 import socket
 import threading
 import uuid
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from pipegen.backend.process.devices import options_elsewhere
 from pipegen.backend.process.traced_functions import plain_map
+from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.walk import Run, plan_elsewhere
 from pipegen.ops.lowering.graphs import made_for, made_once
+from pipegen.physical.extent import Position
 from pipegen.physical.nodes import SERVICE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pipegen.backend.running.execute import Executor
-    from pipegen.physical.extent import Position
-
 
 _SEPARATOR = "|"
 _FLAGS = r"avx\w*|amx\w*|fma\w*|f16c|sse\w*|sve\w*|bf16|asimd\w*"  # instruction sets for which TensorFlow and XLA have their own code
