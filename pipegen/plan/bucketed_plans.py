@@ -11,8 +11,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
 from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.ops.sampling_sections import Buckets, ByColumn, Columns, Sampling, says_bucket
-from pipegen.ops.sources.features.predicate import parse_predicate
+from pipegen.ops.sampling_sections import Buckets, Columns, Sampling, says_bucket
 from pipegen.ops.transform import Transform
 from pipegen.plan.build import ALL, Builder, Built, Given
 from pipegen.plan.nodes import Plan, Shard, Shuffle, for_buckets
@@ -159,15 +158,12 @@ def check_sampling(spec: PipelineSpec, locate: Locate, record: ElementType) -> I
         yield make("PG474", message, locate((sections[0],), key=True), help="leave it out: evaluation sees each example once")
         return
     yield from _conflicts(spec, locate)
-    subset = spec.sampling.subset if spec.sampling is not None else None
-    named = [("where", column.name) for column in parse_predicate(subset.where).columns()] if subset and subset.where is not None else []
-    named += [("stratify", str(subset.stratify.column))] if subset is not None and isinstance(subset.stratify, ByColumn) else []
-    for field, column in dict.fromkeys(named):
-        advice = spec.source.lacks_column(column)
+    for column, path in spec.columns().items():
+        advice = spec.source.lacks_column(column) if path[:2] == ("sampling", "subset") else None
         if advice is not None:
-            instead = "to leave files out, use `errors: {exclude: FILE}`" if field == "where" else "`stratify: label` goes by the classes"
+            instead = {"where": "to leave files out, use `errors: {exclude: FILE}`", "stratify": "`stratify: label` goes by the classes"}
             message = f"the source `{spec.source.op}` has no column {column!r}"
-            yield make("PG472", message, locate(("sampling", "subset", field)), help=(*advice, instead))
+            yield make("PG472", message, locate(path), help=(*advice, instead[path[2]]))
     if spec.sampling is not None and spec.sampling.feature is not None:
         yield from _check_sampled(spec.sampling, locate, record)
     if spec.order is not None:
