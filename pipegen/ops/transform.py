@@ -93,7 +93,7 @@ class Transform(Model):
         given = [(name, field, getattr(self, name)) for name, field in type(self).model_fields.items()]
         odd = [(find, name, v) for name, field, v in given if v is not None for find in field.metadata if isinstance(find, Odd)]
         order = [find.func for find, _, _ in odd]  # angles of several arguments, then distances, and so on
-        return tuple(lint for find, name, v in sorted(odd, key=lambda one: order.index(one[0].func)) for lint in find(self.op, name, v))
+        return tuple(lint for find, name, v in sorted(odd, key=lambda one: order.index(one[0].func)) for lint in find(self.op, name, v, x))
 
     def lasting(self) -> bool:
         """Checks whether its results are the same in every process for the same arguments, so that they may be cached on disk."""
