@@ -85,8 +85,8 @@ class Transform(Model):
         return most(getattr(self, "probability", 1.0)) == 0
 
     def is_identity(self, x: FeatureType) -> bool:
-        """Checks whether the step provably changes nothing on inputs of type `x`."""
-        return False
+        """Checks whether the step provably changes no value of inputs of type `x`; the output type can still differ."""
+        return self.idle()
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         """Lists legal but unwise settings on an input of type `x`; by default odd values of single arguments."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Alpha, Probability, level_range, most
+from pipegen.ops.arguments.magnitudes import Alpha, Probability, level_range
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Computes, Stage, StepRef, only_identities, use
@@ -56,9 +56,6 @@ class CombiningTransform(Transform):
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
         return x
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return most(self.probability) == 0
 
     def rank(self, u: tf.Tensor) -> tf.Tensor:
         """The rank of an example in its group: float64 `(...)`, from `u` `(..., num_draws)`."""
