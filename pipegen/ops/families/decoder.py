@@ -41,6 +41,7 @@ def needs_whole(head: bytes) -> bool:
 class DecodeTransform(ElementTransform):
     """Decodes the bytes of a file to an image. It can decode a window alone, or at a fraction of the size."""
 
+    op: ClassVar[str] = "decode"
     family: ClassVar[str] = "decode"
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
 
@@ -172,9 +173,7 @@ _LIBRARIES = {"nifti": ("nibabel", "nibabel"), "dicom": ("pydicom", "pydicom"), 
 class ArrayDecoder(DecodeTransform):
     """Decodes a file's array to float32 of one shape, as it is stored; an image has `(height, width, channels)`."""
 
-    op: ClassVar[str] = "decode"
     dtype: ClassVar[str] = "float32"
-    calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
 
     format: str
     """The format: `npy`, `flo`, `nifti`, `dicom` or `geotiff`."""
@@ -211,8 +210,6 @@ LARGEST = 255  # the largest class index of a mask: it has to fit a byte
 
 class MaskDecoder(DecodeTransform):
     """Decodes a mask's file to the class index of each pixel: the stored value, or the one that `values` maps it to."""
-
-    op: ClassVar[str] = "decode"
 
     values: tuple[tuple[int, int], ...] | None = None
     """Pairs of a stored value and its class index; `None` for stored values that are class indices."""
