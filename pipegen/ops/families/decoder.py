@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.lowering.library import plugin_format
-from pipegen.ops.stage import Stage, StepRef, use, weight_ns
+from pipegen.ops.stage import OneStep, Stage, StepRef, use, weight_ns
 from pipegen.ops.step_bases import CropTransform, ElementTransform
 from pipegen.ops.traits import Family, Traits
 from pipegen.types import FeatureType, Interval, times
@@ -105,15 +105,13 @@ class DecodeTransform(ElementTransform):
 
 
 @dataclass(frozen=True, slots=True)
-class Decode(Stage):
+class Decode(OneStep[DecodeTransform]):
     """Bytes to pixels. `needed` is the least height and width that the next step can use without loss, or `None`; `like` the image that it
     is aligned with, if that is not decoded yet, and its decoder: both need the same size."""
 
     one_example: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.0
 
-    feature: str
-    ref: StepRef[DecodeTransform]
     needed: tuple[int, int] | None
     like: tuple[str, StepRef[DecodeTransform]] | None = None
 
