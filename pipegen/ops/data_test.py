@@ -55,8 +55,8 @@ class DataTest(Model):
         return ()
 
     def problems(self, known: Known) -> Iterator[OpError]:
-        """Yields errors that do not depend on the data; unknown splits are found elsewhere."""
-        yield from ()
+        """Yields errors that do not depend on the data, by default for unknown features; unknown splits are found elsewhere."""
+        yield from unknown_features(known, self.splits(known.splits), self.features())
 
     def run(self, data: Listed) -> Outcome:
         """Tests listed data; `OpError` if the data lacks what it needs. Tests of examples have `watch` instead."""
@@ -226,9 +226,6 @@ class ExampleTest(DataTest):
         found = [data.numbers(split, feature) for feature in self.features()]
         held = [values for values in found if values is not None]
         return held if len(held) == len(found) else None
-
-    def problems(self, known: Known) -> Iterator[OpError]:
-        yield from unknown_features(known, self.splits(known.splits), self.features())
 
 
 SLACK = 1e-6  # the share of a range by which values may lie outside, because of rounding

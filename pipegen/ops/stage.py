@@ -181,6 +181,23 @@ class Computes(Stage):
             """Whether its result is rounded to integers later."""
 
 
+@dataclass(frozen=True, slots=True)
+class OneStep(Stage, Generic[F]):
+    """The work of one step."""
+
+    feature: str
+    ref: StepRef[F]
+
+    def says(self) -> str:
+        return fitted_use(self.ref)
+
+    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
+        return only_identities((self.ref,), x, y)
+
+    def ns(self, x: FeatureType) -> float:
+        return weight_ns(self.ref, self.ns_per_value, x)
+
+
 class StagedTransform(Transform):
     """A step whose family has its own stage."""
 

@@ -104,7 +104,8 @@ class CropTransform(Transform):
         return x.height, x.width
 
     def is_identity(self, x: FeatureType) -> bool:
-        return not self.resizes() and x.height is not None and x.width is not None and (x.height, x.width) == self.output_size()
+        fits = x.height is not None and x.width is not None and (x.height, x.width) == self.output_size()
+        return super().is_identity(x) or (fits and not self.resizes())
 
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         """Computes the window in images of given sizes, int32 `(...)` or scalars, in float64, rounded once: top, left, height and width,
@@ -165,9 +166,6 @@ class GeometricTransform(Transform):
     """Resample for this step alone, not once for the run of geometric steps around it."""
     probability: Probability = 1.0
     """The share of examples that the step changes."""
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return self.idle()
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         """Computes the map from output to input pixel coordinates, float64 `(..., 3, 3)`, on a canvas of a size, float64 scalars in pixels.

@@ -85,15 +85,15 @@ class Transform(Model):
         return most(getattr(self, "probability", 1.0)) == 0
 
     def is_identity(self, x: FeatureType) -> bool:
-        """Checks whether the step provably changes nothing on inputs of type `x`."""
-        return False
+        """Checks whether the step provably changes no value of inputs of type `x`; the output type can still differ."""
+        return self.idle()
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         """Lists legal but unwise settings on an input of type `x`; by default odd values of single arguments."""
         given = [(name, field, getattr(self, name)) for name, field in type(self).model_fields.items()]
         odd = [(find, name, v) for name, field, v in given if v is not None for find in field.metadata if isinstance(find, Odd)]
         order = [find.func for find, _, _ in odd]  # angles of several arguments, then distances, and so on
-        return tuple(lint for find, name, v in sorted(odd, key=lambda one: order.index(one[0].func)) for lint in find(self.op, name, v))
+        return tuple(lint for find, name, v in sorted(odd, key=lambda one: order.index(one[0].func)) for lint in find(self.op, name, v, x))
 
     def lasting(self) -> bool:
         """Checks whether its results are the same in every process for the same arguments, so that they may be cached on disk."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar
 
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.families.decoder import CROP_NS
 from pipegen.ops.families.neighbourhood import Neighbourhood
-from pipegen.ops.stage import RESIZING_NS, WAITING, Computes, F, Stage, StepRef, fitted_use, only_identities, use, uses, value, weight_ns
+from pipegen.ops.stage import RESIZING_NS, WAITING, Computes, OneStep, Stage, StepRef, use, uses, value
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.spec.models import Encoding
 from pipegen.types import ElementType, FeatureType, Interval, times
@@ -29,36 +29,19 @@ _MEAN_NS = 1.0  # the mean luma, if a colour stage uses it
 _OF_INTERPOLATION = {"nearest": 0.45, "bicubic": 4.0}  # cost relative to bilinear interpolation
 
 
-@dataclass(frozen=True, slots=True)
-class _OfOneExample(Stage, Generic[F]):
-    """One step on one example."""
-
-    one_example: ClassVar[bool] = True
-
-    feature: str
-    ref: StepRef[F]
-
-    def says(self) -> str:
-        return fitted_use(self.ref)
-
-    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
-        return only_identities((self.ref,), x, y)
-
-    def ns(self, x: FeatureType) -> float:
-        return weight_ns(self.ref, self.ns_per_value, x)
-
-
-class Apply(_OfOneExample[ElementTransform]):
+class Apply(OneStep[ElementTransform]):
     """A function of one example."""
 
     __slots__ = ()
+    one_example: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = RESIZING_NS
 
 
-class Crop(_OfOneExample[CropTransform]):
+class Crop(OneStep[CropTransform]):
     """A window of one example, and the crop's finish."""
 
     __slots__ = ()
+    one_example: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = CROP_NS
 
 

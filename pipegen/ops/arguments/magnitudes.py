@@ -13,13 +13,14 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import tf
 from pipegen.ops.model import Model
+from pipegen.types import BYTE_RANGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pydantic.fields import FieldInfo
 
-    from pipegen.types import FeatureType
+    from pipegen.types import FeatureType, Interval
 
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -172,7 +173,7 @@ AnySchedule = LinearSchedule | CosineSchedule | StepSchedule | TableSchedule
 
 
 class Odd(partial[tuple[OpError, ...]]):
-    """A function that finds legal but unwise values, from the op's name, the argument's name and its value."""
+    """A function that finds legal but unwise values, from the names of the op and of the argument, its value and the input's type."""
 
 
 def checked(check: Callable[..., None], *given: Any, **named: Any) -> AfterValidator:
@@ -367,7 +368,7 @@ def check_factor(value: Strength, name: str, *, exclusive: bool = False) -> None
         raise ValueError(f"{means}, but a factor must be {bound}; write the range you mean")
 
 
-def angle_lints(op: str, field: str, degrees: Magnitude, most: float, why: str) -> tuple[OpError, ...]:
+def angle_lints(op: str, field: str, degrees: Magnitude, _x: FeatureType, most: float, why: str) -> tuple[OpError, ...]:
     """Reports a range of angles that is all below 1 degree, or reaches beyond `most` degrees."""
     largest = max(abs(v) for v in symmetric_range(degrees))
     if 0 < largest < 1:
@@ -381,7 +382,7 @@ def angle_lints(op: str, field: str, degrees: Magnitude, most: float, why: str) 
     return ()
 
 
-def shift_lints(_op: str, name: str, fraction: Magnitude) -> tuple[OpError, ...]:
+def shift_lints(_op: str, name: str, fraction: Magnitude, _x: FeatureType) -> tuple[OpError, ...]:
     """Reports a range of distances that reaches a whole side."""
     furthest = max(abs(v) for v in symmetric_range(fraction))
     if furthest < 1:
@@ -390,7 +391,9 @@ def shift_lints(_op: str, name: str, fraction: Magnitude) -> tuple[OpError, ...]
     return (OpError("PG510", message, field=name, help="for pixels, divide by the image's side"),)
 
 
-def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high: float, *, drawn: bool = True) -> tuple[OpError, ...]:
+def factor_lints(
+    op: str, name: str, factor: Magnitude, _x: FeatureType, low: float | None, high: float, *, drawn: bool = True
+) -> tuple[OpError, ...]:
     """Reports a factor, or a range of factors that are `drawn`, that reaches `low` or less, or beyond `high`."""
     least, most = factor_range(factor if drawn else (factor, factor))  # type: ignore[arg-type]
     if low is not None and least <= low:
@@ -402,7 +405,7 @@ def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high:
     return ()
 
 
-def sigma_lints(op: str, name: str, sigma: Magnitude) -> tuple[OpError, ...]:
+def sigma_lints(op: str, name: str, sigma: Magnitude, _x: FeatureType) -> tuple[OpError, ...]:
     """Reports a blur too weak to be seen."""
     largest = symmetric_range(sigma)[1]
     if 0 < largest < 0.3:
@@ -411,17 +414,17 @@ def sigma_lints(op: str, name: str, sigma: Magnitude) -> tuple[OpError, ...]:
     return ()
 
 
-def delta_lints(op: str, name: str, delta: Magnitude | None, x: FeatureType) -> tuple[OpError, ...]:
-    """Reports an amount added to values of type `x` that is as large as their range, or too small to be seen."""
-    largest = 0.0 if delta is None else max(abs(v) for v in symmetric_range(delta))
-    if x.interval is None or largest == 0:
+def delta_lints(op: str, name: str, delta: Magnitude, x: FeatureType, interval: Interval | None = None) -> tuple[OpError, ...]:
+    """Reports an amount added to values in an interval, by default that of `x`, that is as large as it, or too small to be seen."""
+    largest, values = max(abs(v) for v in symmetric_range(delta)), interval or x.interval
+    if values is None or largest == 0:
         return ()
-    if largest >= x.interval.width:
-        message = f"the `{name}` of `{op}` reaches {largest:g}, but the values are in {x.interval}"
+    if largest >= values.width:
+        message = f"the `{name}` of `{op}` reaches {largest:g}, but the values are in {values}"
         return (OpError("PG510", message, field=name, help=f"`{name}` is in the units of the incoming values"),)
-    if largest < x.interval.width / 200:  # about one level of 255
-        message = f"the `{name}` of `{op}` is at most {largest:g}, which cannot be seen in values in {x.interval}"
-        help_ = write(f"{name}: {largest * x.interval.width:.3g}", "arguments", "for a fraction of the range write {}")
+    if largest < values.width / 200:  # about one level of 255
+        message = f"the `{name}` of `{op}` is at most {largest:g}, which cannot be seen in values in {values}"
+        help_ = write(f"{name}: {largest * values.width:.3g}", "arguments", "for a fraction of the range write {}")
         return (OpError("PG510", message, field=name, help=help_),)
     return ()
 
@@ -439,6 +442,8 @@ TURNS = Odd(angle_lints, most=180, why="a full turn is [-180, 180]")
 STEEP = Odd(angle_lints, most=60, why="little of the picture is left beyond 60")
 FAR = Odd(shift_lints)
 SOFT = Odd(sigma_lints)
+ADDED = Odd(delta_lints)
+ADDED_LEVELS = Odd(delta_lints, interval=BYTE_RANGE)
 Amount = Annotated[Magnitude, AROUND_ZERO]  # a magnitude around 0
 Factor = Annotated[Magnitude, AROUND_ONE]  # a factor that may be 0
 Degrees = Annotated[Amount, TURNS]  # an angle as a magnitude around 0

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.data_test import SLACK, DataTest, Failure, Outcome, ValueTest, Watch, Within, many, named, type_of, unknown_features
+from pipegen.ops.data_test import SLACK, DataTest, Failure, Outcome, ValueTest, Watch, Within, many, named, type_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.types import times
 
@@ -94,9 +94,6 @@ class Shape(DataTest):
 
     def features(self) -> tuple[str, ...]:
         return (self.feature,)
-
-    def problems(self, known: Known) -> Iterator[OpError]:
-        yield from unknown_features(known, self.splits(known.splits), self.features())
 
     def run(self, data: Listed) -> Outcome:
         found = []

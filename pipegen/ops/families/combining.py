@@ -9,10 +9,10 @@ from typing import ClassVar
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Alpha, Probability, level_range, most
+from pipegen.ops.arguments.magnitudes import Alpha, Probability, level_range
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.stage import Computes, Stage, StepRef, only_identities, use
+from pipegen.ops.stage import Computes, OneStep, Stage, use
 from pipegen.ops.step_bases import require_image
 from pipegen.ops.traits import Family
 from pipegen.ops.transform import Transform, When
@@ -56,9 +56,6 @@ class CombiningTransform(Transform):
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
         return x
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return most(self.probability) == 0
 
     def rank(self, u: tf.Tensor) -> tf.Tensor:
         """The rank of an example in its group: float64 `(...)`, from `u` `(..., num_draws)`."""
@@ -125,15 +122,13 @@ class PairTransform(CombiningTransform):
 
 
 @dataclass(frozen=True, slots=True)
-class Combine(Computes):
+class Combine(OneStep[CombiningTransform], Computes):
     """Combines parts of other examples of the group into each one. `canvas` is the height and width of the images, in pixels; a `label` is
     weighed by the shares."""
 
     combines: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.2
 
-    feature: str
-    ref: StepRef[CombiningTransform]
     canvas: tuple[int | None, int | None]
     label: bool
     exact: bool = False
@@ -143,9 +138,6 @@ class Combine(Computes):
 
     def rereads(self, before: Sequence[Stage]) -> bool:
         return bool(before)
-
-    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
-        return only_identities((self.ref,), x, y)
 
 
 def combine_labels(labels: tf.Tensor, partners: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:

@@ -74,9 +74,6 @@ class WholeOrItemCrop(ItemCrop):
         require_image(self, x)
         return x if self.idle() else super().infer(x)
 
-    def is_identity(self, x: FeatureType) -> bool:
-        return self.idle()
-
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         return place(0, 0, height, width, u)
 

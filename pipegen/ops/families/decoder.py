@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.lowering.library import plugin_format
-from pipegen.ops.stage import Stage, StepRef, use, weight_ns
+from pipegen.ops.stage import OneStep, Stage, StepRef, use, weight_ns
 from pipegen.ops.step_bases import CropTransform, ElementTransform
 from pipegen.ops.traits import Family, Traits
 from pipegen.types import FeatureType, Interval, times
@@ -41,6 +41,7 @@ def needs_whole(head: bytes) -> bool:
 class DecodeTransform(ElementTransform):
     """Decodes the bytes of a file to an image. It can decode a window alone, or at a fraction of the size."""
 
+    op: ClassVar[str] = "decode"
     family: ClassVar[str] = "decode"
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
 
@@ -104,15 +105,13 @@ class DecodeTransform(ElementTransform):
 
 
 @dataclass(frozen=True, slots=True)
-class Decode(Stage):
+class Decode(OneStep[DecodeTransform]):
     """Bytes to pixels. `needed` is the least height and width that the next step can use without loss, or `None`; `like` the image that it
     is aligned with, if that is not decoded yet, and its decoder: both need the same size."""
 
     one_example: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.0
 
-    feature: str
-    ref: StepRef[DecodeTransform]
     needed: tuple[int, int] | None
     like: tuple[str, StepRef[DecodeTransform]] | None = None
 
@@ -172,9 +171,7 @@ _LIBRARIES = {"nifti": ("nibabel", "nibabel"), "dicom": ("pydicom", "pydicom"), 
 class ArrayDecoder(DecodeTransform):
     """Decodes a file's array to float32 of one shape, as it is stored; an image has `(height, width, channels)`."""
 
-    op: ClassVar[str] = "decode"
     dtype: ClassVar[str] = "float32"
-    calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
 
     format: str
     """The format: `npy`, `flo`, `nifti`, `dicom` or `geotiff`."""
@@ -211,8 +208,6 @@ LARGEST = 255  # the largest class index of a mask: it has to fit a byte
 
 class MaskDecoder(DecodeTransform):
     """Decodes a mask's file to the class index of each pixel: the stored value, or the one that `values` maps it to."""
-
-    op: ClassVar[str] = "decode"
 
     values: tuple[tuple[int, int], ...] | None = None
     """Pairs of a stored value and its class index; `None` for stored values that are class indices."""

@@ -9,8 +9,8 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.families.combining import COUNTS, GROUP, CombiningTransform
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.stage import Stage, StepRef, use, uses
-from pipegen.types import FeatureType, times, valid_name
+from pipegen.ops.stage import OneStep, Stage, StepRef, use, uses
+from pipegen.types import times, valid_name
 
 
 class ItemStage(Stage):
@@ -264,7 +264,7 @@ class PastingTransform(CombiningTransform):
 
 
 @dataclass(frozen=True, slots=True)
-class Paste(Stage):
+class Paste(OneStep[PastingTransform]):
     """Pastes the objects of another example of the group, as a mask defines them, in which filled borders have the class index `ignore`.
     The mask itself comes last, since the others read its old state. A `label` is weighed by the share of pasted pixels."""
 
@@ -272,8 +272,6 @@ class Paste(Stage):
     compilable: ClassVar[bool] = False
     ns_per_value: ClassVar[float] = 0.5
 
-    feature: str
-    ref: StepRef[PastingTransform]
     mask: str
     ignore: int
     label: bool
@@ -287,9 +285,6 @@ class Paste(Stage):
     def says(self) -> str:
         done = "weigh the labels by what is pasted" if self.label else f"paste what `{self.mask}` shows"
         return f"{done} of another of a group of {GROUP}: {use(self.ref)}"
-
-    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
-        return x == y and self.ref.step.is_identity(x)
 
 
 @dataclass(frozen=True, slots=True)

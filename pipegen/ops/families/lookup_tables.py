@@ -82,7 +82,7 @@ class LookupTable(Stage):
         return self.ns_per_value + (1.5 if self.reads_histogram else 0.0)  # to count a value, and to make the table from the counts
 
 
-def threshold_lints(op: str, name: str, threshold: float | Span) -> tuple[OpError, ...]:
+def threshold_lints(op: str, name: str, threshold: float | Span, _x: FeatureType) -> tuple[OpError, ...]:
     """Reports a threshold, or a range of it, that stays between 0 and 1, as if values did not reach 255."""
     highest = threshold if isinstance(threshold, (int, float)) else span_range(threshold)[1]
     if not 0 < highest <= 1:

@@ -11,7 +11,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Fill, Interpolation, filled, interpolated
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.stage import Computes, StagedTransform, StepRef, fitted_use, only_identities, weight_ns
+from pipegen.ops.stage import Computes, OneStep, StagedTransform, StepRef
 from pipegen.ops.step_bases import UniformTransform, require_bytes, require_image
 from pipegen.ops.traits import Family, Traits
 from pipegen.ops.transform import Transform
@@ -127,33 +127,22 @@ def require_channels(step: Transform, x: FeatureType, counts: tuple[int, ...]) -
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbourhood(Computes):
+class Neighbourhood(OneStep[NeighbourhoodTransform], Computes):
     """A function of whole images, for the examples that it acts on. `clip` is the interval to clip the output to, where the step can leave
     the input's range of floats; with `starts_kernel`, the input has to be complete before it starts."""
 
     branches: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.8
 
-    feature: str
-    ref: StepRef[NeighbourhoodTransform]
     clip: Interval | None
     starts_kernel: bool
     exact: bool = False
-
-    def says(self) -> str:
-        return fitted_use(self.ref)
 
     def leads(self) -> bool:
         return self.starts_kernel
 
     def commutes_with_mirrors(self, x: FeatureType) -> bool:
         return x.dtype == "uint8" and self.ref.step.symmetric
-
-    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
-        return only_identities((self.ref,), x, y)
-
-    def ns(self, x: FeatureType) -> float:
-        return weight_ns(self.ref, self.ns_per_value, x)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,7 @@ _SEPIA = ((0.393, 0.769, 0.189), (0.349, 0.686, 0.168), (0.272, 0.534, 0.131))
 
 def brightness(factor: tf.Tensor, channels: int) -> ColourMatrix:
     """`y = factor · x`; the fourth of four channels is transparency and stays."""
-    scales = [factor] * channels if channels != 4 else [factor, factor, factor, 1.0]
-    return diagonal(scales, factor), zeros(channels, factor), zeros(channels, factor)
+    return gains([factor] * channels if channels != 4 else [factor, factor, factor, 1.0])
 
 
 def contrast(factor: tf.Tensor, channels: int) -> ColourMatrix:

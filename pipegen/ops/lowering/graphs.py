@@ -126,11 +126,6 @@ def made_once(name: str, dtype: tf.DType, make: Callable[[], tf.Tensor]) -> tf.T
             return tf.raw_ops.ReadVariableOp(resource=held, dtype=dtype)
 
 
-def read_file(path: tf.Tensor) -> tf.Tensor:
-    """Reads the bytes of a file: a string scalar."""
-    return tf.io.read_file(path)
-
-
 def is_stateful(concrete: Any) -> bool:
     """Checks for an operation with side effects in a traced function."""
     return any(operation.op_def.is_stateful for operation in {one.type: one for one in concrete.graph.get_operations()}.values())

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
-from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import AROUND_ONE, AROUND_ZERO, Magnitude, Number, bounded, delta_lints, needs_one, odd_factor
+from pipegen.ops.arguments.magnitudes import ADDED, AROUND_ONE, AROUND_ZERO, Magnitude, Number, bounded, needs_one, odd_factor
 from pipegen.ops.lowering.colours import brightness, compose, offset
 from pipegen.ops.step_bases import AmountTransform, ColourTransform, FixedTransform, UniformTransform
 from pipegen.ops.traits import to_float32
-from pipegen.types import FeatureType
 
 
 class BrightnessTransform(AmountTransform, ColourTransform):
@@ -19,13 +17,7 @@ class BrightnessTransform(AmountTransform, ColourTransform):
     separate = True
     factors = frozenset({"factor"})
 
-    if TYPE_CHECKING:  # an argument of each form, documented there
-        delta: Any
-
     _given = needs_one("factor", "delta")
-
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return (*super().lints(x), *delta_lints(self.op, "delta", self.delta, x))
 
     def takes(self, channels: int) -> bool:
         return channels in (1, 3, 4)
@@ -48,7 +40,7 @@ class Brightness(FixedTransform, BrightnessTransform):
 
     factor: Annotated[Number | None, bounded(0), odd_factor(low=0.0, high=5.0, drawn=False)] = None
     """What values are multiplied by, at least 0; 1 changes nothing."""
-    delta: Number | None = None
+    delta: Annotated[Number | None, ADDED] = None
     """What is added, in the units of the incoming values; 0 changes nothing."""
 
 
@@ -66,5 +58,5 @@ class RandomBrightness(UniformTransform, BrightnessTransform):
 
     factor: Annotated[Magnitude | None, AROUND_ONE, odd_factor(low=0.0, high=5.0)] = None
     """What values are multiplied by, at least 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
-    delta: Annotated[Magnitude | None, AROUND_ZERO] = None
+    delta: Annotated[Magnitude | None, AROUND_ZERO, ADDED] = None
     """What is added, in the units of the incoming values: 40 means from -40 to 40, a pair is the range."""

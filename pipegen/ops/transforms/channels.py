@@ -6,17 +6,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Amount, as_pair, ascending, delta_lints, needs_one
+from pipegen.ops.arguments.magnitudes import ADDED, Amount, as_pair, ascending, needs_one
 from pipegen.ops.lowering.colours import ORDERS, gains, reorder, shift
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.windows import pick, whole_between
 from pipegen.ops.step_bases import ColourTransform, UniformTransform
 from pipegen.ops.traits import to_float32
-from pipegen.types import FeatureType
 
 Count = Annotated[int, Field(ge=1, le=2)]
+Shift = Annotated[Amount, ADDED]
 
 
 class RandomChannelDrop(ColourTransform):
@@ -60,13 +59,10 @@ class RandomChannelShift(UniformTransform, ColourTransform):
     separate = True
     examples = to_float32("random_channel_shift: {delta: 30}", "random_channel_shift: {delta: [0, 20], per_channel: true}")
 
-    delta: Amount
+    delta: Shift
     """What is added, in the units of the incoming values: 30 means from -30 to 30, a pair is the range."""
     per_channel: bool = False
     """Draw an amount for each channel, instead of one for all."""
-
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return delta_lints(self.op, "delta", self.delta, x)
 
     def num_draws(self) -> int:
         return 3 if self.per_channel else 1
@@ -116,17 +112,14 @@ class RandomRgbShift(UniformTransform, ColourTransform):
     separate = True
     examples = to_float32("random_rgb_shift: {red: 20, green: 10, blue: 20}", "random_rgb_shift: {blue: [-40, 0], probability: 0.5}")
 
-    red: Amount = 0.0
+    red: Shift = 0.0
     """What is added to red, in the units of the incoming values: 20 means from -20 to 20, a pair is the range."""
-    green: Amount = 0.0
+    green: Shift = 0.0
     """What is added to green, as for red."""
-    blue: Amount = 0.0
+    blue: Shift = 0.0
     """What is added to blue, as for red."""
 
     _given = needs_one("red", "green", "blue")
-
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return tuple(lint for name in ("red", "green", "blue") for lint in delta_lints(self.op, name, getattr(self, name), x))
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         # Called with one channel, too, before `min_channels` is checked.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -10,7 +9,7 @@ from pydantic import Field
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AnySchedule, Span, span_range, within
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.lowering.filters import columns_of, rows_of, through
+from pipegen.ops.lowering.filters import Phase, columns_of, rows_of, through
 from pipegen.ops.lowering.windows import whole_between
 from pipegen.ops.step_bases import UnconditionalTransform, UniformTransform
 from pipegen.ops.traits import IMAGE_224, Example, same_type
@@ -102,5 +101,5 @@ class RandomDownscale(UniformTransform, NeighbourhoodTransform):
         factor = self.drawn(u)["factor"]
         return *through(factor, height, self.method), *through(factor, width, self.method)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+    def phases(self) -> tuple[Phase, ...]:
         return rows_of, columns_of

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import TURN, Degrees, Magnitude, Number, amount_within, delta_lints, needs_one
+from pipegen.ops.arguments.magnitudes import ADDED_LEVELS, TURN, Degrees, Magnitude, Number, amount_within, needs_one
 from pipegen.ops.families.neighbourhood import RgbTransform
 from pipegen.ops.lowering.colours import channels, hue, shifted, whole_shifts
 from pipegen.ops.lowering.linear import radians
 from pipegen.ops.step_bases import AmountTransform, ColourTransform, FixedTransform, UniformTransform
 from pipegen.ops.traits import same_type, to_float32
-from pipegen.types import BYTE_RANGE, FeatureType
 
 
 class HueTransform(AmountTransform, ColourTransform):
@@ -57,8 +55,7 @@ class RandomHue(UniformTransform, HueTransform):
     """The angle in degrees: 10 means from -10 to 10, a pair is the range."""
 
 
-_LEVELS = amount_within(-255, 255)
-_DELTAS = ("saturation_delta", "value_delta")
+Levels = Annotated[Magnitude, amount_within(-255, 255), ADDED_LEVELS]
 
 
 class RandomHsv(RgbTransform):
@@ -78,16 +75,12 @@ class RandomHsv(RgbTransform):
 
     hue_degrees: Degrees = 0.0
     """The angle by which hues turn, in degrees: 10 means from -10 to 10, a pair is the range."""
-    saturation_delta: Annotated[Magnitude, _LEVELS] = 0.0
+    saturation_delta: Levels = 0.0
     """What is added to the saturation, in levels of 255: 30 means from -30 to 30, a pair is the range."""
-    value_delta: Annotated[Magnitude, _LEVELS] = 0.0
+    value_delta: Levels = 0.0
     """What is added to the value, in levels of 255: 20 means from -20 to 20, a pair is the range."""
 
-    _given = needs_one("hue_degrees", *_DELTAS)
-
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        levels = x.with_(interval=BYTE_RANGE)
-        return (*super().lints(x), *(lint for name in _DELTAS for lint in delta_lints(self.op, name, getattr(self, name), levels)))
+    _given = needs_one("hue_degrees", "saturation_delta", "value_delta")
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return whole_shifts(*self.drawn(u).values())

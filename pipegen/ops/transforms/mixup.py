@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Alpha, most
+from pipegen.ops.arguments.magnitudes import Alpha
 from pipegen.ops.families.combining import WHOLE, PairTransform, Seen
 from pipegen.ops.lowering.linear import as_float32, working
 from pipegen.ops.traits import same_type, to_float32
@@ -32,7 +32,7 @@ class Mixup(PairTransform):
         return super().infer(x).with_(dtype="float32")
 
     def is_identity(self, x: FeatureType) -> bool:
-        return most(self.probability) == 0 and x.dtype == "float32"
+        return super().is_identity(x) and x.dtype == "float32"
 
     def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
         """λ in parts of 1/65536: int32 `(..., 1)`."""

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Span, span_range, within
 from pipegen.ops.families.combining import CombiningTransform, Seen
+from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.traits import same_type
 
@@ -63,8 +64,7 @@ class Mosaic(CombiningTransform):
         return tuple(found)
 
     def combine(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
-        shape = tf.shape(images)
-        height, width = (images.shape[a] if images.shape[a] is not None else shape[a] for a in (1, 2))
+        height, width, channels = sides(images)
         row, column = tf.range(height)[None], tf.range(width)[None]
         above, left = row < chosen[:, :1], column < chosen[:, 1:]
         # The window shows each image's own rows and columns, shifted cyclically.
@@ -72,6 +72,5 @@ class Mosaic(CombiningTransform):
         columns = tf.where(left, column - chosen[:, 1:] + width, column - chosen[:, 1:])
         number = 2 * (1 - tf.cast(above, tf.int32))[:, :, None] + (1 - tf.cast(left, tf.int32))[:, None, :]
         place = (number * height + rows[:, :, None]) * width + columns[:, None, :]
-        channels = images.shape[3]
         pixels = tf.reshape(tf.concat([images[:, None], partners], 1), [-1, 4 * height * width, channels])
         return tf.reshape(tf.gather(pixels, tf.reshape(place, [-1, height * width]), batch_dims=1), [-1, height, width, channels])

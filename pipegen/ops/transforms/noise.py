@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Magnitude, Probability, Span, amount_within, delta_lints, within
+from pipegen.ops.arguments.magnitudes import ADDED_LEVELS, Magnitude, Probability, Span, amount_within, within
 from pipegen.ops.families.neighbourhood import ByteTransform, NeighbourhoodTransform, RgbTransform
 from pipegen.ops.lowering.colours import HSV_ONE, TURN, channels, shifted
 from pipegen.ops.lowering.filters import Phase, rounded_shift, sides
@@ -17,7 +17,7 @@ from pipegen.ops.lowering.linear import working
 from pipegen.ops.lowering.random import BITS, half_words, key_of, normal_numbers, quantiles
 from pipegen.ops.step_bases import UnsignedTransform
 from pipegen.ops.traits import IMAGE_224, UNIT_224, Example, same_type
-from pipegen.types import BYTE_RANGE, FeatureType
+from pipegen.types import FeatureType
 
 _STD_BITS = 8  # standard deviations for bytes are kept in 1/256 of a level
 
@@ -109,16 +109,13 @@ class RandomAdditiveNoise(UnsignedTransform, ByteTransform):
         "random_additive_noise: {delta: [5, 15], distribution: laplace, each: channel, probability: 0.5}",
     )
 
-    delta: Annotated[Magnitude, amount_within(0, 255)]
+    delta: Annotated[Magnitude, amount_within(0, 255), ADDED_LEVELS]
     """The amount, in levels of 255: for uniform noise its greatest absolute value, for Laplace noise its scale, which is the mean of its
     absolute value. 20 means from 0 to 20, a pair is the range."""
     distribution: Literal["uniform", "laplace"] = "uniform"
     """The distribution of the noise."""
     each: Literal["pixel_value", "pixel", "channel"] = "pixel_value"
     """What gets noise of its own: each value of each `pixel_value`, each `pixel`, or each `channel` of an image."""
-
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return (*super().lints(x), *delta_lints(self.op, "delta", self.delta, x.with_(interval=BYTE_RANGE)))
 
     def weight(self) -> float:
         return {"pixel_value": 1.4, "pixel": 0.8, "channel": 0.3}[self.each]

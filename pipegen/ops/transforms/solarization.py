@@ -7,10 +7,10 @@ from typing import Annotated
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Magnitude, Number, Odd, Span, amount_within, bounded, most, span_range, symmetric_range, within
+from pipegen.ops.arguments.magnitudes import Magnitude, Number, Odd, Span, amount_within, bounded, most, symmetric_range, within
 from pipegen.ops.families.lookup_tables import LookupTableTransform, threshold_lints
 from pipegen.ops.lowering.colours import repeated, solarized
-from pipegen.ops.step_bases import OccasionalTransform, UnconditionalTransform, UniformTransform
+from pipegen.ops.step_bases import AmountTransform, FixedTransform, OccasionalTransform, UnconditionalTransform, UniformTransform
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
@@ -36,7 +36,17 @@ class RandomInvert(OccasionalTransform, InvertTransform):
     examples = same_type("random_invert", "random_invert: {probability: 0.1}")
 
 
-class Solarization(UnconditionalTransform, LookupTableTransform):
+class SolarizationTransform(AmountTransform, LookupTableTransform):
+    """The table that inverts values at or above a threshold."""
+
+    def idle(self) -> bool:
+        return most(self.probability) == 0 or self.ranges()["threshold"][0] > 255
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        return solarized(self.amounts(u)["threshold"])
+
+
+class Solarization(FixedTransform, SolarizationTransform):
     """Inverts every value at or above a threshold: x becomes 255 - x, as in Pillow."""
 
     op = "solarization"
@@ -45,14 +55,8 @@ class Solarization(UnconditionalTransform, LookupTableTransform):
     threshold: Annotated[Number, bounded(0, 256), Odd(threshold_lints)] = 128.0
     """The least value that is inverted, from 0, which inverts all, to 256, which inverts none."""
 
-    def idle(self) -> bool:
-        return self.threshold > 255
 
-    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        return repeated([255 - x if x >= self.threshold else x for x in range(256)], u)
-
-
-class RandomSolarization(UniformTransform, LookupTableTransform):
+class RandomSolarization(UniformTransform, SolarizationTransform):
     """Inverts every value at or above a threshold drawn uniformly: x becomes 255 - x, as in Pillow."""
 
     op = "random_solarization"
@@ -60,12 +64,6 @@ class RandomSolarization(UniformTransform, LookupTableTransform):
 
     threshold: Annotated[Span, within(0, 256), Odd(threshold_lints)]
     """The range of the least value that is inverted: 0 inverts all, 256 inverts none."""
-
-    def idle(self) -> bool:
-        return most(self.probability) == 0 or span_range(self.threshold)[0] > 255
-
-    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        return solarized(self.drawn(u)["threshold"])
 
 
 class RandomSolarizeAdd(UniformTransform, LookupTableTransform):

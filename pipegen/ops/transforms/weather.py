@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
 from typing import Annotated, ClassVar, Literal
 
@@ -13,7 +12,7 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Probability, Span, most, span_range, within
 from pipegen.ops.families.neighbourhood import ByteTransform
 from pipegen.ops.lowering.colours import BITS, ONE, clouds, over, plasma, shares, squares
-from pipegen.ops.lowering.filters import rounded_shift, sides
+from pipegen.ops.lowering.filters import Phase, rounded_shift, sides
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import half_words, key_of
 from pipegen.ops.lowering.windows import Whole
@@ -174,7 +173,7 @@ class RandomRain(CoverTransform):
         moved = tf.cast(tf.round(slope * tf.range(tf.cast(height, tf.float64), dtype=tf.float64)), tf.int32)
         return key_of(u[:, 2:4]), tf.cast(tf.round(density * 65536.0), tf.int32), moved
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+    def phases(self) -> tuple[Phase, ...]:
         return self._streaks, self._shares
 
     def _stretches(self, height: Whole) -> Whole:

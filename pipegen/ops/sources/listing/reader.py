@@ -125,6 +125,6 @@ class FileReader(Reader):
     """A reader of encoded features with a file each."""
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        from pipegen.ops.lowering.graphs import read_file
+        from pipegen.lazy import tf
 
-        return read_file
+        return tf.io.read_file
