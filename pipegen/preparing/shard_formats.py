@@ -104,11 +104,11 @@ class ShardFormat:
         """Opens the files of a shard for a function that reads the next contents, where a part was written; `None` after the last."""
         raise NotImplementedError
 
-    def add(self, record: Record, write: Callable[[Part], int]) -> dict[str, tuple[int, int]]:
-        """Writes a record by the function of `writing`; returns the offsets and lengths of its encoded files: `@place.NAME`."""
+    def add(self, record: Record, put: Callable[[Part], int]) -> dict[str, tuple[int, int]]:
+        """Writes a record by `put`, the function of `writing`; returns the offsets and lengths of its encoded files: `@place.NAME`."""
         places: dict[str, tuple[int, int]] = {}
         for part in self.parts(record):
-            at = write(part)
+            at = put(part)
             places |= {f"@place.{name}": (at + offset, len(record.values[name])) for name, offset in part.images.items()}
         return places
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
-from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Fill, Interpolation
 from pipegen.ops.families.neighbourhood import Neighbourhood, NeighbourhoodTransform
-from pipegen.ops.kinds.base import FeatureKind
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.linear import about_centre
 from pipegen.ops.stage import StepRef
 from pipegen.types import FeatureType
@@ -46,19 +43,6 @@ class ChainsTransform(NeighbourhoodTransform):
     interpolation: Interpolation = "bilinear"
     """How a position between pixels is read."""
 
-    @classmethod
-    def acts_on(cls, kind: FeatureKind) -> bool:
-        return kind.aligns  # so that `infer` can refuse features that would have to move
-
-    def reaches(self, x: FeatureType) -> bool:
-        return self.geometry
-
-    def infer(self, x: FeatureType) -> FeatureType:
-        if not kind_of(x).levels:
-            message = f"`{self.op}` moves the pixels of an image several ways at once, and what is aligned with it cannot follow"
-            raise OpError("PG203", message, help="`geometry: false` leaves out the operations that move pixels")
-        return super().infer(x)
-
     def drawn_chains(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Chains:
         """The chains for draws `u`, float64 `(n, num_draws)`, and images of this height and width in pixels, float64 scalars."""
         raise NotImplementedError
@@ -74,13 +58,6 @@ class EnlargingTransform(ChainsTransform):
     """A blend of an image with enlargements about its centre. Objects stay in place, so masks and boxes do, too."""
 
     geometry: ClassVar[bool] = True  # type: ignore[misc]  # takes the argument away
-
-    @classmethod
-    def acts_on(cls, kind: FeatureKind) -> bool:
-        return kind.name in cls.kinds
-
-    def reaches(self, x: FeatureType) -> bool:
-        return False
 
     def enlarged(self, scale: tf.Tensor, weights: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Chains:
         """The chains that read pixels at `scale` times their distance from the centre, float64 `(n, chains)`."""

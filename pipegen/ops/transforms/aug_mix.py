@@ -6,17 +6,21 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Level, as_pair, ascending, bounded, check_number, checked
 from pipegen.ops.families.augmentation import GEOMETRY, NUMBER, OPERATIONS, Chosen, Limits, product, signs, uniform_operation
 from pipegen.ops.families.chains import PLAIN, SPREAD, STRETCH, Chains, ChainsTransform
 from pipegen.ops.families.combining import symmetric_beta
+from pipegen.ops.kinds.base import FeatureKind
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.colours import posterized, solarized
 from pipegen.ops.lowering.filters import whole_weights
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import symmetric_dirichlet
 from pipegen.ops.lowering.windows import whole_between
 from pipegen.ops.traits import same_type
+from pipegen.types import FeatureType
 
 MIXED = ("auto_contrast", "equalize", "posterize", "rotate", "solarize", "shear_x", "shear_y", "translate_x", "translate_y")
 _LIMITS = Limits(shear=0.3, translation=1 / 3, in_pixels=False, degrees=30.0, enhancement=0.0, bits=4.0)
@@ -60,6 +64,19 @@ class AugMix(ChainsTransform):
     """The parameter of the distributions of the weights, from 0.1 to 100: 1 is uniform, less prefers one chain and extreme blends."""
 
     _ascending = ascending("depth")
+
+    @classmethod
+    def acts_on(cls, kind: FeatureKind) -> bool:
+        return kind.aligns  # so that `infer` can refuse features that would have to move
+
+    def reaches(self, x: FeatureType) -> bool:
+        return self.geometry
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        if not kind_of(x).levels:
+            message = f"`{self.op}` moves the pixels of an image several ways at once, and what is aligned with it cannot follow"
+            raise OpError("PG203", message, help="`geometry: false` leaves out the operations that move pixels")
+        return super().infer(x)
 
     def used(self) -> tuple[str, ...]:
         """The operations that a chain chooses from."""
