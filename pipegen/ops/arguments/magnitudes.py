@@ -209,18 +209,6 @@ def as_pair(value: _T | tuple[_T, _T]) -> tuple[_T, _T]:
     return value if isinstance(value, tuple) else (value, value)
 
 
-def ascending(name: str) -> Any:
-    """A validator of a step: an argument that is a range of whole numbers must not be reversed."""
-
-    def validate(step: Any) -> Any:
-        low, high = as_pair(getattr(step, name))
-        if low > high:
-            raise ValueError(f"`{name}` is a range [low, high], but {low} is above {high}")
-        return step
-
-    return model_validator(mode="after")(validate)
-
-
 Magnitude = Number | Range | AnySchedule
 """A number m, meaning [-m, m] (for a factor [1 - m, 1 + m]), or a pair, which is the range; or a schedule of either."""
 

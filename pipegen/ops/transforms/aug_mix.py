@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Level, as_pair, ascending, bounded, check_number, checked
+from pipegen.ops.arguments.magnitudes import Level, as_pair, bounded, check_number, check_range, checked
 from pipegen.ops.families.augmentation import GEOMETRY, NUMBER, OPERATIONS, Chosen, Limits, product, signs, uniform_operation
 from pipegen.ops.families.chains import PLAIN, SPREAD, STRETCH, Chains, ChainsTransform
 from pipegen.ops.families.combining import symmetric_beta
@@ -56,14 +56,12 @@ class AugMix(ChainsTransform):
 
     chains: Count = 3
     """The number of chains, at most 8."""
-    depth: Count | tuple[Count, Count] = (1, 3)
+    depth: Annotated[Count | tuple[Count, Count], checked(check_range)] = (1, 3)
     """The number of operations of a chain; a pair is the range, both ends included."""
     magnitude: Annotated[Level, checked(check_number), bounded(_LEAST, _STRONGEST)] = 3.0
     """The greatest strength, from 0.1 to 10; a schedule changes it over the epochs."""
     alpha: Annotated[float, Field(ge=0.1, le=100)] = 1.0
     """The parameter of the distributions of the weights, from 0.1 to 100: 1 is uniform, less prefers one chain and extreme blends."""
-
-    _ascending = ascending("depth")
 
     @classmethod
     def acts_on(cls, kind: FeatureKind) -> bool:

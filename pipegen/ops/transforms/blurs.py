@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import SOFT, Magnitude, Number, Span, amount_within, as_pair, ascending, span_range, within
+from pipegen.ops.arguments.magnitudes import SOFT, Magnitude, Number, Span, amount_within, as_pair, check_range, checked, span_range, within
 from pipegen.ops.families.chains import Chains, EnlargingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering import filters
@@ -248,11 +248,9 @@ class RandomBoxBlur(BlurTransform):
     pairs = frozenset({"reach"})
     examples = same_type("random_box_blur: {reach: [1, 3]}", "random_box_blur: {reach: [0, 5], probability: 0.5}")
 
-    reach: Reach | tuple[Reach, Reach] = (1, 3)
+    reach: Annotated[Reach | tuple[Reach, Reach], checked(check_range)] = (1, 3)
     """The pixels that the square reaches to each side, at most 15; a pair is the range, both ends included. A reach of 1 is a square of 3
     by 3."""
-
-    _ascending = ascending("reach")
 
     def idle(self) -> bool:
         return super().idle() or as_pair(self.reach)[1] == 0

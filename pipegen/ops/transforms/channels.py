@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import ADDED, Amount, as_pair, ascending, needs_one
+from pipegen.ops.arguments.magnitudes import ADDED, Amount, as_pair, check_range, checked, needs_one
 from pipegen.ops.lowering.colours import ORDERS, gains, reorder, shift
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.windows import pick, whole_between
@@ -31,10 +31,8 @@ class RandomChannelDrop(ColourTransform):
     separate = True
     examples = to_float32("random_channel_drop: {probability: 0.2}", "random_channel_drop: {count: [1, 2]}")
 
-    count: Count | tuple[Count, Count] = 1
+    count: Annotated[Count | tuple[Count, Count], checked(check_range)] = 1
     """The number of channels that are dropped; a pair is the range, both ends included."""
-
-    _ascending = ascending("count")
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`dropped`: whether each of the three channels is dropped."""

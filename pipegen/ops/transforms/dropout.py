@@ -11,7 +11,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, filled
-from pipegen.ops.arguments.magnitudes import Fraction, Magnitude, Span, amount_within, as_pair, ascending, span_range, within
+from pipegen.ops.arguments.magnitudes import Fraction, Magnitude, Span, amount_within, as_pair, check_range, checked, span_range, within
 from pipegen.ops.families.neighbourhood import ByteTransform, NeighbourhoodTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.filters import sides
@@ -158,14 +158,12 @@ class RandomCoarseDropout(DropoutTransform):
         "random_coarse_dropout: {holes: 16, height: [0.05, 0.1], width: [0.05, 0.1], fill: {constant: 127}}",
     )
 
-    holes: Count | tuple[Count, Count]
+    holes: Annotated[Count | tuple[Count, Count], checked(check_range)]
     """The number of holes, at most 124; a pair is the range, both ends included."""
     height: Annotated[Span, within(0, 1)] = (0.1, 0.2)
     """The range of a hole's height, as a fraction of the image's."""
     width: Annotated[Span, within(0, 1)] = (0.1, 0.2)
     """The range of a hole's width, as a fraction of the image's."""
-
-    _ascending = ascending("holes")
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         each = sum(span_range(self.height)) / 2 * sum(span_range(self.width)) / 2

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import as_pair, ascending
+from pipegen.ops.arguments.magnitudes import as_pair, check_range, checked
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering import filters
 from pipegen.ops.lowering.windows import whole_between
@@ -30,12 +30,10 @@ class RandomMorphology(NeighbourhoodTransform):
     pairs = frozenset({"reach"})
     examples = same_type("random_morphology: {reach: [1, 2]}", "random_morphology: {reach: [0, 3], probability: 0.5}")
 
-    reach: Reach | tuple[Reach, Reach] = (0, 1)
+    reach: Annotated[Reach | tuple[Reach, Reach], checked(check_range)] = (0, 1)
     """The pixels that the square reaches to each side, at most 4; a pair is the range, both ends included."""
     operation: Literal["erosion", "dilation", "either"] = "either"
     """The operation; `either` draws one of the two for each image."""
-
-    _ascending = ascending("reach")
 
     def idle(self) -> bool:
         return super().idle() or as_pair(self.reach)[1] == 0

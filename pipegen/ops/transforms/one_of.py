@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule, Strength, as_pair, ascending, check_range, checked, level_range
+from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule, Strength, as_pair, check_range, checked, level_range
 from pipegen.ops.families.selections import InnerStep, Selection
 from pipegen.ops.lowering.windows import whole_between
 from pipegen.ops.traits import same_type, to_float32
@@ -91,10 +91,8 @@ class SomeOf(Selection):
         *to_float32("some_of: {count: [0, 2], steps: [random_hue: {degrees: 20}, random_brightness: {factor: 0.3}]}"),
     )
 
-    count: Count | tuple[Count, Count]
+    count: Annotated[Count | tuple[Count, Count], checked(check_range)]
     """The number of steps that an example gets; a pair is the range, both ends included."""
-
-    _ascending = ascending("count")
 
     @model_validator(mode="after")
     def _few_enough(self) -> SomeOf:

@@ -34,17 +34,8 @@ def as_text(table: Table) -> TextTable:
 
 
 def read_table(base: str, path: str, *, separator: str | None, header: bool) -> TextTable:
-    """Reads a text table in UTF-8.
-
-    Args:
-        base: What a relative path is relative to.
-        path: The file.
-        separator: As `CsvTable.separator`.
-        header: Whether the first row names the columns.
-
-    Raises:
-        OpError: `PG401` if the file is missing; `PG421` if it is not a text table, or its rows differ in length.
-    """
+    """Reads a text table in UTF-8 by the arguments of `CsvTable`; `base` is what a relative path is relative to. Raises `OpError`: `PG401`
+    if the file is missing; `PG421` if it is not a text table, or its rows differ in length."""
     file = find_file(base, path)
     lines: list[int] = []
     cells: list[tuple[str, ...]] = []
