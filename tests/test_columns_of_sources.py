@@ -197,6 +197,21 @@ def test_coco_has_the_numbers_and_texts_of_its_images(written: Any, tmp_path: Pa
         listed(with_(source, where="wether == 'sun'"))
 
 
+def test_images_are_chosen_before_those_without_boxes_are_refused(written: Any, tmp_path: Path) -> None:
+    ((op, own),) = written("coco").items()
+    content = json.loads(Path(own["annotations"]).read_text())
+    bare = min(content["images"], key=lambda image: image["file_name"])
+    content["annotations"] = [one for one in content["annotations"] if one["image_id"] != bare["id"]]
+    (tmp_path / "bare.json").write_text(json.dumps(content))
+    source = {op: {**own, "annotations": str(tmp_path / "bare.json"), "empty": "refuse"}}
+    with pytest.raises(pipegen.SpecError, match=f"{bare['file_name']} has no box, like 1 of {COUNT} images"):
+        listed(source)
+    where = f"image_id != {bare['id']}"
+    assert len(held(listed(with_(source, where=where)))) == COUNT - 1
+    assert len(held(listed(with_(source, where=where, empty="drop")))) == COUNT - 1
+    assert len(held(listed(with_(source, empty="drop")))) == COUNT - 1
+
+
 def test_numbers_of_arrays_choose_rows(tmp_path: Path) -> None:
     ages = np.arange(COUNT, dtype=np.float32) * 5
     np.savez(tmp_path / "a.npz", image=np.zeros((COUNT, 8, 8, 3), np.uint8), label=np.arange(COUNT) % 3, age=ages)

@@ -166,10 +166,6 @@ class BoxedSource(KeepsBoxes, SelectingSource):
         found, of_boxes = _on_image(found)
         found, others = self.finished(found)
         columns: dict[str, Any] = found.columns()
-        if self.empty == "refuse" and not found.lengths().all():
-            bare = found.keys[int(np.argmin(found.lengths()))]
-            message = f"{root}/{bare} has no box, like {int((found.lengths() == 0).sum())} of {len(found.keys):,} images"
-            raise OpError("PG251", message, field="empty", help="leave such images out with `empty: drop`")
         keys = Strings.hold(found.keys)
         beside = {name: _files(root, paths) for name, paths in found.beside.items()}
         images = as_sizes([_size_of(f"{root}/{key}") for key in keys])
@@ -181,12 +177,17 @@ class BoxedSource(KeepsBoxes, SelectingSource):
         listing = Listing(root, keys, None, found.names, sizes, (*notes, *of_classes, *of_boxes, *others), parts, columns=columns)
         sides = np.where(np.isfinite(found.sides), found.sides, np.nan)[:, ::-1]
         listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides, beside=beside, missing=found.missing)
-        kept = np.flatnonzero(found.lengths()) if self.empty == "drop" else np.arange(len(keys))
-        more = {name: [values[i] for i in kept.tolist()] for name, values in found.more.items()}
-        if not len(kept):
+        listing = self.selected(listing, base, found.more)
+        lengths = listing.columns["boxes"].lengths
+        if self.empty == "refuse" and not lengths.all():
+            message = f"{listing.path(int(np.argmin(lengths)))} has no box, like {int((lengths == 0).sum())} of {len(lengths):,} images"
+            raise OpError("PG251", message, field="empty", help="leave such images out with `empty: drop`")
+        if self.empty != "drop" or lengths.all():
+            return listing
+        if not lengths.any():
             help_ = "keep images without boxes with `empty: allow`"
             raise OpError("PG402", f"no image below {root!r} has a box", field="empty", help=help_)
-        return self.selected(listing if len(kept) == len(keys) else listing.take(kept), base, more)
+        return listing.take(np.flatnonzero(lengths))
 
 
 def _on_image(found: Found) -> tuple[Found, list[Note]]:
