@@ -14,8 +14,6 @@ from pipegen.backend.datasets.owner import Owner
 from pipegen.private.functions import untraced
 from pipegen.private.keras import build_symbolically
 
-_STEPS = ("train_step", "test_step", "predict_step")
-
 
 @untraced
 class OnDevice:
@@ -97,6 +95,7 @@ class OnDevice:
             with model.distribute_strategy.scope():
                 build_symbolically(model, made.structured_outputs)
 
+        own = {name: model.__dict__[name] for name in stages if name in model.__dict__}
         try:
             for name, stage in stages.items():
                 if stage is not None:
@@ -104,9 +103,10 @@ class OnDevice:
             _forget_functions(model)
             yield
         finally:
-            for name in _STEPS:
-                if name in model.__dict__:
-                    delattr(model, name)
+            for name in stages.keys() & model.__dict__:
+                delattr(model, name)
+            for name, step in own.items():
+                setattr(model, name, step)
             _forget_functions(model)
 
 
