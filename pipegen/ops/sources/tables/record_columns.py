@@ -44,16 +44,9 @@ class RecordColumns:
         raise NotImplementedError
 
     def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
-        """Returns the text of a column of the table, else of the records, "" for those without it.
-
-        Args:
-            wanted: The column.
-            field: The argument that names it, for errors.
-
-        Raises:
-            OpError: `PG421` for a column that no record has, that holds no text, or that is also one of the table; `PG430` for a file that
-                cannot be read.
-        """
+        """Returns the text of a column of the table, else of the records, "" for those without it; `field` is the argument that names it.
+        Raises `OpError`: `PG421` for a column that no record has, that holds no text, or that is also one of the table; `PG430` for a file
+        that cannot be read."""
         joined = self._joined(wanted, field)
         if joined is None:
             return self.own(str(wanted), field)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
 from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.features.predicate import Where
@@ -30,6 +32,11 @@ class SelectingSource(Source):
     join: Join | None = None
     """A table whose columns are added to the records with the same key, for `where`, splits, sampling and tests:
     `{table: {csv: {path: patients.csv}}, on: {path: file}}`."""
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leaves out what is not given: hashes of specs are those of before there was a choice."""
+        return {name: value for name, value in written(self).items() if name not in ("where", "join") or value is not None}
 
     def column_names(self) -> tuple[str, ...] | None:
         return None if self.join is not None else self._own_columns()
