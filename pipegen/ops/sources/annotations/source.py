@@ -178,7 +178,8 @@ class BoxedSource(KeepsBoxes, SelectingSource):
         sides = np.where(np.isfinite(found.sides), found.sides, np.nan)[:, ::-1]
         listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides, beside=beside, missing=found.missing)
         listing = self.selected(listing, base, found.more)
-        lengths = listing.columns["boxes"].lengths
+        boxes: Any = listing.columns["boxes"]
+        lengths: Ints = boxes.lengths
         if self.empty == "refuse" and not lengths.all():
             message = f"{listing.path(int(np.argmin(lengths)))} has no box, like {int((lengths == 0).sum())} of {len(lengths):,} images"
             raise OpError("PG251", message, field="empty", help="leave such images out with `empty: drop`")
