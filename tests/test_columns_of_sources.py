@@ -180,6 +180,9 @@ def test_split_folders_are_chosen_from_by_their_paths(tmp_path: Path) -> None:
     assert {split: len(found.keys(split)) for split in found.splits} == {"train": 5, "validation": 3}
     with pytest.raises(pipegen.SpecError, match="none of the 4 records of `image_folder` matches `where`"):
         listed(with_(source, where="path in ['train/a/2.png', 'train/b/1.png']"), splits=splits)
+    with pytest.raises(pipegen.SpecError, match="have no column 'pth'") as caught:
+        listed(with_(source, where="pth == 'a'", join=write_table(tmp_path, ["train/a/0.png"])), splits=splits)
+    assert [d.labels[0].path for d in caught.value.diagnostics] == ["source.image_folder.where"]
 
 
 def test_coco_has_the_numbers_and_texts_of_its_images(written: Any, tmp_path: Path) -> None:

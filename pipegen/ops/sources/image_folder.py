@@ -117,9 +117,10 @@ class ImageFolder(SelectingSource):
         notes: builtins.list[Note] = [*_damaged(scan)]
         for split, folder in folders.items():
             try:
-                listings[split] = self._kept(self._list_part(scan, folder, progress), base)
+                listings[split] = self._list_part(scan, folder, progress)
             except OpError as error:
                 notes.append(Note(error.code, error.message, error.help, f"parts.{split}", "error"))
+        listings = {split: self._kept(listing, base) for split, listing in listings.items()}
         used = {folder.split("/")[0] for folder in folders.values()}
         beside = [name for name in (*present, *links) if name not in used]
         if beside:
