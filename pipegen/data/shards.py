@@ -225,7 +225,7 @@ class InShards:
 
 
 class OnAccess(Sequence[str]):
-    """So many texts, each made by its position on access."""
+    """A sequence of texts, each of which is made when it is read."""
 
     def __init__(self, count: int, text: Callable[[int], str]) -> None:
         self._count, self._text = count, text

@@ -318,7 +318,7 @@ def always(value: T) -> Callable[..., T]:
 
 
 def of_each(fold: Callable[[Iterable[Any]], T], name: str) -> Callable[..., T]:
-    """Makes a method of a source of several, its `inner` ones: it folds what their methods of a name return."""
+    """Makes a method of a source that has others, `inner`: it combines what their methods `name` return, by `all`, `any` or `sum`."""
     return lambda source, *args: fold(getattr(inner, name)(*args) for inner in source.inner())
 
 

@@ -35,7 +35,7 @@ class SelectingSource(Source):
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leaves out what is not given: hashes of specs are those of before there was a choice."""
+        """Leaves out `where` and `join` that are not given, so that they are no part of the hash of such a spec."""
         return {name: value for name, value in written(self).items() if name not in ("where", "join") or value is not None}
 
     def column_names(self) -> tuple[str, ...] | None:
