@@ -196,7 +196,8 @@ class Run:
             if isinstance(order, BucketedOrder):  # the step's: rows that complete combined groups may be of another bucket
                 bucket = order.bucket_of(order.first_slot(number, epoch))
                 own |= {"@bucket": tf.zeros_like(slot, tf.int32) + bucket, "@step": tf.zeros_like(slot) + number}
-            return named(epoch, slot, since, laid) | own
+            with x.compiling_late(epoch, slot[0]):
+                return named(epoch, slot, since, laid) | own
 
         def whole(epoch: tf.Tensor, first: tf.Tensor, counted: tf.Tensor | None = None) -> Features:
             since = counted_from(counted)
