@@ -23,6 +23,4 @@ class Array(FeatureKind):
         return FeatureType(self.name, "string", ())
 
     def decoder(self, feature: Any) -> Transform:
-        from pipegen.ops.sources.features.file_formats import decoder_of
-
-        return decoder_of(feature.format).model_copy(update={"shape": feature.shape})
+        return feature.array_decoder().model_copy(update={"shape": feature.shape})

@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from typing import Any, Literal, Protocol
 
 from pipegen.errors import InternalError
-from pipegen.ops.kinds.base import Column, FeatureKind, Geometry
+from pipegen.ops.fields.columns import Column
+from pipegen.ops.kinds.base import FeatureKind, Geometry
 from pipegen.types import FeatureType
 
 _PACKAGE = "pipegen.ops.kinds"

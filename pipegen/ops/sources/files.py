@@ -12,6 +12,8 @@ from pydantic import Field, field_validator
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
+from pipegen.ops.fields.notes import Note
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.registry import kind_of, names_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource
@@ -20,9 +22,8 @@ from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan, Tree
 from pipegen.ops.sources.listing.base import Files as FilesOf
-from pipegen.ops.sources.listing.base import Listing, Missing, Note, always
-from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.listing.wording import find_root
+from pipegen.ops.sources.listing.base import Listing, Missing, always
+from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.patterns import compile_pattern
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
 
     Kind = str
 else:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.ops.fields.notes import Note, quoted
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.arrow import Arrow
 from pipegen.ops.sources.dataset_folders.hub import Saved, class_names, described, files_of, find_saved, key_for
-from pipegen.ops.sources.listing.base import Listing, Note, SplitSource, always, shards_of
-from pipegen.ops.sources.listing.wording import quoted
+from pipegen.ops.sources.listing.base import Listing, SplitSource, always, shards_of
 from pipegen.ops.sources.parquet import Parquet
 from pipegen.ops.sources.records.described import RecordFeature, missing_key
 from pipegen.ops.sources.shards.paths import check_sets

@@ -15,8 +15,9 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.families.decoder import OutlineDecoder
-from pipegen.ops.kinds.item_number import MOST_INSTANCES, number_name
-from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.fields.columns import Ragged
+from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
+from pipegen.ops.kinds.item_number import number_name
 from pipegen.ops.lowering.array_formats import WITHOUT_AREA
 from pipegen.ops.sources.annotations.files import (
     DamagedError,
@@ -30,10 +31,10 @@ from pipegen.ops.sources.annotations.files import (
 )
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource
 from pipegen.ops.sources.annotations.source import POINT_LABELS, Found, PointNames, Shape, gathered, without_masks, without_own_image
-from pipegen.ops.sources.listing.base import LeftOut, Note, Parts
-from pipegen.ops.sources.listing.wording import count, find_root, quoted
+from pipegen.ops.sources.listing.base import Parts
+from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.transform import Transform
-from pipegen.types import ElementType
+from pipegen.types import MOST_INSTANCES, ElementType
 
 _AROUND = frozenset({"polygon", "rectangle", "mask"})
 

@@ -8,9 +8,9 @@ from pydantic import field_validator
 
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
+from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.described import check_pickled
 from pipegen.ops.sources.records.index import Indexed, ShardRecords
 from pipegen.ops.sources.records.parts import PartSource

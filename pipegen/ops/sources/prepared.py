@@ -12,8 +12,8 @@ from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.families.decoder import MaskDecoder
+from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.kinds.item_number import with_numbers
-from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.any_kind import Beside, KeepsBoxes, NamesPoints
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pipegen.ops.arguments.item_rules import BoxRules
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.prepared_store.layout import StoreAbout
 
     Kind = str
@@ -179,7 +179,7 @@ class Prepared(SelectingSource):
             raise OpError("PG571", "`features` does not match the features of the store", field="features", help=help_)
 
     def _listed(self, root: Path, about: StoreAbout) -> Listing:
-        from pipegen.ops.sources.listing.strings import Strings
+        from pipegen.ops.fields.strings import Strings
         from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, read_column
         from pipegen.ops.sources.prepared_store.rows import StoredMessages, StoredRows, places
 

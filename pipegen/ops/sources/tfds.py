@@ -11,12 +11,12 @@ from pydantic import Field, field_validator
 
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
+from pipegen.ops.fields.notes import quoted
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.dataset_folders.tfds import Prepared, class_names, described_as, find_prepared, parse_split
 from pipegen.ops.sources.listing.base import Listing, Shards, SplitSource, always, shards_of
-from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature, missing_key
 from pipegen.ops.sources.tfrecord import TFRecord
 from pipegen.ops.transform import SplitName

@@ -13,6 +13,7 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.families.decoder import MaskDecoder
+from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.kinds.item_number import number_name
 from pipegen.ops.sources.annotations.files import (
     DamagedError,
@@ -33,8 +34,8 @@ from pipegen.ops.sources.annotations.source import (
     without_masks,
     without_own_image,
 )
-from pipegen.ops.sources.listing.base import Note, Parts
-from pipegen.ops.sources.listing.wording import close_names, count, find_root, quoted
+from pipegen.ops.sources.listing.base import Parts
+from pipegen.ops.sources.listing.paths import close_names, find_root
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType, FeatureType
 

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Literal
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.families.decoder import OutlineDecoder
-from pipegen.ops.kinds.item_number import MOST_INSTANCES, number_name
-from pipegen.ops.kinds.ragged import Packed
+from pipegen.ops.fields.columns import Packed
+from pipegen.ops.fields.notes import Note, count
+from pipegen.ops.kinds.item_number import number_name
 from pipegen.ops.sources.annotations.outlines import NONE
 from pipegen.ops.sources.annotations.source import BoxedSource, Found
-from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import count
-from pipegen.types import ElementType, FeatureType
+from pipegen.types import MOST_INSTANCES, ElementType, FeatureType
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Mapping
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.transform import Transform
 
 

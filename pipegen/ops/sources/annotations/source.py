@@ -15,17 +15,17 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat
+from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses
+from pipegen.ops.fields.columns import Ragged
+from pipegen.ops.fields.notes import LeftOut, Note, count, is_are, quoted
+from pipegen.ops.fields.strings import Strings, as_sizes
 from pipegen.ops.kinds.boxes import boxes_type
 from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.kinds.label import item_label_type
-from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.any_kind import KeepsBoxes
-from pipegen.ops.sources.features.classes import Classes, ClassName, KnownClasses
-from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Missing, Note, Parts, SplitSource, always
-from pipegen.ops.sources.listing.strings import Strings, as_sizes
-from pipegen.ops.sources.listing.wording import count, is_are, quoted
+from pipegen.ops.sources.listing.base import Files, Listing, Missing, Parts, SplitSource, always
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.types import ElementType, FeatureType
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.kinds.ragged import Packed
+    from pipegen.ops.fields.columns import Packed
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.annotations.outlines import Outlines
-    from pipegen.ops.sources.listing.strings import Ints
 
     Named = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
     """From the name of a split, and the argument that names it, to its images, and to missing ones that it lists."""

@@ -10,16 +10,15 @@ from pydantic import Field, field_validator, model_validator
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
 from pipegen.ops.families.decoder import LARGEST, MaskDecoder
+from pipegen.ops.fields.notes import joined
 from pipegen.ops.kinds.item_number import number_name, with_numbers
 from pipegen.ops.kinds.registry import kind_named, kind_of, named_kinds
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.listing.base import Source
-from pipegen.ops.sources.listing.wording import joined
 from pipegen.ops.transform import Transform
 from pipegen.types import ElementType, FeatureType
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
-NumberType = Literal["float32", "int64"]  # the dtype of numbers
 _Stored = Annotated[int, Field(ge=0, le=65535)]
 
 

@@ -92,13 +92,6 @@ def _decoder(format: str, channels: int | None, **options: Any) -> ArrayDecoder:
     return ArrayDecoder(format=format, shape=(None, None, channels), options=tuple(options.items()))
 
 
-def decoder_of(format: Format) -> ArrayDecoder:
-    """Returns the decoder of files of a format."""
-    if isinstance(format, ArrayFile):
-        return format.decoder()
-    return {"npy": _decoder("npy", 1), "flo": _decoder("flo", 2), "nifti": _decoder("nifti", None), "geotiff": GEOTIFF.decoder()}[format]
-
-
 GEOTIFF = ArrayFile(geotiff=GeoTiff())
 
 
@@ -125,6 +118,13 @@ class FileFeature(EncodedFeature):
         if self.windows() is not None and not self.in_rows:
             raise PartError("a window by columns needs a table", "format", help="such as `window: [0, 0, 256, 256]`")
         return self
+
+    def array_decoder(self) -> ArrayDecoder:
+        """Returns the decoder of files of its `format`."""
+        if isinstance(self.format, ArrayFile):
+            return self.format.decoder()
+        named = {"npy": _decoder("npy", 1), "flo": _decoder("flo", 2), "nifti": _decoder("nifti", None), "geotiff": GEOTIFF.decoder()}
+        return named[str(self.format)]
 
     def windows(self) -> GeoTiff | None:
         """Returns the options of rasters with a window per row; `None` for other files."""

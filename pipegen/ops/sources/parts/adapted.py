@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.kinds.ragged import changed
+from pipegen.ops.fields.columns import changed
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.types import ElementType, FeatureType
@@ -16,8 +16,8 @@ from pipegen.types import ElementType, FeatureType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.base import Listing
-    from pipegen.ops.sources.listing.strings import Ints
 
 
 PART = "part"  # the feature with the part of a mix that an example is from, unless the name is taken

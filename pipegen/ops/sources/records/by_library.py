@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.lazy import np
+from pipegen.ops.fields.notes import quoted
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, Window
-from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.described import PIXELS, check_field, check_pickled, missing_key
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
@@ -33,8 +33,8 @@ from pipegen.types import ElementType, FeatureType
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.shards.paths import Found
     from pipegen.ops.sources.stores.base import Store
@@ -139,7 +139,7 @@ class StoreReader(RecordReader):
 
     def _check_whole(self, name: str, stored: Any, values: Any) -> None:
         """Raises `StoreError` if the conversion changed a whole number."""
-        from pipegen.ops.sources.features.columns import changed_whole
+        from pipegen.ops.fields.numbers import changed_whole
 
         if values.dtype.kind == "i":
             lost = values.astype(stored.dtype) != stored if stored.dtype.kind == "f" else (values < 0) & (stored > 0)
@@ -152,7 +152,7 @@ class StoreReader(RecordReader):
             raise StoreError(f"`{name}` holds {stored[lost][0]}, {said}")
 
     def _class_indices(self, name: str, values: Any) -> Any:
-        from pipegen.ops.sources.features.label_values import label_texts
+        from pipegen.ops.fields.label_values import label_texts
 
         lookup = self.label_columns[name].lookup
         values = values.reshape(len(values))
@@ -342,7 +342,7 @@ class ArrayStoreSource(StoreSource):
         return tuple(found) if images else (encoded,)
 
     def types(self, found: Indexed) -> dict[str, FieldType]:
-        from pipegen.ops.sources.array_rows.rows import check_channels
+        from pipegen.ops.kinds.image import check_channels
 
         types = super().types(found)
         for name, held in types.items():

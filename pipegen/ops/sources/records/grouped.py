@@ -11,9 +11,9 @@ from pydantic import field_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
+from pipegen.ops.fields.notes import quoted
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.folders.scan import JUNK, is_junk
-from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.columns import KeyReader
 from pipegen.ops.sources.records.described import RecordFeature
 from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, RecordIndex, ShardRecords
@@ -24,7 +24,7 @@ from pipegen.ops.sources.stores.field_types import FieldType, taken_apart
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipegen.ops.sources.listing.strings import Ints, Strings
+    from pipegen.ops.fields.strings import Ints, Strings
     from pipegen.ops.sources.shards.members import Members
     from pipegen.ops.sources.shards.paths import Found
 

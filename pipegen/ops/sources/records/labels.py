@@ -10,15 +10,15 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.sources.features.classes import as_values, read_labels
-from pipegen.ops.sources.features.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain
-from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.fields.classes import as_values, read_labels
+from pipegen.ops.fields.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain
+from pipegen.ops.fields.notes import Note
 from pipegen.ops.sources.records.columns import kept_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.described import RecordFeature
     from pipegen.ops.sources.records.index import Indexed, InShard
 

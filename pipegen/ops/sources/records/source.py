@@ -15,12 +15,13 @@ from pydantic import Field, field_validator
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
 from pipegen.mounts import content_of
-from pipegen.ops.kinds.ragged import Ragged, spread
+from pipegen.ops.fields.columns import Ragged, spread
+from pipegen.ops.fields.notes import Note
+from pipegen.ops.fields.numbers import read_numbers
 from pipegen.ops.kinds.registry import classes_of_several, kind_of
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.columns import read_numbers
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
-from pipegen.ops.sources.listing.base import Listing, Note, Shards, always, main_label, shards_of
+from pipegen.ops.sources.listing.base import Listing, Shards, always, main_label, shards_of
 from pipegen.ops.sources.records.columns import KeyReader, RecordCells, items_of_records
 from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable, Iterable
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.reader import RecordReader
     from pipegen.ops.sources.stores.field_types import FieldType
     from pipegen.ops.sources.tables.join import Partners

@@ -11,10 +11,10 @@ from pydantic import Field, field_validator, model_validator
 from pipegen.errors import PartError
 from pipegen.ops.arguments.geometry import FixedSize, height_width
 from pipegen.ops.arguments.item_rules import BoxFormat
+from pipegen.ops.fields.notes import count
 from pipegen.ops.kinds.registry import kind_of, names_of
 from pipegen.ops.sources.features.any_kind import AnyKind
 from pipegen.ops.sources.features.file_formats import FileFeature, Format
-from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.tables.readings import Column
 
 if TYPE_CHECKING:

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
-from pipegen.ops.kinds.base import Column
+from pipegen.ops.fields.columns import Column
+from pipegen.ops.fields.label_values import Values
+from pipegen.ops.fields.numbers import read_numbers
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.features.columns import read_items, read_numbers, side_by_side
-from pipegen.ops.sources.features.label_values import Values
+from pipegen.ops.sources.features.items import read_items, side_by_side
 from pipegen.ops.sources.tables.nested import listed, points_of, read_pixels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipegen.ops.kinds.base import Place
+    from pipegen.ops.fields.columns import Place
     from pipegen.ops.sources.tables.features import InTable, TableFeature
     from pipegen.ops.sources.tables.table import Table
 

@@ -17,17 +17,17 @@ from pipegen.files import stamp
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import content_of
+from pipegen.ops.fields.notes import Note, count, quoted
+from pipegen.ops.fields.strings import Strings, as_sizes
 from pipegen.ops.kinds.registry import classes_of_several, kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where
-from pipegen.ops.sources.listing.base import Files, Listing, Missing, Note, always
+from pipegen.ops.sources.listing.base import Files, Listing, Missing, always
 from pipegen.ops.sources.listing.blocks import TakingReader
 from pipegen.ops.sources.listing.reader import FileReader, Reader
-from pipegen.ops.sources.listing.strings import Strings, as_sizes
-from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.held import read_held, read_images
 from pipegen.ops.sources.tables.join import joined_to, kept_rows
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.features.file_formats import GeoTiff
     from pipegen.ops.sources.listing.blocks import BlockReader
-    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.tables.table import Table
 
     _Listed: TypeAlias = tuple[Files, tuple[Note, ...], tuple[Missing, ...]]

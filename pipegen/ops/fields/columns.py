@@ -1,4 +1,4 @@
-"""Columns of which a record has any number of items, or of bytes: the outlines of its objects, say."""
+"""Columns, the values of a field for all records: a number of each, or any number of items or of bytes, such as outlines."""
 
 from __future__ import annotations
 
@@ -6,11 +6,27 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
+from pipegen.ops.fields.strings import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.fields.strings import Ints
+    from pipegen.types import FeatureType
+
+    Place = Callable[[int], str]
+    """A function from the number of a record to the name of its place, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The values of a feature for every record."""
+
+    values: Any  # an array with a row for each record
+    type: FeatureType  # the type of a row
+    classes: tuple[str, ...] = ()  # the classes of a label
+    stays: Any = None  # false for records that are left out, bool `(n,)`; `None` to keep all
+    notes: tuple[Any, ...] = ()  # findings about the values
 
 
 class _OfLengths:
@@ -39,8 +55,6 @@ class Packed(_OfLengths):
     @classmethod
     def hold(cls, parts: Sequence[bytes]) -> Packed:
         """Makes a column from the bytes of each record."""
-        from pipegen.ops.sources.listing.strings import aligned
-
         lengths = np.array([len(part) for part in parts], np.int64)
         return cls(aligned([np.frombuffer(b"".join(parts), np.uint8)]), np.cumsum(lengths) - lengths, lengths)
 
@@ -60,11 +74,6 @@ class Packed(_OfLengths):
 
     def __getitem__(self, records: Any) -> Packed:
         return Packed(self.values, self.starts[records], self.lengths[records])
-
-
-def counts_classes(listing: Listing, name: str) -> bool:
-    """Checks for a packed mask whose pixels are the classes of the labels, which then cannot be renamed."""
-    return isinstance(listing.columns.get(name), Packed) and listing.type is not None and listing.type[name].classes is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +100,6 @@ class Ragged(_OfLengths):
 
 def joined(columns: Sequence[Any]) -> Any:
     """Concatenates columns; raises `ValueError` if rows differ in shape."""
-    from pipegen.ops.sources.listing.strings import aligned
-
     if not isinstance(columns[0], (Packed, Ragged)):
         return np.concatenate(columns)
     values, lengths = [c.values for c in columns], np.concatenate([c.lengths for c in columns])
@@ -119,3 +126,10 @@ def spread(values: Any, records: Any, total: int) -> Any:
 def most_items(items: Ragged) -> int:
     """Returns the largest number of items of a record, at least 1."""
     return max(1, int(items.lengths.max(initial=0)))
+
+
+def counted_up(lengths: Ints) -> Ragged:
+    """Numbers the items of each record from 1."""
+    ends = np.cumsum(lengths)
+    before: Ints = np.repeat(ends - lengths, lengths)
+    return Ragged((np.arange(len(before)) - before + 1).astype(np.float32), np.asarray(lengths, np.int64))

@@ -12,7 +12,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.sources.features.label_values import (
+from pipegen.ops.fields.label_values import (
     BOOLEANS,
     LIST,
     Values,
@@ -25,13 +25,12 @@ from pipegen.ops.sources.features.label_values import (
     twins,
     written_lists,
 )
-from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import count, is_are, quoted
+from pipegen.ops.fields.notes import Note, count, is_are, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
 
 
 def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
