@@ -94,8 +94,13 @@ class Ragged(_OfLengths):
 
     def __getitem__(self, records: Any) -> Ragged:
         starts, lengths = (np.cumsum(self.lengths) - self.lengths)[records], self.lengths[records]
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return Ragged(self.values[np.repeat(starts, lengths) + within], lengths)
+        return Ragged(self.values[np.repeat(starts, lengths) + within(lengths)], lengths)
+
+    def place(self, item: int) -> tuple[int, int]:
+        """Returns the record of an item, and its number in it."""
+        ends = np.cumsum(self.lengths)
+        record = int(np.searchsorted(ends, item, side="right"))
+        return record, item - int(ends[record] - self.lengths[record])
 
 
 def joined(columns: Sequence[Any]) -> Any:
@@ -128,8 +133,11 @@ def most_items(items: Ragged) -> int:
     return max(1, int(items.lengths.max(initial=0)))
 
 
+def within(lengths: Ints) -> Ints:
+    """Numbers the items of each record from 0, int64 `(items,)`."""
+    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
 def counted_up(lengths: Ints) -> Ragged:
-    """Numbers the items of each record from 1."""
-    ends = np.cumsum(lengths)
-    before: Ints = np.repeat(ends - lengths, lengths)
-    return Ragged((np.arange(len(before)) - before + 1).astype(np.float32), np.asarray(lengths, np.int64))
+    """Returns the numbers of the items of each record in a mask, from 1."""
+    return Ragged((within(lengths) + 1).astype(np.float32), np.asarray(lengths, np.int64))

@@ -230,10 +230,10 @@ def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, where: Pla
     if values.dtype.kind not in "biuf":
         raise OpError("PG419", f"the values of `{name}` are {values.dtype}", help="they must be numbers")
 
-    ends = np.cumsum(lengths)
+    items = Ragged(values, lengths)
 
     def whose(item: int) -> str:
-        return where(int(np.searchsorted(ends, item, side="right")))
+        return where(items.place(item)[0])
 
     return Ragged(as_numbers(values, dtype, partial(unfit, whose, dtype, "items"), whose, None), lengths)
 

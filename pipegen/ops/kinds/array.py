@@ -19,7 +19,7 @@ class Array(FeatureKind):
     arguments = ("root", "ending", "format", "shape")
     storage = "encoded"
 
-    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
+    def stored_type(self, feature: Any) -> FeatureType:
         return FeatureType(self.name, "string", ())
 
     def decoder(self, feature: Any) -> Transform:

@@ -176,9 +176,9 @@ class FeatureKind:
     def check(self, name: str, feature: Any) -> None:
         """Rejects contradictory arguments with a `PartError` that names the feature and the argument."""
 
-    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
-        """Infers the type in a file, aligned with `of`, or in columns of a table, from the arguments alone."""
-        return self.array_types(feature)[0].with_(of=of or getattr(feature, "home", None))
+    def stored_type(self, feature: Any) -> FeatureType:
+        """Infers the type in a file or in columns of a table from the arguments alone; by default the first type of a row of an array."""
+        return self.array_types(feature)[0]
 
     def decoder(self, feature: Any) -> Any:
         """Returns the `Transform` that decodes its files, or `None` if a step of the spec does."""

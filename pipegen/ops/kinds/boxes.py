@@ -138,9 +138,8 @@ class Boxes(FeatureKind):
 
         def at(wrong: Any) -> str:
             item = int(np.argmax(wrong))
-            ends = np.cumsum(items.lengths)
-            row = int(np.searchsorted(ends, item, side="right"))
-            return f"{place(row)}: box {item - int(ends[row] - items.lengths[row])} is [{', '.join(f'{v:g}' for v in values[item])}]"
+            row, number = items.place(item)
+            return f"{place(row)}: box {number} is [{', '.join(f'{v:g}' for v in values[item])}]"
 
         wrong = ~np.isfinite(values).all(1)
         if wrong.any():

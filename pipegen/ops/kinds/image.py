@@ -32,11 +32,11 @@ class Image(FeatureKind):
     storage = "encoded"
     pictured = levels = True
 
-    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
+    def stored_type(self, feature: Any) -> FeatureType:
         if getattr(feature, "size", None) is None:
-            return FeatureType("image", "string", (), of=of, file_channels=feature.channels, file_bits=feature.bits)
+            return FeatureType("image", "string", (), file_channels=feature.channels, file_bits=feature.bits)
         dtype, interval = ("uint8", BYTE_RANGE) if feature.bits != 16 else ("uint16", WORD_RANGE)
-        return FeatureType("image", dtype, feature.pixels, interval, of=of, uniform=True)
+        return FeatureType("image", dtype, feature.pixels, interval, uniform=True)
 
     def check(self, name: str, feature: Any) -> None:
         given = next((argument for argument in ("channels", "bits") if getattr(feature, argument, None) is not None), None)

@@ -152,9 +152,8 @@ class Keypoints(FeatureKind):
         seen = values[..., 2]
         wrong = (~np.isin(seen, (0, 1, 2))).reshape(len(values), int(np.prod(inner))).any(1)
         if wrong.any():
-            row = int(np.searchsorted(np.cumsum(lengths), int(np.argmax(wrong)), side="right"))
             other = float(seen[~np.isin(seen, (0, 1, 2))][0])
-            message = f"{place(row)} has a keypoint of visibility {other:g}"
+            message = f"{place(items.place(int(np.argmax(wrong)))[0])} has a keypoint of visibility {other:g}"
             raise OpError("PG256", message, help="use 0 for absent, 1 for hidden and 2 for visible")
         return Ragged(np.where(values[..., 2:] > 0, values, np.float32(0)), lengths)
 

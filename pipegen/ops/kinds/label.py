@@ -90,11 +90,10 @@ class ItemLabel(FeatureKind):
         if feature.separator is not None and not isinstance(given, Ragged):
             given = [split_text(value, feature.separator) for value in given]
         items = read_ragged(name, given, (), place)
-        ends = np.cumsum(items.lengths)
 
         def said(item: int) -> str:
-            row = int(np.searchsorted(ends, item, side="right"))
-            return f"item {item - int(ends[row] - items.lengths[row])} of {place(row)}"
+            row, number = items.place(item)
+            return f"item {number} of {place(row)}"
 
         if not len(items.values):
             known = range(feature.offset, feature.offset + (feature.num_classes or 0))

@@ -45,11 +45,11 @@ class Mask(FeatureKind):
             message = f"`values` of `{name}` has the class index {values[stored]}, but there are {classes} `classes`, counted from 0"
             raise PartError(message, name, "values")
 
-    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
+    def stored_type(self, feature: Any) -> FeatureType:
         classes = feature.num_classes
         if classes is None and feature.values:
             classes = max(feature.values.values()) + 1
-        return FeatureType(self.name, "string", (), of=of, classes=classes, ignore=feature.ignore, instances=feature.home)
+        return FeatureType(self.name, "string", (), classes=classes, ignore=feature.ignore, instances=feature.home)
 
     def decoder(self, feature: Any) -> Transform:
         return feature.decoder(feature.num_classes)

@@ -26,7 +26,7 @@ class Tensor(FeatureKind):
     numbers = True
     each = "item_tensor"
 
-    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
+    def stored_type(self, feature: Any) -> FeatureType:
         return FeatureType(self.name, feature.dtype or "float32", feature.stored_shape)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:

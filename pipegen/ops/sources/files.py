@@ -14,9 +14,8 @@ from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Strings
-from pipegen.ops.kinds.registry import kind_of, names_of
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.feature import FeatureSource
+from pipegen.ops.sources.features.feature import FeatureSource, FileKindName
 from pipegen.ops.sources.features.file_formats import FileFeature, unread_formats
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
@@ -34,10 +33,6 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.strings import Ints
 
-    Kind = str
-else:
-    Kind = names_of(lambda kind: kind.storage == "encoded")
-
 _WILD = re.compile(r"[*?\[]")
 _compiled = lru_cache(maxsize=16)(compile_pattern)
 
@@ -45,7 +40,7 @@ _compiled = lru_cache(maxsize=16)(compile_pattern)
 class FilesFeature(FileFeature):
     """One file of each record."""
 
-    kind: Kind
+    kind: FileKindName
     """`image`; `mask`: a class for each pixel of the image; or `array`: numbers of one `shape`."""
     path: Annotated[str, Field(min_length=1)]
     """Folder whose images are all read, or a pattern such as `photos/**/*.jpg`; relative to the spec's file."""
@@ -106,7 +101,7 @@ class Files(SelectingSource, FeatureSource):
     @property
     def pictures(self) -> tuple[str, ...]:
         """Lists the features, images first; the first one identifies a record."""
-        return tuple(sorted(self.features, key=lambda name: not kind_of(self.features[name]).levels))
+        return tuple(sorted(self.features, key=lambda name: not self.features[name].own_kind.levels))
 
     def has_folders(self) -> bool:
         """Tells whether folders may carry meaning: only if records have one file each."""

@@ -17,7 +17,6 @@ from pipegen.lazy import np
 from pipegen.ops.families.decoder import OutlineDecoder
 from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
-from pipegen.ops.kinds.item_number import number_name
 from pipegen.ops.lowering.array_formats import WITHOUT_AREA
 from pipegen.ops.sources.annotations.files import (
     DamagedError,
@@ -108,10 +107,8 @@ class Labelme(PointedSource):
         if not owner:
             message = f"no image below {root!r} has annotations; found {count(len(files), '.json file')}"
             raise OpError("PG402", message, field="path", help="LabelMe writes a JSON file beside each image")
-        if self.masks:
-            items |= {number_name("boxes"): np.array([shape.number for shape in shapes], np.float32)}
         names = tuple(sorted({shape.name for shape in shapes}))
-        found = gathered(keys, sides, shapes, names, items, notes, missing)
+        found = gathered(keys, sides, shapes, names, items, notes, missing, numbered=self.masks is not None)
         found = replace(found, own=own, points=stored)
         if self.masks:
             found = _with_masks(found, {key: f"{root}/{file}" for key, file in owner.items()})

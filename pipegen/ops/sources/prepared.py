@@ -14,9 +14,10 @@ from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.families.decoder import MaskDecoder
 from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.kinds.item_number import with_numbers
-from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.any_kind import Beside, KeepsBoxes, NamesPoints
+from pipegen.ops.sources.features.feature import HeldKindName
 from pipegen.ops.sources.listing.base import Listing, Parts, always
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.ops.transform import SplitName, Transform
@@ -29,15 +30,11 @@ if TYPE_CHECKING:
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.prepared_store.layout import StoreAbout
 
-    Kind = str
-else:
-    Kind = names_of(held_in_memory)
-
 
 class StoredFeature(KeepsBoxes, NamesPoints, Beside):
     """One feature of a store, as written by `pipegen prepare`."""
 
-    kind: Kind
+    kind: HeldKindName
     """`image`, `mask`, `label`, `tensor`, `weight`, `boxes` or `keypoints`."""
     dtype: Literal["uint8", "uint16", "int32", "int64", "float32", "string"] = "uint8"
     """The dtype of a value; `string` for encoded files."""

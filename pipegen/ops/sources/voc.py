@@ -14,7 +14,6 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.families.decoder import MaskDecoder
 from pipegen.ops.fields.notes import Note, count, quoted
-from pipegen.ops.kinds.item_number import number_name
 from pipegen.ops.sources.annotations.files import (
     DamagedError,
     annotated,
@@ -130,9 +129,7 @@ class Voc(ListedSource):
             raise damaged(wrong, "path", len(own) + len(alone))
         names = tuple(sorted({box.name for box in boxes}))
         items = {"difficult": np.array(difficult, np.float32)}
-        if self.masks == "instances":
-            items |= {number_name("boxes"): np.array([box.number for box in boxes], np.float32)}
-        found = gathered(keys, sides, boxes, names, items, [*more, *beside], missing)
+        found = gathered(keys, sides, boxes, names, items, [*more, *beside], missing, numbered=self.masks == "instances")
         if self.masks:
             masks_folder = self._masks_below(path)
             found = replace(found, beside={"mask": [f"{masks_folder}/{without_ending(key)}.png" for key in keys]})

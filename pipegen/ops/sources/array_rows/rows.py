@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.columns import counted_up
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings
-from pipegen.ops.kinds.item_number import with_numbers
-from pipegen.ops.kinds.registry import classes_of_several, kind_of, several_labels
-from pipegen.ops.sources.features.feature import aligned_images
-from pipegen.ops.sources.listing.base import Listing, main_label
+from pipegen.ops.sources.features.feature import aligned_images, record_type
+from pipegen.ops.sources.features.items import classes_of_several, item_numbers
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.reader import Reader
-from pipegen.types import MOST_INSTANCES, ElementType, FeatureType
+from pipegen.types import MOST_INSTANCES, FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -117,18 +115,18 @@ def given_arrays(features: Mapping[str, ArrayFeature], data: object) -> dict[str
     return {name: data[key] for key, name in wanted.items()}
 
 
-def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -> Listing:
-    """Lists rows of arrays as records; an invalid array is an error note, with no records."""
+def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], label: str | None) -> Listing:
+    """Lists rows of arrays as records, whose classes `label` gives; an invalid array is an error note, with no records."""
     found: dict[str, Column] = {}
     notes: list[Note] = []
     for name, feature in features.items():
         try:
-            found[name] = kind_of(feature).read_array(name, feature, arrays[name], row_of(name))
+            found[name] = feature.own_kind.read_array(name, feature, arrays[name], row_of(name))
         except OpError as error:
             own = error.below(f"features.{name}")
             notes.append(Note(own.code, own.message, own.help, own.field, "error"))
     types = {name: column.type for name, column in found.items()}
-    images = {name: column.values for name, column in found.items() if kind_of(column.type).pictured}
+    images = {name: column.values for name, column in found.items() if features[name].own_kind.pictured}
     columns = {name: column.values for name, column in found.items() if name not in images}
     lengths = {name: len(column.values) for name, column in found.items()}
     if not notes and len(set(lengths.values())) > 1:
@@ -141,13 +139,11 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
 
     n = next(iter(lengths.values()))
     size = sum(array.nbytes for array in images.values()) // n
-    of = aligned_images(features)
-    type_ = with_numbers(ElementType(tuple((name, t.with_(of=of.get(name))) for name, t in types.items())))
-    columns |= {name: counted_up(columns[t.beside or ""].lengths) for name, t in type_.items() if kind_of(t).numbers_items}
-    notes = sizes_apart(type_)
+    type_ = record_type(types, aligned_images(features))
+    columns |= {name: column.values for name, column in item_numbers(features, found).items()}
+    notes = sizes_apart({name: type_[name] for name in images})
     if notes:
         return _nothing(notes)
-    label = main_label(name for name, t in types.items() if kind_of(t).labels and not several_labels(t))
     main = columns.pop(label) if label is not None else None
     staying = [column.stays for column in found.values() if column.stays is not None]
     numbers = np.flatnonzero(np.logical_and.reduce(staying)) if staying else np.arange(n)
@@ -186,13 +182,11 @@ def _nothing(notes: list[Note]) -> Listing:
     return Listing("", Strings.hold(()), None, (), np.zeros(0), tuple(notes))
 
 
-def sizes_apart(type_: ElementType) -> list[Note]:
+def sizes_apart(types: Mapping[str, FeatureType]) -> list[Note]:
     """Reports a mask or an image of another size than the image that it is aligned with."""
     notes = []
-    for name, x in type_.items():
-        if not kind_of(x).pictured:
-            continue
-        image = type_[x.of] if x.of is not None else x
+    for name, x in types.items():
+        image = types[x.of] if x.of is not None else x
         if (x.height, x.width) != (image.height, image.width):
             message = f"`{name}` has {x.height}×{x.width} pixels, but `{x.of}`, with which it is aligned, has {image.height}×{image.width}"
             notes.append(Note("PG419", message, "aligned features need the same size", f"features.{name}", "error"))

@@ -12,7 +12,6 @@ from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules, Outside
 from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses, as_values, read_labels
 from pipegen.ops.fields.label_values import IndexedNames
 from pipegen.ops.fields.numbers import NumberType
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.feature import Feature, Index
 
@@ -106,7 +105,7 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
 
     @model_validator(mode="after")
     def _ignores_what_it_has(self) -> AnyKind:
-        kind = kind_of(self)
+        kind = self.own_kind
         if self.ignore and kind.aligns is isinstance(self.ignore, tuple):
             form = "one class index" if kind.aligns else "a list of classes, such as `[unknown]`"
             raise PartError(f"`ignore` of `kind: {self.kind}` must be {form}", "ignore")

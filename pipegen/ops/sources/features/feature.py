@@ -12,11 +12,22 @@ from pipegen.errors import PartError
 from pipegen.ops.families.decoder import LARGEST, MaskDecoder
 from pipegen.ops.fields.notes import joined
 from pipegen.ops.kinds.item_number import number_name, with_numbers
-from pipegen.ops.kinds.registry import kind_named, kind_of, named_kinds
+from pipegen.ops.kinds.registry import held_in_memory, kind_named, kind_of, named_kinds, names_of
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import Transform
 from pipegen.types import ElementType, FeatureType
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from pipegen.ops.kinds.base import FeatureKind
+
+    AnyKindName: TypeAlias = str
+    HeldKindName: TypeAlias = str
+    FileKindName: TypeAlias = str
+else:
+    AnyKindName, HeldKindName, FileKindName = names_of(), names_of(held_in_memory), names_of(lambda kind: kind.storage == "encoded")
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
 _Stored = Annotated[int, Field(ge=0, le=65535)]
@@ -70,9 +81,14 @@ class Feature(Model):
         """The feature with one of these per item, if any."""
         return getattr(self, "with", None)
 
-    def type(self, of: str | None = None) -> FeatureType:
-        """Returns the type, from the arguments alone, of a feature aligned with `of`."""
-        return kind_of(self).stored_type(self, of)
+    @property
+    def own_kind(self) -> FeatureKind:
+        """Its kind; that of each item if it is `with` another feature."""
+        return kind_of(self)
+
+    def type(self) -> FeatureType:
+        """Returns the type, from the arguments alone."""
+        return self.own_kind.stored_type(self)
 
 
 class EncodedFeature(Feature):
@@ -102,10 +118,10 @@ class EncodedFeature(Feature):
 def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
     """Returns the image that each feature is aligned with, or `None`. Raises `PartError` if an `of` names no image, or one that is aligned
     with another; or a mask has several possible images."""
-    images = [name for name, feature in features.items() if kind_of(feature).levels and feature.of is None]
+    images = [name for name, feature in features.items() if feature.own_kind.levels and feature.of is None]
     found: dict[str, str | None] = {}
     for name, feature in features.items():
-        kind = kind_of(feature)
+        kind = feature.own_kind
         home = getattr(feature, "home", None)
         if home is not None:
             found[name] = _beside(name, home, features)
@@ -118,7 +134,7 @@ def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
         kind.check(name, feature)
         found[name] = feature.of if feature.of is not None or not kind.needs_image else next(iter(images), None)
     for name, feature in features.items():
-        if kind_of(feature).marks_items:
+        if feature.own_kind.marks_items:
             _marks(name, getattr(feature, "home", ""), features, found)
     return found
 
@@ -135,10 +151,10 @@ def _marks(name: str, home: str, features: Mapping[str, Feature], of: Mapping[st
 
 def _beside(name: str, home: str, features: Mapping[str, Feature]) -> str:
     """Returns the feature with the items that another one belongs to."""
-    ragged = [other for other, f in features.items() if kind_of(f).ragged and getattr(f, "home", None) is None]
-    kind = kind_of(features[name])
+    ragged = [other for other, f in features.items() if f.own_kind.ragged and getattr(f, "home", None) is None]
+    kind = features[name].own_kind
     if kind.marks_items:
-        ragged = [other for other in ragged if kind_of(features[other]).crop_guide == "boxes"]
+        ragged = [other for other in ragged if features[other].own_kind.crop_guide == "boxes"]
     if not kind.ragged and not kind.marks_items:
         raise PartError(f"`with` is for labels, tensors, keypoints and masks of boxes, but `{name}` is `kind: {kind.name}`", name, "with")
     if home not in ragged:
@@ -155,7 +171,7 @@ def _nowhere(name: str, of: str, features: Mapping[str, Feature], images: Sequen
     further = features[of].of if of in features else None
     if of == name:
         what = "is itself"
-    elif further is not None and kind_of(features[of]).levels:
+    elif further is not None and features[of].own_kind.levels:
         what = "is aligned with another image itself"
     else:
         what = "is not an image of `features`"
@@ -167,6 +183,11 @@ def _nowhere(name: str, of: str, features: Mapping[str, Feature], images: Sequen
     else:
         help_ = "remove `of`, since `features` has no other image"
     return PartError(f"`{name}` is aligned with `of: {of}`, which {what}", name, "of", help=help_)
+
+
+def record_type(types: Mapping[str, FeatureType], of: Mapping[str, str | None]) -> ElementType:
+    """Returns the type of a record: features on the images that they are aligned with, and the numbers of items in masks."""
+    return with_numbers(ElementType(tuple((name, t.with_(of=of.get(name))) for name, t in types.items())))
 
 
 class FeatureSource(Source):
@@ -182,9 +203,8 @@ class FeatureSource(Source):
         return features
 
     def infer(self) -> ElementType:
-        of = aligned_images(self.features)
-        return with_numbers(ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items())))
+        return record_type({name: feature.type() for name, feature in self.features.items()}, aligned_images(self.features))
 
     def decoders(self) -> Mapping[str, Transform]:
-        found = {name: kind_of(feature).decoder(feature) for name, feature in self.features.items()}
+        found = {name: feature.own_kind.decoder(feature) for name, feature in self.features.items()}
         return {name: decoder for name, decoder in found.items() if decoder is not None}

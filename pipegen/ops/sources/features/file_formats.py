@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 
 from pipegen.errors import OpError, PartError
 from pipegen.ops.families.decoder import ArrayDecoder, missing_library
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model, OneOf
 from pipegen.ops.sources.features.feature import EncodedFeature
 
@@ -111,7 +110,7 @@ class FileFeature(EncodedFeature):
 
     @model_validator(mode="after")
     def _whole_array(self) -> FileFeature:
-        kind = kind_of(self)
+        kind = self.own_kind
         for name, example in (("format", "npy"), ("shape", "[64, 64]")):
             if getattr(self, name) is None and "shape" in kind.arguments and kind.storage == "encoded":
                 raise PartError(f"an array needs its `{name}`", help=f"such as `{name}: {example}`")
@@ -135,7 +134,7 @@ class FileFeature(EncodedFeature):
 def unread_formats(features: Mapping[str, FileFeature]) -> Iterator[OpError]:
     """Yields a `PG414` error for each feature whose files no installed library can read."""
     for name, feature in features.items():
-        if feature.format is not None and kind_of(feature).storage == "encoded":
+        if feature.format is not None and feature.own_kind.storage == "encoded":
             format = feature.format if isinstance(feature.format, str) else feature.format.name
             missing = missing_library(format)
             if missing is not None:

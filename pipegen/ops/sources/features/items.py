@@ -15,11 +15,12 @@ from pipegen.ops.kinds.item_number import item_number_type, number_name
 from pipegen.ops.kinds.registry import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pipegen.ops.fields.columns import Place
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.features.any_kind import AnyKind
+    from pipegen.ops.sources.features.feature import Feature
 
     StoredValues = Sequence[Any]
     """The stored value of each record: a list of numbers or texts, perhaps nested, or an array."""
@@ -45,7 +46,7 @@ def read_items(
         OpError: `PG431` for a value that cannot be one of the feature, `PG418` for another number of items than that of the feature that it
             is `with`; or an error of the kind.
     """
-    wanted = {name: feature for name, feature in features.items() if kind_of(feature).ragged or kind_of(feature).labels}
+    wanted = {name: feature for name, feature in features.items() if feature.own_kind.ragged or feature.own_kind.labels}
     stored: dict[str, Ragged] = {}
     columns: dict[str, Column] = {}
     for name in sorted(wanted, key=lambda name: wanted[name].home is not None):
@@ -64,17 +65,26 @@ def read_items(
             first, has = int(odd[0]), count(int(items.lengths[odd[0]]), "item")
             message = f"{place(first)} has {has} of `{name}` and {int(home[first])} of `{feature.home}`"
             raise OpError("PG418", message, field=f"features.{name}", help=f"each of `{feature.home}` needs one of `{name}`")
-    for home_name in dict.fromkeys(feature.home for feature in features.values() if feature.home and kind_of(feature).marks_items):
-        columns[number_name(home_name)] = Column(counted_up(columns[home_name].values.lengths), item_number_type(home_name))
-    return columns
+    return columns | item_numbers(features, columns)
+
+
+def item_numbers(features: Mapping[str, Feature], columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Numbers the items of masks of instances."""
+    homes = dict.fromkeys(feature.home for feature in features.values() if feature.home and feature.own_kind.marks_items)
+    return {number_name(home): Column(counted_up(columns[home].values.lengths), item_number_type(home)) for home in homes}
+
+
+def classes_of_several(columns: Iterable[Column]) -> tuple[str, ...]:
+    """Returns the classes of the first label among columns: those of the data, if no label has one class for each record."""
+    return next((column.classes for column in columns if kind_of(column.type).labels), ())
 
 
 def _of_used(name: str, feature: AnyKind, items: Ragged, place: Place, used: Ints | None) -> Column:
     """Reads the items of the records that are used; the room for items, and their classes, are those of these records."""
     if used is None:
-        return kind_of(feature).read_array(name, feature, items, place)
+        return feature.own_kind.read_array(name, feature, items, place)
     numbers, total = used.tolist(), len(items)
-    found = kind_of(feature).read_array(name, feature, items[used], lambda i: place(numbers[i]))
+    found = feature.own_kind.read_array(name, feature, items[used], lambda i: place(numbers[i]))
     stays = None if found.stays is None else spread(found.stays, used, total)
     return replace(found, values=spread(found.values, used, total), stays=stays)
 
@@ -92,10 +102,10 @@ def _items(name: str, feature: AnyKind, values: Callable[[str], StoredValues], h
     for record, value in enumerate(values(name)):
         try:
             row = _array(value if feature.separator is None else split_text(value, feature.separator))
-            if row.dtype.kind in "US" and row.size and not kind_of(feature).counts:
+            if row.dtype.kind in "US" and row.size and not feature.own_kind.counts:
                 raise ValueError(f"it holds {str(row.flat[0])!r:.40}, not numbers")
             if row.ndim == 1:
-                row = row.reshape(-1, *kind_of(feature).item_shape(feature, row.size, counts[record] if counts is not None else None))
+                row = row.reshape(-1, *feature.own_kind.item_shape(feature, row.size, counts[record] if counts is not None else None))
         except ValueError as error:
             raise OpError("PG431", f"{place(record)} cannot be `{name}`: {error}") from None
         texts = texts or row.dtype.kind in "USO"

@@ -10,6 +10,7 @@ from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.strings import Strings, as_sizes, shareable
+from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.model import Model
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 
@@ -332,8 +333,6 @@ class Source(Model):
 
     def class_feature(self) -> str | None:
         """Returns the feature with the class of each record, even if no model learns it."""
-        from pipegen.ops.kinds.registry import kind_of, several_labels
-
         return main_label(name for name, t in self.infer().items() if kind_of(t).labels and not several_labels(t))
 
     def has_rows(self) -> bool:
@@ -386,8 +385,6 @@ class Source(Model):
 
     def has_labels(self) -> bool:
         """Tells whether records carry one or several class labels."""
-        from pipegen.ops.kinds.registry import kind_of
-
         return any(kind_of(t).labels for _, t in self.infer().items())
 
     def mixed(self) -> Mapping[str, Any]:

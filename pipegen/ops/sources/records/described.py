@@ -12,20 +12,15 @@ from pydantic import Field, PrivateAttr, model_validator
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
-from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource
+from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource, HeldKindName
 from pipegen.ops.sources.features.predicate import Where, parse_predicate
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.stores.field_types import BYTES, NUMERAL, FieldType
 from pipegen.ops.sources.tables.features import InTable
 from pipegen.ops.sources.tables.readings import Column, Join
 from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
-
-if TYPE_CHECKING:
-    Kind = str
-else:
-    Kind = names_of(held_in_memory)
 
 Key = Annotated[str, Field(min_length=1)]
 Side = Annotated[int, Field(ge=1)]
@@ -34,7 +29,7 @@ Side = Annotated[int, Field(ge=1)]
 class RecordFeature(InTable, EncodedFeature):
     """One feature of the records, and its key; or of a joined table, and its column."""
 
-    kind: Kind
+    kind: HeldKindName
     """`image`: the bytes of an image file. `mask`: the bytes of a file with a class for each pixel of the image. `label`: a class index or
     class name. `tensor`: numbers of one `shape` and `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `boxes`:
     four numbers for each box, as lists or one after another. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible,

@@ -18,8 +18,9 @@ from pipegen.mounts import content_of
 from pipegen.ops.fields.columns import Ragged, spread
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.numbers import read_numbers
-from pipegen.ops.kinds.registry import classes_of_several, kind_of
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
+from pipegen.ops.sources.features.items import classes_of_several
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.ops.sources.listing.base import Listing, Shards, always, main_label, shards_of
 from pipegen.ops.sources.records.columns import KeyReader, RecordCells, items_of_records
