@@ -230,7 +230,7 @@ def with_classes(column: Any, own: tuple[str, ...], names: tuple[str, ...]) -> A
     """Renumbers labels with their own classes by another list, which has all used ones."""
     index = {name: i for i, name in enumerate(names)}
     if isinstance(column, Ragged) or column.ndim == 1:
-        return changed(column, np.array([index.get(name, -1) for name in own], np.int64).__getitem__)
+        return changed(column, np.array([index.get(name, -1) for name in own], column.dtype).__getitem__)
     values: Any = np.zeros((len(column), len(names)), np.uint8)
     for i, name in enumerate(own):
         if name in index:
