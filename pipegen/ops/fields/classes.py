@@ -132,6 +132,11 @@ _SHOWN = 3
 _OBJECT = re.compile(r"""\{\s*["'][^"']*["']\s*:""")
 
 
+def named_classes(classes: int | tuple[str, ...], offset: int) -> tuple[str, ...]:
+    """Returns class names; for a number of classes, their stored indices."""
+    return classes if isinstance(classes, tuple) else tuple(map(str, range(offset, classes + offset)))
+
+
 def read_labels(
     name: str,
     classes: Known,
@@ -273,7 +278,7 @@ def _numbered(
         help_ = _NO_LABEL if low == -1 and not shifted else help_
         message = f"{where(row)} is {int(stored[odd])}, but {there}"
         raise OpError("PG420", message, field="classes" if classes is not None else None, help=help_)
-    names = classes if isinstance(classes, tuple) else tuple(map(str, range(offset, known + offset)))
+    names = classes if isinstance(classes, tuple) else named_classes(known, offset)
     indices: Ints = np.asarray(stored, np.int64) - offset
     return (indices if codes is None else indices[codes]), names
 

@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipegen.diagnostics.diagnostic import Advice, write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Ragged
@@ -19,15 +19,10 @@ if TYPE_CHECKING:
     from pipegen.ops.fields.columns import Place
 
 NumberType = Literal["float32", "int64"]  # the dtype of numbers
-
-
 EXACT = 2**24  # largest integer up to which float32 is exact
-
-
-_WHOLE = re.compile(r"([+-]?\d+)(?:\.0*)?", re.ASCII)
-
-
+_LARGEST = 3.4028234663852886e38  # the largest float32
 _INT64 = 2**63
+_WHOLE = re.compile(r"([+-]?\d+)(?:\.0*)?", re.ASCII)
 
 
 def whole_number(text: str) -> int:
@@ -114,18 +109,8 @@ def rounded(where: str, number: int, field: str | None) -> OpError:
     """Returns the `PG666` error of an integer that would be rounded."""
     near = int(np.float32(number))
     message = f"{where} holds {number}, which float32 would round to {near}"
-    return OpError("PG666", message, field=field, help=keep_whole())
-
-
-def keep_whole() -> tuple[Advice, Advice]:
-    """Returns advice for an integer that float32 cannot represent."""
-    return (
-        write("dtype: int64", "arguments", "{} keeps integers exact"),
-        write("dtype: float32", "arguments", "{} rounds them"),
-    )
-
-
-_LARGEST = 3.4028234663852886e38  # the largest float32
+    help_ = (write("dtype: int64", "arguments", "{} keeps integers exact"), write("dtype: float32", "arguments", "{} rounds them"))
+    return OpError("PG666", message, field=field, help=help_)
 
 
 def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, dtype: NumberType | None, *, weights: bool = False) -> Any:
@@ -189,6 +174,13 @@ def as_array(name: str, given: Any) -> Any:
             "PG418", message, help="images of different sizes cannot be rows of one array; keep them as files, or resize them first"
         )
     return array
+
+
+def check_channels(name: str, shape: Sequence[int], help_: str, field: str | None = None) -> None:
+    """Raises `PG204` if the channels of images `(n, height, width, channels)` seem to come first."""
+    if shape[-1] > 4 and shape[1] in (1, 3, 4):
+        message = f"the channels of `{name}` seem to come first: its shape is {tuple(shape)}"
+        raise OpError("PG204", message, field=field, help=help_)
 
 
 def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, where: Place, dtype: NumberType | None = "float32") -> Ragged:

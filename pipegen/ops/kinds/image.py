@@ -10,17 +10,17 @@ from pipegen.lazy import np
 from pipegen.ops.arguments.geometry import height_width
 from pipegen.ops.fields.columns import Column
 from pipegen.ops.fields.notes import count
-from pipegen.ops.fields.numbers import as_array
+from pipegen.ops.fields.numbers import as_array, check_channels
 from pipegen.ops.kinds.base import FeatureKind
 from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType, Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pipegen.ops.fields.columns import Place
     from pipegen.ops.transform import Transform
 
 _UNIT = Interval(0.0, 1.0)
+_KNOWN_RANGES = (_UNIT, Interval(-1.0, 1.0), BYTE_RANGE)
+_SCANNED = 2**25  # bytes of images whose values are compared at once
 
 
 class Image(FeatureKind):
@@ -72,12 +72,6 @@ class Image(FeatureKind):
         return encode_image(levels(value, x.interval), form, quality)
 
 
-_KNOWN_RANGES = (Interval(0.0, 1.0), Interval(-1.0, 1.0), BYTE_RANGE)
-
-
-_SCANNED = 2**25
-
-
 def read_image(name: str, feature: Any, given: Any) -> tuple[Any, FeatureType]:
     """Converts images to a NumPy array `(n, height, width, channels)` of uint8, uint16 or float32; returns it with the type of one. Raises
     `OpError`: `PG204` for a wrong rank, `PG402` without rows, `PG418` for objects, `PG419` for a dtype, size or values that do not fit the
@@ -94,13 +88,6 @@ def read_image(name: str, feature: Any, given: Any) -> tuple[Any, FeatureType]:
     if feature.size is not None and (height, width) != height_width(feature.size):
         raise OpError("PG419", f"the images of `{name}` are {height}×{width} pixels", field="size")
     return array, FeatureType("image", str(array.dtype), (height, width, channels), _interval(name, feature, array))
-
-
-def check_channels(name: str, shape: Sequence[int], help_: str, field: str | None = None) -> None:
-    """Raises `PG204` if the channels of images `(n, height, width, channels)` seem to come first."""
-    if shape[-1] > 4 and shape[1] in (1, 3, 4):
-        message = f"the channels of `{name}` seem to come first: its shape is {tuple(shape)}"
-        raise OpError("PG204", message, field=field, help=help_)
 
 
 def _ranked(name: str, feature: Any, array: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.classes import as_values, check_written_lists, read_labels
+from pipegen.ops.fields.classes import as_values, check_written_lists, named_classes, read_labels
 from pipegen.ops.fields.columns import Column, Ragged
 from pipegen.ops.fields.label_values import LIST, Values, label_texts, parts, split_text
 from pipegen.ops.fields.notes import count
@@ -96,12 +96,10 @@ class ItemLabel(FeatureKind):
             return f"item {number} of {place(row)}"
 
         if not len(items.values):
-            known = range(feature.offset, feature.offset + (feature.num_classes or 0))
-            names = feature.classes if isinstance(feature.classes, tuple) else tuple(map(str, known))
-            indices: Any = np.zeros(0, np.int64)
+            indices: Any
+            indices, names = np.zeros(0, np.int64), named_classes(feature.classes or 0, feature.offset)
         else:
-            about = name, feature.classes, feature.offset, items.values
-            indices, names = read_labels(*about, said, notes)
+            indices, names = read_labels(name, feature.classes, feature.offset, items.values, said, notes)
         column = Ragged(np.asarray(indices, np.int64), items.lengths)
         return Column(column, item_label_type(feature.home, len(names)), names, notes=tuple(notes))
 

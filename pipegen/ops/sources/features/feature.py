@@ -118,10 +118,10 @@ class EncodedFeature(Feature):
 def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
     """Returns the image that each feature is aligned with, or `None`. Raises `PartError` if an `of` names no image, or one that is aligned
     with another; or a mask has several possible images."""
-    images = [name for name, feature in features.items() if feature.own_kind.levels and feature.of is None]
+    images = [name for name, feature in features.items() if kind_of(feature).levels and feature.of is None]
     found: dict[str, str | None] = {}
     for name, feature in features.items():
-        kind = feature.own_kind
+        kind = kind_of(feature)
         home = getattr(feature, "home", None)
         if home is not None:
             found[name] = _beside(name, home, features)
@@ -134,7 +134,7 @@ def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
         kind.check(name, feature)
         found[name] = feature.of if feature.of is not None or not kind.needs_image else next(iter(images), None)
     for name, feature in features.items():
-        if feature.own_kind.marks_items:
+        if kind_of(feature).marks_items:
             _marks(name, getattr(feature, "home", ""), features, found)
     return found
 
@@ -151,10 +151,10 @@ def _marks(name: str, home: str, features: Mapping[str, Feature], of: Mapping[st
 
 def _beside(name: str, home: str, features: Mapping[str, Feature]) -> str:
     """Returns the feature with the items that another one belongs to."""
-    ragged = [other for other, f in features.items() if f.own_kind.ragged and getattr(f, "home", None) is None]
-    kind = features[name].own_kind
+    ragged = [other for other, f in features.items() if kind_of(f).ragged and getattr(f, "home", None) is None]
+    kind = kind_of(features[name])
     if kind.marks_items:
-        ragged = [other for other in ragged if features[other].own_kind.crop_guide == "boxes"]
+        ragged = [other for other in ragged if kind_of(features[other]).crop_guide == "boxes"]
     if not kind.ragged and not kind.marks_items:
         raise PartError(f"`with` is for labels, tensors, keypoints and masks of boxes, but `{name}` is `kind: {kind.name}`", name, "with")
     if home not in ragged:
@@ -171,7 +171,7 @@ def _nowhere(name: str, of: str, features: Mapping[str, Feature], images: Sequen
     further = features[of].of if of in features else None
     if of == name:
         what = "is itself"
-    elif further is not None and features[of].own_kind.levels:
+    elif further is not None and kind_of(features[of]).levels:
         what = "is aligned with another image itself"
     else:
         what = "is not an image of `features`"
@@ -206,5 +206,5 @@ class FeatureSource(Source):
         return record_type({name: feature.type() for name, feature in self.features.items()}, aligned_images(self.features))
 
     def decoders(self) -> Mapping[str, Transform]:
-        found = {name: feature.own_kind.decoder(feature) for name, feature in self.features.items()}
+        found = {name: kind_of(feature).decoder(feature) for name, feature in self.features.items()}
         return {name: decoder for name, decoder in found.items() if decoder is not None}
