@@ -41,8 +41,7 @@ from pipegen.memory import ram_budget
 from pipegen.ops.fields.notes import LeftOut, Note
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.ops.sources.parts.adapted import filled, merge_classes
-from pipegen.ops.sources.parts.merge import counts_classes
+from pipegen.ops.sources.parts.adapted import counts_classes, filled, merge_classes
 from pipegen.spec.models import Errors, MissingFraction, PipelineSpec
 from pipegen.spec.source_map import format_path
 from pipegen.spec.units import format_bytes

@@ -141,3 +141,22 @@ def within(lengths: Ints) -> Ints:
 def counted_up(lengths: Ints) -> Ragged:
     """Returns the numbers of the items of each record in a mask, from 1."""
     return Ragged((within(lengths) + 1).astype(np.float32), np.asarray(lengths, np.int64))
+
+
+def classes_used(column: Any, names: tuple[str, ...]) -> set[str]:
+    """Returns the classes of a column of labels that some row has."""
+    values = column.values if isinstance(column, Ragged) else column
+    used = values.any(0).nonzero()[0] if values.ndim == 2 else np.unique(values)
+    return {names[i] for i in used.tolist()}
+
+
+def with_classes(column: Any, own: tuple[str, ...], names: tuple[str, ...]) -> Any:
+    """Renumbers labels with their own classes by another list, which has all used ones."""
+    index = {name: i for i, name in enumerate(names)}
+    if isinstance(column, Ragged) or column.ndim == 1:
+        return changed(column, np.array([index.get(name, -1) for name in own], column.dtype).__getitem__)
+    values: Any = np.zeros((len(column), len(names)), np.uint8)
+    for i, name in enumerate(own):
+        if name in index:
+            values[:, index[name]] = column[:, i]
+    return values

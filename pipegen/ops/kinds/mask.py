@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
-from pipegen.ops.families.decoder import LARGEST
+from pipegen.ops.families.decoder import LARGEST, MaskDecoder
 from pipegen.ops.fields.columns import Column
 from pipegen.ops.fields.numbers import as_array
 from pipegen.ops.kinds.base import FeatureKind
@@ -52,7 +52,9 @@ class Mask(FeatureKind):
         return FeatureType(self.name, "string", (), classes=classes, ignore=feature.ignore, instances=feature.home)
 
     def decoder(self, feature: Any) -> Transform:
-        return feature.decoder(feature.num_classes)
+        values, classes = getattr(feature, "values", None), feature.num_classes
+        allowed = tuple(sorted({*range(classes), feature.ignore})) if classes is not None else None
+        return MaskDecoder(values=tuple(values.items()) if values is not None else None, allowed=allowed)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         highest = max((feature.num_classes or LARGEST + 1) - 1, feature.ignore)

@@ -11,7 +11,6 @@ from pydantic import Field, model_validator
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.arguments.magnitudes import Number
-from pipegen.ops.families.decoder import MaskDecoder
 from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.kinds.registry import kind_of
@@ -77,12 +76,6 @@ class StoredFeature(KeepsBoxes, NamesPoints, Beside):
         size = (height, width) if height is not None and width is not None else None
         return found.with_(shape=(), file_channels=self.channels, file_bits=self.bits, file_size=size)
 
-    def decoder(self) -> MaskDecoder | None:
-        """Returns the decoder of a mask's files, which hold class indices."""
-        if self.dtype != "string" or not kind_of(self).categorical:
-            return None
-        return MaskDecoder(allowed=tuple(sorted({*range(self.classes), self.ignore})) if self.classes is not None else None)
-
 
 class Changes(Model):
     """Differences between a store and the spec that it was prepared from."""
@@ -125,7 +118,7 @@ class Prepared(SelectingSource):
         return with_numbers(ElementType(tuple((name, feature.type()) for name, feature in self.features.items())))
 
     def decoders(self) -> Mapping[str, Transform]:
-        found = {name: feature.decoder() for name, feature in self.features.items()}
+        found = {name: kind_of(feature).decoder(feature) for name, feature in self.features.items() if feature.dtype == "string"}
         return {name: decoder for name, decoder in found.items() if decoder is not None}
 
     def described(self) -> Mapping[str, tuple[str, ...]]:

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
-from pipegen.ops.families.decoder import LARGEST, MaskDecoder
+from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.fields.notes import joined
 from pipegen.ops.kinds.item_number import number_name, with_numbers
 from pipegen.ops.kinds.registry import held_in_memory, kind_named, kind_of, named_kinds, names_of
@@ -108,11 +108,6 @@ class EncodedFeature(Feature):
     @classmethod
     def _sorted(cls, values: dict[int, int] | None) -> dict[int, int] | None:
         return values and dict(sorted(values.items()))
-
-    def decoder(self, classes: int | None) -> MaskDecoder:
-        """Returns the decoder of the files of a mask with `classes` classes."""
-        allowed = tuple(sorted({*range(classes), self.ignore})) if classes is not None else None
-        return MaskDecoder(values=tuple(self.values.items()) if self.values is not None else None, allowed=allowed)
 
 
 def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.fields.columns import changed
+from pipegen.ops.fields.columns import Packed, changed, with_classes
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
-from pipegen.ops.sources.parts.merge import with_classes
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
@@ -133,3 +132,8 @@ def merge_classes(listing: Listing, classes: tuple[str, ...], column_classes: Ma
     known = {name: every for name, every in column_classes.items() if name in columns or name in listing.column_classes}
     made = replace(listing, labels=labels, class_names=classes, columns=columns, column_classes=known, type=type_)
     return read_with(made, Changes(tables=tables, label=label)) if tables else made
+
+
+def counts_classes(listing: Listing, name: str) -> bool:
+    """Checks for a packed mask whose pixels are the classes of the labels, which then cannot be renamed."""
+    return isinstance(listing.columns.get(name), Packed) and listing.type is not None and listing.type[name].classes is not None

@@ -8,11 +8,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np
-from pipegen.ops.fields.columns import Packed, Ragged, changed, joined
+from pipegen.ops.fields.columns import Ragged, classes_used, joined, with_classes
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import Files, Listing, Parts, Shards
+from pipegen.ops.sources.parts.adapted import counts_classes
 from pipegen.types import ElementType, Interval
 
 if TYPE_CHECKING:
@@ -217,27 +218,3 @@ def _unknown(split: str, listing: Listing, reference: str, names: tuple[str, ...
             message = f"`{split}` has the class {name!r}, {where}, which `{reference}` lacks"
             found.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", prefix + split, "error"))
     return found
-
-
-def classes_used(column: Any, names: tuple[str, ...]) -> set[str]:
-    """Returns the classes of a column of labels that some row has."""
-    values = column.values if isinstance(column, Ragged) else column
-    used = values.any(0).nonzero()[0] if values.ndim == 2 else np.unique(values)
-    return {names[i] for i in used.tolist()}
-
-
-def with_classes(column: Any, own: tuple[str, ...], names: tuple[str, ...]) -> Any:
-    """Renumbers labels with their own classes by another list, which has all used ones."""
-    index = {name: i for i, name in enumerate(names)}
-    if isinstance(column, Ragged) or column.ndim == 1:
-        return changed(column, np.array([index.get(name, -1) for name in own], column.dtype).__getitem__)
-    values: Any = np.zeros((len(column), len(names)), np.uint8)
-    for i, name in enumerate(own):
-        if name in index:
-            values[:, index[name]] = column[:, i]
-    return values
-
-
-def counts_classes(listing: Listing, name: str) -> bool:
-    """Checks for a packed mask whose pixels are the classes of the labels, which then cannot be renamed."""
-    return isinstance(listing.columns.get(name), Packed) and listing.type is not None and listing.type[name].classes is not None
