@@ -198,8 +198,7 @@ def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, where: Pla
             float32 cannot represent.
     """
     if isinstance(given, Ragged):
-        rows, lengths = None, np.asarray(given.lengths, np.int64)
-        values = np.asarray(given.values)
+        values, lengths = np.asarray(given.values), np.asarray(given.lengths, np.int64)
     else:
         try:
             rows = [without_fractions(_row(where(i), row, shape), dtype) for i, row in enumerate(given)]
