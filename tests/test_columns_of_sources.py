@@ -282,6 +282,7 @@ def test_names_of_columns_and_classes_are_no_paths(written: Any, tmp_path: Path)
     assert len({spec_hash(spec) for spec in loaded}) == len(loaded)
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.tf
 @pytest.mark.parametrize("form", FORMS)
 def test_chosen_records_give_the_pixels_that_they_give_among_all(written: Any, form: str) -> None:

@@ -221,7 +221,7 @@ def test_every_source_of_records_is_tried() -> None:
     assert {name for name, source in sources().items() if issubclass(source, DescribedRecords)} == set(WRITERS)
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("cache_", ["none", "memory", "disk"])
 @pytest.mark.parametrize("op", WRITERS)
 def test_batches_are_those_of_arrays(op: str, cache_: str, tmp_path: Path) -> None:
@@ -512,7 +512,7 @@ def test_a_renamed_feature_of_a_mix_has_its_items(tmp_path: Path) -> None:
     expect(pipegen.build(spec, runtime={"jit": "never"}), "train", COUNT)
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("width", [2, 3])
 @pytest.mark.parametrize("op", ["tfrecord", "webdataset", "csv"])
 def test_points_one_after_another_have_a_shape(op: str, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

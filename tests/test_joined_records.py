@@ -103,7 +103,7 @@ OUTPUT = {"x": "image", "y": ["label", "weight", "both", "tags", "boxes", "names
 
 
 @pytest.mark.tf
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
 @pytest.mark.parametrize("op", [op for op in WRITERS if op != "zarr"])
 def test_batches_are_those_of_a_table(op: str, cache: str, tmp_path: Path) -> None:

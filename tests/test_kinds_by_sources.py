@@ -97,7 +97,7 @@ def compared(dataset: Any, due: dict[bytes, tuple[Any, ...]]) -> list[bytes]:
     return seen
 
 
-@pytest.mark.by_day(6)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("cache_", ["none", "memory", "disk"])
 @pytest.mark.parametrize(("op", "name"), PAIRS)
 def test_a_kind_from_a_source_is_that_of_arrays(op: str, name: str, cache_: str, tmp_path: Path) -> None:
@@ -116,6 +116,7 @@ def test_a_kind_from_a_source_is_that_of_arrays(op: str, name: str, cache_: str,
     assert sorted(shares[0] + shares[1]) == sorted(both[0][1])
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", ["mask", "numbers"])
 @pytest.mark.parametrize("op", sorted(FULL))
 def test_an_image_that_is_an_array_beside_a_mask_of_bytes(op: str, name: str, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def equal(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> None
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("cache_", ["none", "memory", "disk"])
 @pytest.mark.parametrize("op", WRITERS)
 def test_batches_are_those_of_arrays(op: str, cache_: str, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def same_rows(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]], man
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("op", WRITERS)
 def test_splits_and_several_sources(op: str, tmp_path: Path) -> None:
     """Splits by hash, a place for each split, and a mix of two places."""
@@ -190,7 +190,7 @@ def test_splits_and_several_sources(op: str, tmp_path: Path) -> None:
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("op", WRITERS)
 def test_a_store_a_picture_and_a_table(op: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -322,7 +322,7 @@ def test_what_is_damaged_is_named_with_its_place(case: str, tmp_path: Path) -> N
         pipegen.build(spec_of(make(tmp_path)))
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("orientation", [5, 6])
 @pytest.mark.parametrize("op", WRITERS)
 def test_points_are_turned_with_their_image(op: str, orientation: int, tmp_path: Path) -> None:

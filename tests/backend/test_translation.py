@@ -43,7 +43,7 @@ def chain(ds: Any, begin: Any) -> list[Any]:
     return found
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("cache", ["none", "memory"])
 @pytest.mark.parametrize("form", [p.FIXED, p.FIXED.built_on(), p.REQUESTED], ids=lambda form: form.name)
 def test_a_dataset_has_the_operations_and_scopes_of_its_plan(

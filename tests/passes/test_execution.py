@@ -196,7 +196,7 @@ def keeps_the_stream(text: str, shard: tuple[int, int], *, every: bool) -> None:
         classes.clear()
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", ALONE)
 def test_each_pass_keeps_the_elements(name: str) -> None:
     keeps_elements(CASES[name])

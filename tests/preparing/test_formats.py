@@ -130,6 +130,7 @@ def test_files_are_kept_whatever_they_are(tmp_path: Path, form: str) -> None:
     assert len(changed.changes) == 2
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("form", ["tfrecord", "webdataset", "array_record"])
 def test_without_tensorflow_the_stored_files_are_the_same(drawings: Path, tmp_path: Path, form: str) -> None:
     """Reports and looks at images read them so."""

@@ -148,6 +148,7 @@ def test_only_what_is_json_is_read_by_python(tmp_path: Path, op: str) -> None:
     assert [listing.readers[""].python([name], 0) for name in features] == ["", "fields of JSON"]
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.parametrize("op", ["webdataset", "mds", "tfrecord"])
 def test_a_record_that_lacks_a_field_is_named(tmp_path: Path, op: str) -> None:

@@ -52,7 +52,7 @@ def rows(pipe: Any) -> list[tuple[bytes, int]]:
     return [(image.tobytes(), int(label)) for images, labels in found for image, label in zip(images, labels, strict=True)]
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.parametrize("cache", ["none", "memory"])
 @pytest.mark.parametrize("form", ["blanks", "commas", "columns", "parquet", "jsonl"])
@@ -124,7 +124,7 @@ def test_pixels_beside_files_are_refused(tmp_path: Path) -> None:
         sources()["csv"].model_validate({"path": "a.csv", "features": features}).list(tmp_path)
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize("cache", ["memory", {"disk": "kept"}])
 def test_a_cache_keeps_what_parts_of_a_mix_have_encoded(cache: Any, tmp_path: Path) -> None:

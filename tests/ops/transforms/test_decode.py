@@ -122,7 +122,7 @@ def files() -> dict[str, tuple[bytes, bytes]]:
     }
 
 
-@pytest.mark.by_day(8)
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", files())
 @pytest.mark.parametrize("channels", [3, 1])
 def test_lossless_formats(name: str, channels: Any) -> None:
@@ -251,7 +251,7 @@ def windowed(need: tuple[int, int] | None) -> Any:
     return tf.function(lambda c, w: [way(c, lambda height, width: w) for way in ways], input_signature=signature, autograph=False)
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", WINDOWED)
 @pytest.mark.parametrize("need", [None, (6, 5)])
 def test_a_window_alone_is_the_window_cut_out(name: str, need: tuple[int, int] | None) -> None:

@@ -86,6 +86,7 @@ def test_salt_and_pepper_have_their_shares() -> None:
     assert (applied(RandomSaltAndPepper(share=(0, 0)), images) == 100).all()
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("photons", [3, 12, 60, 1000])
 def test_counts_are_poisson_s(photons: float) -> None:
     stats = pytest.importorskip("scipy.stats")

@@ -160,7 +160,7 @@ def test_what_python_reads_is_known_without_tensorflow() -> None:
 # ---- orientation
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("form", ORIENTED)
 def test_every_format_is_turned_upright_as_pillow_turns_it(form: str) -> None:
     if form == "AVIF":
