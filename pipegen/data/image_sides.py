@@ -23,9 +23,9 @@ from pipegen.memory import threads
 from pipegen.mounts import content_of, mounted
 from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.kinds.base import Levels, Overlay, geometry_of, having, kind_of
 from pipegen.ops.kinds.item_number import counted_up, number_name
 from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.kinds.registry import geometry_of, kind_of
 from pipegen.ops.lowering.exif import BACK
 from pipegen.ops.sampling_sections import Columns, nearest
 from pipegen.ops.sources.annotations.sizes import orientation_in, orientation_of, sides_of
@@ -92,7 +92,7 @@ def with_sides(
 def image_of(spec: PipelineSpec) -> str:
     """The feature whose image size selects the bucket."""
     named = spec.batch.buckets.image if spec.batch.buckets is not None else None
-    return named or next((name for name, t in spec.source.infer().items() if kind_of(t).levels), "image")
+    return named or next(iter(having(spec.source.infer(), Levels)), "image")
 
 
 def _by_columns(manifest: Manifest, named: Columns, splits: Sequence[str], at: Any) -> tuple[Manifest, list[Diagnostic]]:
@@ -166,8 +166,8 @@ def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[
     aligned: dict[str, list[str]] = {}
     for name, t in type_.items():
         image = anchor(type_, name)
-        is_stored = type_[image].encoded and kind_of(type_[image]).levels and image not in listing.columns
-        if image != name and kind_of(t).needs_image and is_stored:
+        is_stored = type_[image].encoded and kind_of(type_[image]).has(Levels) and image not in listing.columns
+        if image != name and kind_of(t).has(Overlay) and is_stored:
             aligned.setdefault(image, []).append(name)
     for image, lying in aligned.items():
         if listing.shards is None and listing.in_files:

@@ -10,7 +10,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
-from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, Levels, Numbers, having, kind_of, several_labels
 from pipegen.ops.sampling_sections import Buckets, Columns, Sampling, says_bucket
 from pipegen.ops.transform import Transform
 from pipegen.plan.build import ALL, Builder, Built, Given
@@ -126,13 +126,13 @@ def _bucket_conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic
 def _check_measured(buckets: Buckets, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
     """Checks the features that decide the size of an image."""
     at: KeyPath = ("batch", "buckets")
-    images = [name for name, t in record.items() if kind_of(t).levels]
+    images = having(record, Levels)
     if buckets.image is not None and buckets.image not in images:
         help_ = meant_feature(buckets.image, images)
         yield make("PG217", f"unknown image `{buckets.image}`, whose size chooses the bucket", locate((*at, "image")), help=help_)
     for i, name in enumerate(buckets.measured.columns if isinstance(buckets.measured, Columns) else ()):
         place = locate((*at, "measured", "columns", i))
-        numbers = [other for other, t in record.items() if kind_of(t).numbers and all(side == 1 for side in t.shape)]
+        numbers = [other for other, t in record.items() if kind_of(t).has(Numbers) and all(side == 1 for side in t.shape)]
         if name not in record:
             help_ = meant_feature(name, numbers) if numbers else "read the size from a column of a table, as a feature of `kind: tensor`"
             yield make("PG217", f"unknown feature `{name}`, which would hold the size of an image", place, help=help_)
@@ -190,9 +190,8 @@ def _check_sampled(sampling: Sampling, locate: Locate, record: ElementType) -> I
     if sampling.weights is not None:
         yield from _check_number(name, path, locate, record, "decides how often an example is seen")
     elif name not in record:
-        yield _missing(name, path, locate, record, lambda t: kind_of(t).labels)
-    elif not kind_of(record[name]).labels:
-        labels = [other for other, t in record.items() if kind_of(t).labels]
+        yield _missing(name, path, locate, record, lambda t: kind_of(t).has(ExampleClass))
+    elif name not in (labels := having(record, ExampleClass)):
         help_ = f"labels are {one_of(labels)}" if labels else "the source has no label; to sample by a number, use `weights: FEATURE`"
         yield make("PG472", f"`{path[1]}` counts classes, but `{name}` is not a label", locate(path), help=help_)
     elif sampling.balance is not None and several_labels(record[name]):
@@ -211,7 +210,7 @@ def _check_number(name: str, path: tuple[str, ...], locate: Locate, record: Elem
 
 
 def _is_number(t: FeatureType) -> bool:
-    return kind_of(t).numbers and all(d is not None for d in t.shape) and prod(d or 0 for d in t.shape) == 1
+    return kind_of(t).has(Numbers) and all(d is not None for d in t.shape) and prod(d or 0 for d in t.shape) == 1
 
 
 def _missing(name: str, path: tuple[str, ...], locate: Locate, record: ElementType, fits: Callable[[FeatureType], bool]) -> Diagnostic:

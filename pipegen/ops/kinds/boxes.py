@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class BoxGeometry(Geometry):
     """Boxes become the least upright boxes around the moved ones, cut to the image."""
 
+    guide = "boxes"
     formats = get_args(BoxFormat)
 
     def joins(self, x: FeatureType) -> bool:
@@ -102,6 +103,20 @@ class BoxGeometry(Geometry):
             x0, y0, x1, y1 = x0 / size[1], y0 / size[0], x1 / size[1], y1 / size[0]
         return tf.cast(tf.stack(_parts(x0, y0, x1, y1, form), -1), tf.float32)
 
+    def limit(self, x: FeatureType) -> int | None:
+        return x.details.most if isinstance(x.details, BoxRules) else None
+
+    def weight(self, items: tf.Tensor) -> tf.Tensor:
+        return tf.cast(_area(tf.cast(items, tf.float64)), tf.float32)
+
+    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
+        from pipegen.ops.lowering.pictures import outlined
+
+        return outlined(image, value, names)
+
+    def described(self, items: Any, x: FeatureType) -> Any:
+        return [[round(float(v), 6 if x.form.startswith("rel_") else 2) for v in box] for box in items]
+
 
 class Boxes(FeatureKind):
     """Upright rectangles, any number on each image. Edges are counted from 0, the left edge of the first pixel, to the width of the image,
@@ -113,8 +128,6 @@ class Boxes(FeatureKind):
     arguments = ("of", "keys", "columns", "format", "max", "min_area", "min_visibility", "min_size", "empty")
     storage = "ragged"
     geometry = BoxGeometry()
-    output = "output: {{y: {}}}"
-    crop_guide = "boxes"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (boxes_type(feature.of or "image", feature.box_rules()),)
@@ -170,24 +183,10 @@ class Boxes(FeatureKind):
             raise OpError("PG251", message, field="empty", help=write("empty: allow", "arguments", "leave such images out, or write {}"))
         return Ragged(values, np.asarray(items.lengths, np.int64))
 
-    def limit(self, x: FeatureType) -> int | None:
-        return x.details.most if isinstance(x.details, BoxRules) else None
-
-    def weight(self, items: tf.Tensor) -> tf.Tensor:
-        return tf.cast(_area(tf.cast(items, tf.float64)), tf.float32)
-
     def arguments_of(self, x: FeatureType) -> dict[str, Any]:
         rules: BoxRules = x.details  # type: ignore[assignment]
         kept = {"min_area": rules.min_area, "min_visibility": rules.min_visibility, "min_size": rules.min_size}
         return {name: value for name, value in ({"max": rules.most} | kept).items() if value}
-
-    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        from pipegen.ops.lowering.pictures import outlined
-
-        return outlined(image, value, names)
-
-    def described(self, items: Any, x: FeatureType) -> Any:
-        return [[round(float(v), 6 if x.form.startswith("rel_") else 2) for v in box] for box in items]
 
 
 def boxes_type(of: str, rules: BoxRules, *, most: int = 0) -> FeatureType:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import PartError
-from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.ops.kinds.base import Column, FeatureKind, Levels
 from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Image(FeatureKind):
     plural = "images"
     arguments = ("of", "root", "ending", "size", "channels", "bits", "range", "format", "columns")
     storage = "encoded"
-    pictured = levels = True
+    pixels = Levels()
 
     def stored_type(self, feature: Any, of: str | None) -> FeatureType:
         if getattr(feature, "size", None) is None:
@@ -62,8 +62,3 @@ class Image(FeatureKind):
         from pipegen.ops.sources.array_rows.rows import read_image
 
         return Column(*read_image(name, feature, given))
-
-    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        from pipegen.ops.lowering.pictures import encode_image, levels
-
-        return encode_image(levels(value, x.interval), form, quality)

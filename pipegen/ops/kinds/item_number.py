@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.lazy import np
-from pipegen.ops.kinds.base import FeatureKind
+from pipegen.ops.kinds.base import FeatureKind, InstanceNumber, Presence
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.types import ElementType, FeatureType
 
@@ -18,7 +18,8 @@ class Valid(FeatureKind):
 
     name = "valid"
     plural = "valid masks"
-    valid = True
+    storage = "made"
+    meaning = Presence()
 
 
 class ItemNumber(FeatureKind):
@@ -27,7 +28,7 @@ class ItemNumber(FeatureKind):
     name = "item_number"
     plural = "numbers of items in a mask"
     storage = "ragged"
-    numbers_items = True
+    meaning = InstanceNumber()
 
 
 MOST_INSTANCES = 254  # most items of a mask: a pixel is a byte, 0 is no item, and 255 may be ignored by the loss

@@ -24,6 +24,8 @@ _SHAPES = ((2,), (3,))
 class PointGeometry(Geometry):
     """Points go where their pixel goes; with names, a mirror image swaps the pairs."""
 
+    guide = "points"
+
     def turned(self, items: Any, orientation: int, sides: Any, x: FeatureType) -> Any:
         rules = x.details
         places = np.asarray(items[..., :2], np.float64)
@@ -83,6 +85,23 @@ class PointGeometry(Geometry):
         places = tf.cast(items[..., :2], tf.float64)
         return _points(places, (items[..., 2] > 0) & ~hidden(places), items[..., 2], details)
 
+    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
+        from pipegen.ops.lowering.pictures import dotted
+
+        own = x.details.names if isinstance(x.details, PointRules) else ()
+        points = np.asarray(value).reshape(-1, 3)
+        return dotted(image, points, (*own,) * (len(points) // len(own)) if own else names)
+
+    def described(self, items: Any, x: FeatureType) -> Any:
+        def point(row: Any) -> list[float]:
+            return [round(float(row[0]), 2), round(float(row[1]), 2), int(row[2])]
+
+        names = x.details.names if isinstance(x.details, PointRules) else ()
+        if not names:
+            return [point(row) for row in items]
+        sets = [dict(zip(names, map(point, rows), strict=True)) for rows in items.reshape(-1, len(names), 3)]
+        return sets if x.beside is not None else sets[0]
+
 
 class Keypoints(FeatureKind):
     """Places on an image, `(x, y, visibility)` each: (0, 0) is the centre of the first pixel; the visibility is 0 for absent, 1 for hidden
@@ -94,8 +113,6 @@ class Keypoints(FeatureKind):
     arguments = ("of", "columns", "shape", "names", "mirror_pairs", "outside")
     storage = "ragged"
     geometry = PointGeometry()
-    output = "output: {{y: {}}}"
-    crop_guide = "points"
 
     def check(self, name: str, feature: Any) -> None:
         names, pairs = feature.names or (), feature.mirror_pairs or ()
@@ -165,23 +182,6 @@ class Keypoints(FeatureKind):
         found: dict[str, Any] = {"names": list(rules.names)} if rules.names else {}
         found |= {"mirror_pairs": pairs} if pairs else {}
         return found | ({"outside": rules.outside} if rules.outside != "remove" else {})
-
-    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        from pipegen.ops.lowering.pictures import dotted
-
-        own = x.details.names if isinstance(x.details, PointRules) else ()
-        points = np.asarray(value).reshape(-1, 3)
-        return dotted(image, points, (*own,) * (len(points) // len(own)) if own else names)
-
-    def described(self, items: Any, x: FeatureType) -> Any:
-        def point(row: Any) -> list[float]:
-            return [round(float(row[0]), 2), round(float(row[1]), 2), int(row[2])]
-
-        names = x.details.names if isinstance(x.details, PointRules) else ()
-        if not names:
-            return [point(row) for row in items]
-        sets = [dict(zip(names, map(point, rows), strict=True)) for rows in items.reshape(-1, len(names), 3)]
-        return sets if x.beside is not None else sets[0]
 
 
 def check_names(names: tuple[str, ...], pairs: tuple[tuple[str, str], ...], of: str, *path: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np
-from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.ops.kinds.base import Column, ExampleClass, FeatureKind, ItemClass
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.types import FeatureType, Interval
 
@@ -19,10 +19,8 @@ class Label(FeatureKind):
     name = "label"
     plural = "labels"
     arguments = ("classes", "offset", "separator", "map", "ignore")
-    labels = True
-    counts = "example"
+    meaning = ExampleClass()
     each = "item_label"
-    output = "output: {{y: {}}}"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (label_type(feature.num_classes, several=feature.several),)
@@ -76,8 +74,7 @@ class ItemLabel(FeatureKind):
     plural = "labels of items"
     arguments = ("classes", "offset", "separator")
     storage = "ragged"
-    counts = "item"
-    output = "output: {{y: {}}}"
+    meaning = ItemClass()
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (item_label_type(feature.home, feature.num_classes),)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import PartError
 from pipegen.ops.families.decoder import LARGEST
-from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.ops.kinds.base import Column, FeatureKind, Indices, InstanceNumber, Meaning, PixelClass
 from pipegen.ops.kinds.item_number import MOST_INSTANCES
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pipegen.ops.kinds.base import Place
     from pipegen.ops.transform import Transform
 
@@ -24,10 +22,9 @@ class Mask(FeatureKind):
     plural = "masks"
     arguments: ClassVar[tuple[str, ...]] = ("of", "root", "ending", "size", "classes", "values", "ignore")
     storage = "encoded"
-    pictured = categorical = True
-    crop_guide = "pixels"
+    pixels = Indices()
+    meaning: ClassVar[Meaning] = PixelClass()
     each = "instance_mask"
-    output = "output: {{y: {}}}"
 
     def check(self, name: str, feature: Any) -> None:
         given = getattr(feature, "classes", None)
@@ -62,16 +59,6 @@ class Mask(FeatureKind):
 
         return Column(*read_mask(name, feature, as_array(name, given)))
 
-    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        from pipegen.ops.lowering.pictures import overlay
-
-        return overlay(image, value, x.ignore)
-
-    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        from pipegen.ops.lowering.pictures import encode_mask
-
-        return encode_mask(value)
-
 
 class InstanceMask(Mask):
     """One plane for all items of an image: a pixel holds the number of its item, counted from 1, or 0 for none. A mask that is `with`
@@ -84,7 +71,7 @@ class InstanceMask(Mask):
     arguments = ("of", "root", "ending", "size", "ignore")
     each = ""
     rules_of = "mask"
-    marks_items = True
+    meaning = InstanceNumber()
 
     def check(self, name: str, feature: Any) -> None:
         if 0 < feature.ignore <= MOST_INSTANCES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.ops.kinds.base import Column, FeatureKind, LossWeight, Meaning, Numbers
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ class Tensor(FeatureKind):
     name = "tensor"
     plural = "tensors"
     arguments: ClassVar[tuple[str, ...]] = ("columns", "shape", "dtype")
-    numbers = True
+    meaning: ClassVar[Meaning] = Numbers()
     each = "item_tensor"
 
     def stored_type(self, feature: Any, of: str | None) -> FeatureType:
@@ -29,7 +29,7 @@ class Tensor(FeatureKind):
     def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
         from pipegen.ops.sources.array_rows.rows import read_values
 
-        values = read_values(name, given, feature.dtype, weights=self.weighs)
+        values = read_values(name, given, feature.dtype, weights=self.has(LossWeight))
         return Column(values, FeatureType(self.name, str(values.dtype), values.shape[1:]))
 
 
@@ -39,9 +39,8 @@ class Weight(Tensor):
     name = "weight"
     plural = "weights"
     arguments = ()
-    weighs = True
+    meaning = LossWeight()
     each = ""
-    output = "output: {{sample_weight: {}}}"
 
 
 class ItemTensor(FeatureKind):
@@ -51,7 +50,6 @@ class ItemTensor(FeatureKind):
     plural = "numbers of items"
     arguments = ("dtype",)
     storage = "ragged"
-    output = "output: {{y: {}}}"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (item_tensor_type(feature.home, dtype=feature.dtype),)

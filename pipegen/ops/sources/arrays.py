@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
+from pipegen.ops.kinds.base import Levels, having, kind_of
 from pipegen.ops.kinds.item_number import with_numbers
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.feature import aligned_images
@@ -37,7 +37,7 @@ class Arrays(SelectingSource):
     @field_validator("features")
     @classmethod
     def _one_image(cls, features: dict[str, ArrayFeature]) -> dict[str, ArrayFeature]:
-        if not any(kind_of(feature).levels for feature in features.values()):
+        if not having(features, Levels):
             raise ValueError("`features` has no image; add one such as `image: {kind: image}`")
         aligned_images(features)
         return features

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
-from pipegen.ops.kinds.registry import kind_of, names_of
+from pipegen.ops.kinds.base import Levels, having, names_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import FileFeature, unread_formats
@@ -105,7 +105,7 @@ class Files(SelectingSource, FeatureSource):
     @property
     def pictures(self) -> tuple[str, ...]:
         """Lists the features, images first; the first one identifies a record."""
-        return tuple(sorted(self.features, key=lambda name: not kind_of(self.features[name]).levels))
+        return tuple(dict.fromkeys((*having(self.features, Levels), *self.features)))
 
     def has_folders(self) -> bool:
         """Tells whether folders may carry meaning: only if records have one file each."""

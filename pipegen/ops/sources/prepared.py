@@ -12,9 +12,9 @@ from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.families.decoder import MaskDecoder
+from pipegen.ops.kinds.base import Indices, InstanceNumber, Levels, PixelValues, having, held_in_memory, kind_of, names_of
 from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.any_kind import Beside, KeepsBoxes, NamesPoints
 from pipegen.ops.sources.listing.base import Listing, Parts, always
@@ -70,10 +70,10 @@ class StoredFeature(KeepsBoxes, NamesPoints, Beside):
         if kind.ragged:
             return kind.array_types(self)[0].with_(dtype=self.dtype, shape=self.shape, most=self.places or 0)
         interval = Interval(*self.range) if self.range is not None else None
-        if interval is None and kind_of(self).levels:
+        if interval is None and kind.has(Levels):
             interval = INTEGER_RANGES.get(self.dtype)
         found = FeatureType(kind.name, self.dtype, self.shape, interval, self.of, self.classes, ignore=self.ignore)
-        found = found.with_(instances=self.home) if kind.marks_items else found
+        found = found.with_(instances=self.home) if kind.has(InstanceNumber) else found
         if not found.encoded:
             return found
         height, width = (*self.shape, None, None)[:2]
@@ -82,7 +82,7 @@ class StoredFeature(KeepsBoxes, NamesPoints, Beside):
 
     def decoder(self) -> MaskDecoder | None:
         """Returns the decoder of a mask's files, which hold class indices."""
-        if self.dtype != "string" or not kind_of(self).categorical:
+        if self.dtype != "string" or not kind_of(self).has(Indices):
             return None
         return MaskDecoder(allowed=tuple(sorted({*range(self.classes), self.ignore})) if self.classes is not None else None)
 
@@ -170,9 +170,9 @@ class Prepared(SelectingSource):
             message = f"the store has the splits {', '.join(about.splits)}; `splits` lists {', '.join(self.splits)}"
             raise OpError("PG571", message, field="splits", help=help_)
         stored = {name for name in self.features if name in about.pixels}
-        wanted = {name for name, feature in self.features.items() if kind_of(feature).pictured}
+        wanted = {*having(self.features, PixelValues)}
         types = self.infer()
-        columns = {name for name, t in types.items() if not kind_of(t).pictured}
+        columns = {name for name in types if name not in wanted}
         columns |= {f"@count.{name}" for name, t in types.items() if kind_of(t).ragged and t.beside is None}
         canvases = {name: own.canvas[:2] for name, own in about.pixels.items() if own.canvas}
         if stored != wanted or not columns <= set(about.columns) or canvases != self.canvases():
@@ -189,7 +189,7 @@ class Prepared(SelectingSource):
             reader = StoredMessages(root, about)
             reader.examine()
         type_ = self.infer()
-        columns = {name: _column(root, about, name, t) for name, t in type_.items() if not kind_of(t).pictured}
+        columns = {name: _column(root, about, name, t) for name, t in type_.items() if kind_of(t).pixels is None}
         label = columns.pop(about.label, None) if about.label is not None else None
         blob, bounds = (np.array(read_column(root, name)) for name in ("@keys", "@bounds"))
         codes: Ints = np.repeat(np.arange(len(about.splits), dtype=np.int16), list(about.splits.values()))

@@ -9,8 +9,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from pipegen.ops.kinds.base import Geometry, Indices, Levels, PixelValues, held_in_memory, kind_named, kinds, names_of
 from pipegen.ops.kinds.ragged import Ragged, joined
-from pipegen.ops.kinds.registry import held_in_memory, kind_named, kinds, names_of
 from pipegen.types import ElementType, FeatureType
 
 KNOWN = {"array", "boxes", "image", "item_label", "item_tensor", "keypoints", "label", "mask", "tensor", "valid", "weight"}
@@ -21,9 +21,9 @@ def test_a_file_is_a_kind_and_a_kind_is_a_file() -> None:
     assert {kind.name for kind in kinds()} >= KNOWN
     for kind in kinds():
         assert kind_named(kind.name) is kind
-        assert kind.indexed <= (kind.storage == "dense")
-        assert kind.levels + kind.categorical == kind.pictured
-        assert kind.pictured <= kind.aligns
+        assert kind.has(Levels) + kind.has(Indices) == (kind.pixels is not None)
+        assert kind.has(Geometry) <= kind.ragged
+        assert kind.has(Geometry) + kind.has(PixelValues) <= 1
 
 
 def test_sources_name_the_kinds_that_they_can_give() -> None:

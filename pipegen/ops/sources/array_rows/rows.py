@@ -12,9 +12,9 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.arguments.geometry import height_width
 from pipegen.ops.families.decoder import LARGEST
+from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, classes_of_several, having, kind_of, several_labels
 from pipegen.ops.kinds.item_number import MOST_INSTANCES, counted_up, with_numbers
 from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.kinds.registry import classes_of_several, kind_of, several_labels
 from pipegen.ops.sources.features.columns import as_numbers, without_fractions
 from pipegen.ops.sources.features.feature import NumberType, aligned_images
 from pipegen.ops.sources.listing.base import Listing, Note, main_label
@@ -134,7 +134,7 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
             own = error.below(f"features.{name}")
             notes.append(Note(own.code, own.message, own.help, own.field, "error"))
     types = {name: column.type for name, column in found.items()}
-    images = {name: column.values for name, column in found.items() if kind_of(column.type).pictured}
+    images = {name: column.values for name, column in found.items() if kind_of(column.type).pixels is not None}
     columns = {name: column.values for name, column in found.items() if name not in images}
     lengths = {name: len(column.values) for name, column in found.items()}
     if not notes and len(set(lengths.values())) > 1:
@@ -149,11 +149,11 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     size = sum(array.nbytes for array in images.values()) // n
     of = aligned_images(features)
     type_ = with_numbers(ElementType(tuple((name, t.with_(of=of.get(name))) for name, t in types.items())))
-    columns |= {name: counted_up(columns[t.beside or ""].lengths) for name, t in type_.items() if kind_of(t).numbers_items}
+    columns |= {name: counted_up(columns[t.beside].lengths) for name, t in type_.items() if t.beside and kind_of(t).has(InstanceNumber)}
     notes = sizes_apart(type_)
     if notes:
         return _nothing(notes)
-    label = main_label(name for name, t in types.items() if kind_of(t).labels and not several_labels(t))
+    label = main_label(name for name in having(types, ExampleClass) if not several_labels(types[name]))
     main = columns.pop(label) if label is not None else None
     staying = [column.stays for column in found.values() if column.stays is not None]
     numbers = np.flatnonzero(np.logical_and.reduce(staying)) if staying else np.arange(n)
@@ -366,7 +366,7 @@ def sizes_apart(type_: ElementType) -> list[Note]:
     """Reports a mask or an image of another size than the image that it is aligned with."""
     notes = []
     for name, x in type_.items():
-        if not kind_of(x).pictured:
+        if kind_of(x).pixels is None:
             continue
         image = type_[x.of] if x.of is not None else x
         if (x.height, x.width) != (image.height, image.width):

@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt, create_model, field_validator, model_va
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules, Outside
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.classes import Classes, ClassName, KnownClasses, as_values, read_labels
 from pipegen.ops.sources.features.feature import Feature, Index, NumberType
@@ -105,9 +105,9 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
 
     @model_validator(mode="after")
     def _ignores_what_it_has(self) -> AnyKind:
-        kind = kind_of(self)
-        if self.ignore and kind.aligns is isinstance(self.ignore, tuple):
-            form = "one class index" if kind.aligns else "a list of classes, such as `[unknown]`"
+        pictured = kind_of(self).pixels is not None
+        if self.ignore and pictured is isinstance(self.ignore, tuple):
+            form = "one class index" if pictured else "a list of classes, such as `[unknown]`"
             raise PartError(f"`ignore` of `kind: {self.kind}` must be {form}", "ignore")
         self.chosen.check(self.classes)
         return self

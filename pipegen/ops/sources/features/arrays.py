@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.arguments.geometry import FixedSize, height_width
 from pipegen.ops.arguments.magnitudes import Number
-from pipegen.ops.kinds.registry import held_in_memory, names_of
+from pipegen.ops.kinds.base import held_in_memory, names_of
 from pipegen.ops.sources.features.any_kind import AnyKind
 
 if TYPE_CHECKING:

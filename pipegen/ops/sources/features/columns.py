@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pipegen.diagnostics.diagnostic import Advice, write
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.kinds.base import Column
+from pipegen.ops.kinds.base import ClassIndex, Column, ExampleClass, InstanceNumber, kind_of
 from pipegen.ops.kinds.item_number import counted_up, item_number_type, number_name
 from pipegen.ops.kinds.ragged import Ragged, changed, spread
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.classes import check_written_lists, read_labels
 from pipegen.ops.sources.features.label_values import LIST, Values, parts
 from pipegen.ops.sources.listing.wording import count
@@ -257,7 +256,7 @@ def read_items(
         OpError: `PG431` for a value that cannot be one of the feature, `PG418` for another number of items than that of the feature that it
             is `with`; or an error of the kind.
     """
-    wanted = {name: feature for name, feature in features.items() if kind_of(feature).ragged or kind_of(feature).labels}
+    wanted = {name: feature for name, feature in features.items() if kind_of(feature).ragged or kind_of(feature).has(ExampleClass)}
     stored: dict[str, Ragged] = {}
     columns: dict[str, Column] = {}
     for name in sorted(wanted, key=lambda name: wanted[name].home is not None):
@@ -276,7 +275,7 @@ def read_items(
             first, has = int(odd[0]), count(int(items.lengths[odd[0]]), "item")
             message = f"{place(first)} has {has} of `{name}` and {int(home[first])} of `{feature.home}`"
             raise OpError("PG418", message, field=f"features.{name}", help=f"each of `{feature.home}` needs one of `{name}`")
-    for home_name in dict.fromkeys(feature.home for feature in features.values() if feature.home and kind_of(feature).marks_items):
+    for home_name in dict.fromkeys(feature.home for feature in features.values() if feature.home and kind_of(feature).has(InstanceNumber)):
         columns[number_name(home_name)] = Column(counted_up(columns[home_name].values.lengths), item_number_type(home_name))
     return columns
 
@@ -304,7 +303,7 @@ def _items(name: str, feature: AnyKind, values: Callable[[str], StoredValues], h
     for record, value in enumerate(values(name)):
         try:
             row = _array(value if feature.separator is None else split_text(value, feature.separator))
-            if row.dtype.kind in "US" and row.size and not kind_of(feature).counts:
+            if row.dtype.kind in "US" and row.size and not kind_of(feature).has(ClassIndex):
                 raise ValueError(f"it holds {str(row.flat[0])!r:.40}, not numbers")
             if row.ndim == 1:
                 row = row.reshape(-1, *kind_of(feature).item_shape(feature, row.size, counts[record] if counts is not None else None))

@@ -10,8 +10,8 @@ from pydantic import Field, field_validator, model_validator
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
 from pipegen.ops.families.decoder import LARGEST, MaskDecoder
+from pipegen.ops.kinds.base import Geometry, InstanceNumber, Levels, Overlay, PixelValues, having, kind_named, kind_of, named_kinds
 from pipegen.ops.kinds.item_number import number_name, with_numbers
-from pipegen.ops.kinds.registry import kind_named, kind_of, named_kinds
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.listing.wording import joined
@@ -103,23 +103,23 @@ class EncodedFeature(Feature):
 def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
     """Returns the image that each feature is aligned with, or `None`. Raises `PartError` if an `of` names no image, or one that is aligned
     with another; or a mask has several possible images."""
-    images = [name for name, feature in features.items() if kind_of(feature).levels and feature.of is None]
+    images = [name for name in having(features, Levels) if features[name].of is None]
     found: dict[str, str | None] = {}
     for name, feature in features.items():
         kind = kind_of(feature)
         home = getattr(feature, "home", None)
         if home is not None:
             found[name] = _beside(name, home, features)
-        if not kind.aligns:
+        if not kind.has(PixelValues, Geometry):
             continue
         if feature.of is not None and feature.of not in images:
             raise _nowhere(name, feature.of, features, images)
-        if kind.needs_image and feature.of is None and len(images) > 1:
+        if kind.has(Overlay) and feature.of is None and len(images) > 1:
             raise PartError(f"`{name}` needs `of`: it can be aligned with {' or '.join(f'`{image}`' for image in images)}", name)
         kind.check(name, feature)
-        found[name] = feature.of if feature.of is not None or not kind.needs_image else next(iter(images), None)
+        found[name] = feature.of if feature.of is not None or not kind.has(Overlay) else next(iter(images), None)
     for name, feature in features.items():
-        if kind_of(feature).marks_items:
+        if kind_of(feature).has(InstanceNumber):
             _marks(name, getattr(feature, "home", ""), features, found)
     return found
 
@@ -138,14 +138,15 @@ def _beside(name: str, home: str, features: Mapping[str, Feature]) -> str:
     """Returns the feature with the items that another one belongs to."""
     ragged = [other for other, f in features.items() if kind_of(f).ragged and getattr(f, "home", None) is None]
     kind = kind_of(features[name])
-    if kind.marks_items:
-        ragged = [other for other in ragged if kind_of(features[other]).crop_guide == "boxes"]
-    if not kind.ragged and not kind.marks_items:
+    of_boxes = kind.has(InstanceNumber)
+    if of_boxes:
+        ragged = [other for other in ragged if kind_of(features[other]).guides("boxes")]
+    if not kind.ragged and not of_boxes:
         raise PartError(f"`with` is for labels, tensors, keypoints and masks of boxes, but `{name}` is `kind: {kind.name}`", name, "with")
     if home not in ragged:
         near = closest(home, ragged)
         help_ = f"is `{near}` meant?" if near else "name a feature of `kind: boxes`"
-        what = "is not a feature of boxes" if kind.marks_items else "has no items"
+        what = "is not a feature of boxes" if of_boxes else "has no items"
         raise PartError(f"`{name}` is `with: {home}`, which {what}", name, "with", help=help_)
     return home
 
@@ -156,7 +157,7 @@ def _nowhere(name: str, of: str, features: Mapping[str, Feature], images: Sequen
     further = features[of].of if of in features else None
     if of == name:
         what = "is itself"
-    elif further is not None and kind_of(features[of]).levels:
+    elif further is not None and of in having(features, Levels):
         what = "is aligned with another image itself"
     else:
         what = "is not an image of `features`"

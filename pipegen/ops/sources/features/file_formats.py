@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from pipegen.errors import OpError, PartError
 from pipegen.ops.families.decoder import ArrayDecoder, missing_library
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.model import Model, OneOf
 from pipegen.ops.sources.features.feature import EncodedFeature
 

@@ -355,9 +355,9 @@ class Source(Model):
 
     def class_feature(self) -> str | None:
         """Returns the feature with the class of each record, even if no model learns it."""
-        from pipegen.ops.kinds.registry import kind_of, several_labels
+        from pipegen.ops.kinds.base import ExampleClass, kind_of, several_labels
 
-        return main_label(name for name, t in self.infer().items() if kind_of(t).labels and not several_labels(t))
+        return main_label(name for name, t in self.infer().items() if kind_of(t).has(ExampleClass) and not several_labels(t))
 
     def has_rows(self) -> bool:
         """Tells whether records are rows without files; by default, whether no feature is encoded."""
@@ -409,9 +409,9 @@ class Source(Model):
 
     def has_labels(self) -> bool:
         """Tells whether records carry one or several class labels."""
-        from pipegen.ops.kinds.registry import kind_of
+        from pipegen.ops.kinds.base import ExampleClass, having
 
-        return any(kind_of(t).labels for _, t in self.infer().items())
+        return bool(having(self.infer(), ExampleClass))
 
     def mixed(self) -> Mapping[str, Any]:
         """Returns the parts of a mix by name; empty for other sources."""

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np
+from pipegen.ops.kinds.base import Indices, kind_of
 from pipegen.ops.kinds.ragged import Ragged, counts_classes, joined
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.columns import classes_used, with_classes
 from pipegen.ops.sources.listing.base import Files, Listing, Note, Parts, Shards
 from pipegen.ops.sources.listing.strings import Strings
@@ -114,7 +114,7 @@ def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tu
         if shape != due and not listing.numbered:
             message = f"`{split}`: `{name}` has the shape {shape}, but {due} in `{reference}`"
             notes.append(Note("PG210", message, field=split, severity="error"))
-        elif listing.type and first.type and name in first.type and kind_of(first.type[name]).crop_guide == "points":
+        elif listing.type and first.type and name in first.type and kind_of(first.type[name]).guides("points"):
             here, there = (kind_of(own[name]).arguments_of(own[name]) for own in (listing.type, first.type))
             if here != there:
                 message = f"`{split}`: `{name}` has other names or mirror pairs than in `{reference}`"
@@ -139,7 +139,7 @@ def _mismatch(reference: ElementType, other: ElementType) -> str | None:
         y = other[name]
         if (x.dtype, x.shape) != (y.dtype, y.shape):
             return f"`{name}` is {y.with_(interval=None)} here, but {x.with_(interval=None)} there"
-        if kind_of(x).categorical and (x.classes, x.ignore) != (y.classes, y.ignore):
+        if kind_of(x).has(Indices) and (x.classes, x.ignore) != (y.classes, y.ignore):
             return f"`{name}` has different `classes` or `ignore` here and there"
     return None
 

@@ -14,8 +14,8 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.kept import keep_or_warn, open_kept
 from pipegen.lazy import np
+from pipegen.ops.kinds.base import ExampleClass, kind_of
 from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.columns import read_items, side_by_side
 from pipegen.ops.sources.features.label_values import Values, text_of
 from pipegen.ops.sources.listing.base import Note
@@ -104,7 +104,7 @@ def items_of_records(
             found, file, f"`{name}` of the records", items, lambda own: {"values": own.values, "lengths": own.lengths}, _items_of_arrays
         )
 
-    wanted = {name: f for name, f in features.items() if f.several or not kind_of(f).labels}
+    wanted = {name: f for name, f in features.items() if f.several or not kind_of(f).has(ExampleClass)}
     return read_items(wanted, values, lambda _: found.place, kept, found.used)
 
 

@@ -12,7 +12,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.described import check_field, missing_key
 from pipegen.ops.sources.records.reader import RecordReader
@@ -111,7 +111,7 @@ class MessageSource(RecordSource):
             if len(self.features) > 1:
                 raise ValueError(f"with `content: bytes` a record is one feature, but `features` has {len(self.features)}")
             name, feature = next(iter(self.features.items()))
-            if not kind_of(feature).pictured:
+            if kind_of(feature).pixels is None:
                 message = f"with `content: bytes` a record is an image file, but `{name}` is `kind: {feature.kind}`"
                 raise PartError(message, "features", name)
             if feature.key is not None:

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from pipegen.errors import PartError
 from pipegen.ops.arguments.geometry import FixedSize, height_width
 from pipegen.ops.arguments.item_rules import BoxFormat
-from pipegen.ops.kinds.registry import kind_of, names_of
+from pipegen.ops.kinds.base import Levels, kind_of, names_of
 from pipegen.ops.sources.features.any_kind import AnyKind
 from pipegen.ops.sources.features.file_formats import FileFeature, Format
 from pipegen.ops.sources.listing.wording import count
@@ -58,10 +58,10 @@ class InTable(AnyKind):
         if self.columns is not None and self.shape is not None:
             raise ValueError("`columns` have one number each, but `shape` is for arrays in one column; leave one of them out")
         kind, points = kind_of(self), len(self.names or ())
-        if kind.crop_guide == "boxes" and len(self.columns or _FOUR) != len(_FOUR):
+        if kind.guides("boxes") and len(self.columns or _FOUR) != len(_FOUR):
             raise PartError("boxes need four `columns`, in the order of their `format`, or one `column`", "columns")
         if (
-            kind.crop_guide == "points"
+            kind.guides("points")
             and self.columns is not None
             and (self.home or len(self.columns) not in (2 * points, 3 * points) or not points)
         ):
@@ -108,10 +108,10 @@ class TableFeature(InTable, FileFeature):
 
     @model_validator(mode="after")
     def _consistent(self) -> TableFeature:
-        if self.format is not None and (self.format in _BOXES) is not (kind_of(self).crop_guide == "boxes"):
+        if self.format is not None and (self.format in _BOXES) is not kind_of(self).guides("boxes"):
             known, given = "boxes" if self.format in _BOXES else "files", self.format if isinstance(self.format, str) else self.format.name
             raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
-        levels = kind_of(self).levels
+        levels = kind_of(self).has(Levels)
         if self.size is not None and not levels:
             raise PartError(f"`size` is for images whose pixels are in the table, and this is `kind: {self.kind}`", "size")
         if levels and self.columns is not None and len(self.columns) != math.prod(self.pixels):
