@@ -299,8 +299,7 @@ def rows_like(record: ElementType, wanted: Any) -> tuple[Rows, ElementType]:
     Raises:
         TypeError: For anything else, and for another dtype, another number of channels or values outside the range.
     """
-    name = having(record, Levels)[0]
-    like = record[name]
+    name, like = next((name, record[name]) for name in having(record, Levels))
     items = wanted if isinstance(wanted, (list, tuple)) else [wanted]
     if any(isinstance(item, (str, bytes, os.PathLike)) for item in items):
         raise TypeError("this pipeline was built on arrays, so predict_on takes images as an array or as a list of arrays of one size")

@@ -98,8 +98,7 @@ def plan_combining(
 
 def _joins(x: FeatureType) -> bool:
     """Checks that items of a type can be joined with those of another example."""
-    geometry = kind_of(x).geometry
-    return geometry is not None and geometry.joins(x)
+    return (geometry := kind_of(x).geometry) is not None and geometry.joins(x)
 
 
 def _by_instances(

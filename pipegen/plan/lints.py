@@ -10,7 +10,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
 from pipegen.ops.families.combining import GROUP, CombiningTransform, anchor, runs_on
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.kinds.base import ClassIndex, ExampleClass, Levels, LossWeight, Overlay, PixelClass, Presence, having, kind_of
+from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Overlay, PixelClass, Presence, having, kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.ops.traits import Family
 from pipegen.ops.transform import Policy, Transform
@@ -147,7 +147,7 @@ def _unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator
     for name, path in spec.source.described().items():
         if name not in used:
             kind = kind_of(record[name])
-            entry = f"y: {name}" if kind.has(Overlay) or kind.ragged or kind.has(ClassIndex) else f"x: [image, {name}]"
+            entry = f"y: {name}" if kind.has(Overlay, ExampleClass) or kind.ragged else f"x: [image, {name}]"
             if kind.has(LossWeight):
                 entry = f"sample_weight: {name}"
                 if settled(spec).y is None:  # weights are of use only with a target

@@ -92,10 +92,9 @@ def _weight(plan: OutputPlan, name: str, x: FeatureType) -> None:
         plan.fail("PG203", message, ("sample_weight",), write("y: image", "entry", "for an autoencoder write {}"))
         return
     kind = kind_of(x)
-    numbers = kind.has(Numbers)
-    if numbers and not x.shape:
+    if kind.has(Numbers) and not x.shape:
         return
-    what = "class indices" if kind.has(ExampleClass) else f"{'×'.join(map(str, x.shape))} numbers" if numbers else "no numbers"
+    what = "class indices" if kind.has(ExampleClass) else f"{'×'.join(map(str, x.shape))} numbers" if kind.has(Numbers) else "no numbers"
     message = f"`sample_weight` needs one number for each example, its weight in the loss, but `{name}` holds {what}"
     plan.fail("PG203", message, ("sample_weight",), "leave `sample_weight` out; to weigh classes, pass `class_weight=` to `fit`")
 

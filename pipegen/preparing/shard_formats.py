@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import HEAD, format_of
-from pipegen.ops.kinds.base import ClassIndex, ExampleClass, Levels, having, kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, ItemClass, Levels, having, kind_of, several_labels
 from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, RECORDS, Pixels
 from pipegen.ops.sources.prepared_store.rows import ENCODED
 from pipegen.ops.sources.stores.base import needs
@@ -154,7 +154,7 @@ def message_of(record: Record, described: Described) -> bytes:
             features[f"{name}/format"] = _texts([_FORMATS.get(form, form.encode())])
             features |= {f"{name}/height": _integers([height]), f"{name}/width": _integers([width])}
             features[f"{name}/channels"] = _integers([t.shape[2] if t.shape else t.file_channels])
-        elif kind_of(t).has(ClassIndex):
+        elif kind_of(t).has(ExampleClass, ItemClass):
             key, text = name, f"{name}/text"
             if name == "label" and "image" in described.pixels:
                 key, text = "image/class/label", "image/class/text"

@@ -148,8 +148,7 @@ def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
     for number, node in enumerate(plain.nodes):
         for stage in node.stages if isinstance(node, (Element, Kernel)) else ():
             x = before[stage.feature]
-            fits = kind_of(x).has(wanted)
-            if fits and any(use.id == ref.id and use.step is ref.step for use in stage.uses()):
+            if kind_of(x).has(wanted) and any(use.id == ref.id and use.step is ref.step for use in stage.uses()):
                 found.append((number, stage, x))
         before = node.out
     return found

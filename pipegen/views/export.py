@@ -202,8 +202,7 @@ class _Source:
         t, views = self.plain.out[name], {view: fork.feature for fork in drawn.forks_of(self.plain) for view in fork.names}
         classes = self.engine.manifest.listing.column_classes.get(views.get(name, name), ())
         if t.classes is None:
-            geometry = kind_of(t).geometry
-            return items.tolist() if geometry is None else geometry.described(items, t)
+            return geometry.described(items, t) if (geometry := kind_of(t).geometry) is not None else items.tolist()
         return [_named(item, classes, several=False) for item in items]
 
     def _files(self, record: int, epoch: int, slot: int) -> dict[str, Any]:

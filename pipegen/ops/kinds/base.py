@@ -11,12 +11,12 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np, tf
+from pipegen.ops.lowering.pictures import encode_image, encode_mask, levels, overlay
 from pipegen.ops.traits import Family, Traits
 from pipegen.types import ElementType, FeatureType
 
@@ -75,13 +75,9 @@ class Levels(PixelValues):
     """Levels, which can be blended. Other features can be aligned with them."""
 
     def shown(self, value: Any, x: FeatureType) -> Any:
-        from pipegen.ops.lowering.pictures import levels
-
         return levels(value, x.interval)
 
     def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        from pipegen.ops.lowering.pictures import encode_image
-
         return encode_image(self.shown(value, x), form, quality)
 
 
@@ -96,13 +92,9 @@ class Indices(PixelValues, Overlay):
         return self.draw(np.zeros((*value.shape[:2], 3), np.uint8), single, x)
 
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        from pipegen.ops.lowering.pictures import overlay
-
         return overlay(image, value, x.ignore)
 
     def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        from pipegen.ops.lowering.pictures import encode_mask
-
         return encode_mask(value)
 
 
@@ -213,20 +205,16 @@ class Meaning:
     """What the values of a kind mean."""
 
 
-class ClassIndex(Meaning):
-    """A class index."""
+class ExampleClass(Meaning):
+    """The class index of an example, or its classes."""
 
 
-class ExampleClass(ClassIndex):
-    """The class of an example, or its classes."""
+class ItemClass(Meaning):
+    """The class index of each item of another feature."""
 
 
-class ItemClass(ClassIndex):
-    """The class of each item of another feature."""
-
-
-class PixelClass(ClassIndex):
-    """The class of each pixel."""
+class PixelClass(Meaning):
+    """The class index of each pixel."""
 
 
 class Numbers(Meaning):
@@ -253,8 +241,8 @@ class FeatureKind:
     arguments: ClassVar[tuple[str, ...]] = ()
     """Its arguments that not every kind has; a source has those that say how it stores the feature."""
     storage: ClassVar[Literal["encoded", "dense", "ragged", "made"]] = "dense"
-    """How an example is stored: `encoded` in its own file or row of an array; `dense` if all examples have the same shape, held in memory
-    for all records; `ragged` with any number of items; or not, but `made` of another feature."""
+    """How an example is stored: `encoded` in its own file or row of an array; `dense` if all examples have the same shape, which are
+    perhaps held in memory for all records; `ragged` with any number of items; or not, but `made` of another feature."""
     pixels: ClassVar[PixelValues | None] = None
     geometry: ClassVar[Geometry | None] = None  # how its items follow their image
     meaning: ClassVar[Meaning | None] = None
@@ -330,20 +318,11 @@ class Kinded(Protocol):
 
 @cache
 def kind_named(name: str) -> FeatureKind:
-    """Returns a kind by its name: from the file of that name, else from the file that has it beside others."""
-    found = _in_file(name) if find_spec(f"{_PACKAGE}.{name}") is not None else {}
-    found = found if name in found else {kind.name: kind for kind in kinds()}
-    if name not in found:
+    """Returns a kind by its name."""
+    found = next((kind for kind in kinds() if kind.name == name), None)
+    if found is None:
         raise InternalError(f"no file in ops/kinds has the kind `{name}`")
-    return found[name]
-
-
-@cache
-def _in_file(stem: str) -> dict[str, FeatureKind]:
-    """Returns the kinds of a file."""
-    module = importlib.import_module(f"{_PACKAGE}.{stem}")
-    found = (v for v in vars(module).values() if isinstance(v, type) and issubclass(v, FeatureKind) and v.__module__ == module.__name__)
-    return {kind.name: kind() for kind in found}
+    return found
 
 
 def kind_of(x: Kinded) -> FeatureKind:
@@ -365,7 +344,9 @@ def kinds() -> tuple[FeatureKind, ...]:
     """Lists all kinds, those with pixels first."""
     package = importlib.import_module(_PACKAGE)
     stems = [info.name for info in pkgutil.iter_modules(package.__path__) if info.name not in _OTHERS]
-    return tuple(sorted((kind for stem in stems for kind in _in_file(stem).values()), key=lambda kind: (kind.pixels is None, kind.name)))
+    every = {value for stem in stems for value in vars(importlib.import_module(f"{_PACKAGE}.{stem}")).values() if isinstance(value, type)}
+    found = (kind() for kind in every if issubclass(kind, FeatureKind) and hasattr(kind, "name"))
+    return tuple(sorted(found, key=lambda kind: (kind.pixels is None, kind.name)))
 
 
 def named_kinds() -> tuple[FeatureKind, ...]:

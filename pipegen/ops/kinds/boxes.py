@@ -12,6 +12,7 @@ from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
 from pipegen.ops.kinds.base import FAR, HORIZON, SUBPIXELS, Column, FeatureKind, Geometry
 from pipegen.ops.kinds.ragged import Ragged, most_items
 from pipegen.ops.lowering.exif import turned_points
+from pipegen.ops.lowering.pictures import outlined
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
@@ -110,8 +111,6 @@ class BoxGeometry(Geometry):
         return tf.cast(_area(tf.cast(items, tf.float64)), tf.float32)
 
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        from pipegen.ops.lowering.pictures import outlined
-
         return outlined(image, value, names)
 
     def described(self, items: Any, x: FeatureType) -> Any:

@@ -11,6 +11,7 @@ from pipegen.ops.arguments.item_rules import PointRules, swapped_places
 from pipegen.ops.kinds.base import FAR, HORIZON, SUBPIXELS, Column, FeatureKind, Geometry
 from pipegen.ops.kinds.ragged import Ragged, most_items
 from pipegen.ops.lowering.exif import TURNS, turned_points
+from pipegen.ops.lowering.pictures import dotted
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
@@ -86,8 +87,6 @@ class PointGeometry(Geometry):
         return _points(places, (items[..., 2] > 0) & ~hidden(places), items[..., 2], details)
 
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        from pipegen.ops.lowering.pictures import dotted
-
         own = x.details.names if isinstance(x.details, PointRules) else ()
         points = np.asarray(value).reshape(-1, 3)
         return dotted(image, points, (*own,) * (len(points) // len(own)) if own else names)

@@ -12,7 +12,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.arguments.geometry import height_width
 from pipegen.ops.families.decoder import LARGEST
-from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, classes_of_several, having, kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, PixelValues, classes_of_several, having, kind_of, several_labels
 from pipegen.ops.kinds.item_number import MOST_INSTANCES, counted_up, with_numbers
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.sources.features.columns import as_numbers, without_fractions
@@ -365,9 +365,8 @@ def read_mask(name: str, feature: ArrayFeature, array: Any) -> tuple[Any, Featur
 def sizes_apart(type_: ElementType) -> list[Note]:
     """Reports a mask or an image of another size than the image that it is aligned with."""
     notes = []
-    for name, x in type_.items():
-        if kind_of(x).pixels is None:
-            continue
+    for name in having(type_, PixelValues):
+        x = type_[name]
         image = type_[x.of] if x.of is not None else x
         if (x.height, x.width) != (image.height, image.width):
             message = f"`{name}` has {x.height}×{x.width} pixels, but `{x.of}`, with which it is aligned, has {image.height}×{image.width}"

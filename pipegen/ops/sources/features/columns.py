@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.diagnostics.diagnostic import Advice, write
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.kinds.base import ClassIndex, Column, ExampleClass, InstanceNumber, kind_of
+from pipegen.ops.kinds.base import Column, ExampleClass, InstanceNumber, ItemClass, kind_of
 from pipegen.ops.kinds.item_number import counted_up, item_number_type, number_name
 from pipegen.ops.kinds.ragged import Ragged, changed, spread
 from pipegen.ops.sources.features.classes import check_written_lists, read_labels
@@ -303,7 +303,7 @@ def _items(name: str, feature: AnyKind, values: Callable[[str], StoredValues], h
     for record, value in enumerate(values(name)):
         try:
             row = _array(value if feature.separator is None else split_text(value, feature.separator))
-            if row.dtype.kind in "US" and row.size and not kind_of(feature).has(ClassIndex):
+            if row.dtype.kind in "US" and row.size and not kind_of(feature).has(ExampleClass, ItemClass):
                 raise ValueError(f"it holds {str(row.flat[0])!r:.40}, not numbers")
             if row.ndim == 1:
                 row = row.reshape(-1, *kind_of(feature).item_shape(feature, row.size, counts[record] if counts is not None else None))

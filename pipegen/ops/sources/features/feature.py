@@ -118,9 +118,8 @@ def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
             raise PartError(f"`{name}` needs `of`: it can be aligned with {' or '.join(f'`{image}`' for image in images)}", name)
         kind.check(name, feature)
         found[name] = feature.of if feature.of is not None or not kind.has(Overlay) else next(iter(images), None)
-    for name, feature in features.items():
-        if kind_of(feature).has(InstanceNumber):
-            _marks(name, getattr(feature, "home", ""), features, found)
+    for name in having(features, InstanceNumber):
+        _marks(name, getattr(features[name], "home", ""), features, found)
     return found
 
 
@@ -138,15 +137,14 @@ def _beside(name: str, home: str, features: Mapping[str, Feature]) -> str:
     """Returns the feature with the items that another one belongs to."""
     ragged = [other for other, f in features.items() if kind_of(f).ragged and getattr(f, "home", None) is None]
     kind = kind_of(features[name])
-    of_boxes = kind.has(InstanceNumber)
-    if of_boxes:
+    if kind.has(InstanceNumber):
         ragged = [other for other in ragged if kind_of(features[other]).guides("boxes")]
-    if not kind.ragged and not of_boxes:
+    if not kind.ragged and not kind.has(InstanceNumber):
         raise PartError(f"`with` is for labels, tensors, keypoints and masks of boxes, but `{name}` is `kind: {kind.name}`", name, "with")
     if home not in ragged:
         near = closest(home, ragged)
         help_ = f"is `{near}` meant?" if near else "name a feature of `kind: boxes`"
-        what = "is not a feature of boxes" if of_boxes else "has no items"
+        what = "is not a feature of boxes" if kind.has(InstanceNumber) else "has no items"
         raise PartError(f"`{name}` is `with: {home}`, which {what}", name, "with", help=help_)
     return home
 

@@ -121,7 +121,6 @@ class StoreReader(RecordReader):
         """Converts stored values to those of the graph."""
         feature, held = self.source.features[name], self.type[name]
         kind = kind_of(feature)
-        numbers, weighs = kind.has(Numbers), kind.has(LossWeight)
         if kind.has(ExampleClass):
             return self._class_indices(name, values)
         if held.encoded:
@@ -129,12 +128,12 @@ class StoreReader(RecordReader):
         if values.dtype == object:
             raise StoreError(f"`{name}` holds bytes, but numbers in the first file")
         stored = values
-        other = numbers and math.prod(values.shape[1:]) != math.prod(feature.stored_shape)
+        other = kind.has(Numbers) and math.prod(values.shape[1:]) != math.prod(feature.stored_shape)
         with np.errstate(all="ignore"):
             values = np.ascontiguousarray(values, held.dtype).reshape(len(values), *(values.shape[1:] if other else held.shape))
-        if numbers and not weighs:
+        if kind.has(Numbers) and not kind.has(LossWeight):
             self._check_whole(name, stored, values)
-        if weighs and not (values >= 0).all():
+        if kind.has(LossWeight) and not (values >= 0).all():
             raise StoreError(f"the weight `{name}` is {values[~(values >= 0)][0]:g}; weights must be 0 or more")
         return values
 

@@ -60,11 +60,7 @@ class InTable(AnyKind):
         kind, points = kind_of(self), len(self.names or ())
         if kind.guides("boxes") and len(self.columns or _FOUR) != len(_FOUR):
             raise PartError("boxes need four `columns`, in the order of their `format`, or one `column`", "columns")
-        if (
-            kind.guides("points")
-            and self.columns is not None
-            and (self.home or len(self.columns) not in (2 * points, 3 * points) or not points)
-        ):
+        if kind.guides("points") and self.columns is not None and (self.home or len(self.columns) not in (2 * points, 3 * points)):
             has = f"{len(self.columns)} for {count(points, 'name')}" if points else "no `names`"
             message = f"keypoints in `columns` need x and y, or x, y and visibility, for each of the `names`; there are {has}"
             raise PartError(message if self.home is None else "keypoints `with` boxes need one `column` of lists", "columns")
