@@ -1,8 +1,6 @@
-"""`FeatureKind`, the base of all kinds of features, and their look-up: the file `ops/kinds/NAME.py` holds the kind `NAME`, and perhaps
-others.
+"""`FeatureKind`, the base of all kinds of features, their parts, and their look-up.
 
-A kind says by its parts what lies on an image, `PixelValues` or items with a `Geometry`, and what its values mean, a `Meaning`; `None` if
-it has no such part.
+A kind has `PixelValues` or items with a `Geometry` if it lies on an image, and a `Meaning` if its values have one; else `None`.
 """
 
 from __future__ import annotations
@@ -245,7 +243,7 @@ class FeatureKind:
     perhaps held in memory for all records; `ragged` with any number of items; or not, but `made` of another feature."""
     pixels: ClassVar[PixelValues | None] = None
     geometry: ClassVar[Geometry | None] = None  # how its items follow their image
-    meaning: ClassVar[Meaning | None] = None
+    meaning: ClassVar[Meaning | None] = None  # what its values mean
     each: ClassVar[str] = ""  # the kind for one value an item of another feature, such as the class of each box; "" if there is none
     rules_of: ClassVar[str] = ""  # the kind whose steps have a rule for it; its own by default
 
@@ -352,8 +350,7 @@ def kinds() -> tuple[FeatureKind, ...]:
 def named_kinds() -> tuple[FeatureKind, ...]:
     """Lists the kinds that a spec can name; kinds for each item are named by that of the whole, others are not in files or arrays."""
     of_items = {kind.each for kind in kinds()}
-    stored = (kind for kind in kinds() if kind.storage == "encoded" or held_in_memory(kind))
-    return tuple(kind for kind in stored if kind.name not in of_items)
+    return tuple(kind for kind in kinds() if kind.name not in of_items and (kind.storage == "encoded" or held_in_memory(kind)))
 
 
 def names_of(fits: Callable[[FeatureKind], bool] = bool) -> Any:
