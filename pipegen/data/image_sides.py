@@ -164,10 +164,9 @@ def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[
     type_ = listing.type or spec.source.infer()
     notes: list[Note] = []
     aligned: dict[str, list[str]] = {}
-    for name, t in type_.items():
+    for name in having(type_, Overlay):
         image = anchor(type_, name)
-        is_stored = type_[image].encoded and kind_of(type_[image]).has(Levels) and image not in listing.columns
-        if image != name and kind_of(t).has(Overlay) and is_stored:
+        if image != name and type_[image].encoded and kind_of(type_[image]).has(Levels) and image not in listing.columns:
             aligned.setdefault(image, []).append(name)
     for image, lying in aligned.items():
         if listing.shards is None and listing.in_files:

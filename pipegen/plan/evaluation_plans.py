@@ -152,7 +152,7 @@ def _unserved(stored: ElementType, locate: Locate, takes: Takes | None) -> Itera
     """Finds features that a request cannot have."""
     at = locate(("output", "x"))
     for name, t in stored.items():
-        if not (kind_of(t).has(Levels) or kind_of(t).has(Numbers)):
+        if not kind_of(t).has(Levels, Numbers):
             message = f"the model takes `{name}`, which holds {kind_of(t).plural}; a request has only images and tensors"
             yield make("PG541", message, at, help="serve a spec whose model takes images and tensors alone")
     images = [stored[name] for name in having(stored, Levels)]

@@ -135,9 +135,8 @@ def limits_in(type_: ElementType) -> dict[str, int]:
 def limits(type_: ElementType) -> Iterator[Limit]:
     """Yields the stages that limit features to their largest number of items."""
     for name, most in limits_in(type_).items():
-        room = type_[name].shape[0]
-        if most != room:
-            yield Limit(name, type_[name].kind, room, most, type_.riders(name))
+        if most != type_[name].shape[0]:
+            yield Limit(name, type_[name].kind, type_[name].shape[0], most, type_.riders(name))
 
 
 def resized(stage: Stage, type_: ElementType, room: int | None) -> dict[str, FeatureType]:

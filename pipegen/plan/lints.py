@@ -146,13 +146,11 @@ def _unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator
     used |= {name for test in spec.tests for name in test.features()}
     for name, path in spec.source.described().items():
         if name not in used:
-            kind = kind_of(record[name])
+            kind, targets = kind_of(record[name]), having(record, ExampleClass, PixelClass)
             entry = f"y: {name}" if kind.has(Overlay, ExampleClass) or kind.ragged else f"x: [image, {name}]"
-            if kind.has(LossWeight):
-                entry = f"sample_weight: {name}"
-                if settled(spec).y is None:  # weights are of use only with a target
-                    target = next((other for other in record if kind_of(record[other]).has(ExampleClass, PixelClass)), None)
-                    entry = f"y: {target}, {entry}" if target is not None else ""
+            if kind.has(LossWeight):  # of use only with a target
+                beside = "" if settled(spec).y is not None else next((f"y: {target}, " for target in targets), None)
+                entry = f"{beside}sample_weight: {name}" if beside is not None else ""
             help_ = (write(f"output: {{{entry}}}", "spec", "name it in the output, as in {}"), "or remove it") if entry else "remove it"
             message = f"the feature `{name}` is never used: the model does not receive it"
             yield make("PG514", message, locate(("source", spec.source.op, *path), key=True), help=help_)

@@ -176,8 +176,7 @@ def _together(types: list[ElementType]) -> ElementType:
         if kind_of(first).ragged:
             # The items of an example, padded on every split to the largest number of places of any.
             most = 0 if first.beside is not None else max((t.shape[0] or 0 for t in others), default=0)
-            geometry = kind_of(first).geometry
-            stored = (geometry.prepared_type(first) if geometry is not None else None) or first
+            stored = (geometry.prepared_type(first) if (geometry := kind_of(first).geometry) is not None else None) or first
             features[name] = stored.with_(shape=(None, *first.shape[1:]), uniform=False, most=most)
             continue
         shape = tuple(side if all(t.shape[i] == side for t in others) else None for i, side in enumerate(first.shape))

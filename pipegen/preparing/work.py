@@ -298,8 +298,8 @@ class Work:
     def described(self) -> Described:
         """The description of stored examples, after `measure`."""
         listing, type_ = self.manifest.listing, self.cut.type
-        labels = [name for name, t in type_.items() if kind_of(t).has(ExampleClass, ItemClass)]
-        single = [name for name in labels if kind_of(type_[name]).has(ExampleClass) and not several_labels(type_[name])]
+        labels = having(type_, ExampleClass, ItemClass)
+        single = [name for name in having(type_, ExampleClass) if not several_labels(type_[name])]
         label = "label" if "label" in single else next(iter(single), None)
         classes = {name: tuple(names) for name, names in listing.column_classes.items() if name in labels}
         if label is not None and listing.class_names:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.data_test import Counted, DataTest, Failure, Known, Listed, Outcome, listed_splits, many, unknown_features
-from pipegen.ops.kinds.base import ExampleClass, ItemClass, kind_of
+from pipegen.ops.kinds.base import ExampleClass, ItemClass, having
 from pipegen.ops.sources.listing.wording import quoted
 
 
@@ -69,8 +69,8 @@ class LabelTest(DataTest):
         if self.feature is not None:
             return self.feature
         main = known.source.class_feature()
-        listed = known.source.infer().items()
-        return main or next((name for each in (ExampleClass, ItemClass) for name, t in listed if kind_of(t).has(each)), None)
+        types = known.source.infer()
+        return main or next(iter((*having(types, ExampleClass), *having(types, ItemClass))), None)
 
     def problems(self, known: Known) -> Iterator[OpError]:
         name = self.label(known)
@@ -79,7 +79,7 @@ class LabelTest(DataTest):
             return
         unknown = [*unknown_features(known, self.splits(known.splits), [name])]
         yield from unknown
-        labels = [f"`{n}`" for n, t in known.source.infer().items() if kind_of(t).has(ExampleClass, ItemClass)]
+        labels = [f"`{n}`" for n in having(known.source.infer(), ExampleClass, ItemClass)]
         if not unknown and f"`{name}`" not in labels:
             help_ = f"the labels are {', '.join(labels)}" if labels else "the source has no labels: remove the test"
             yield OpError("PG700", f"`{self.op}` counts classes, but `{name}` is not a label", field="feature", help=help_)

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
-from pipegen.lazy import np, tf
-from pipegen.ops.lowering.pictures import encode_image, encode_mask, levels, overlay
+from pipegen.lazy import tf
 from pipegen.ops.traits import Family, Traits
 from pipegen.types import ElementType, FeatureType
 
@@ -72,28 +71,11 @@ class PixelValues:
 class Levels(PixelValues):
     """Levels, which can be blended. Other features can be aligned with them."""
 
-    def shown(self, value: Any, x: FeatureType) -> Any:
-        return levels(value, x.interval)
-
-    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        return encode_image(self.shown(value, x), form, quality)
-
 
 class Indices(PixelValues, Overlay):
     """Indices of classes or of items, which cannot be blended."""
 
     guide = "pixels"
-
-    def shown(self, value: Any, x: FeatureType) -> Any:
-        """Draws indices as colours on black."""
-        single = value if value.shape[-1] == 1 else value.argmax(-1)[..., None]  # encoded, its last axis is the class
-        return self.draw(np.zeros((*value.shape[:2], 3), np.uint8), single, x)
-
-    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        return overlay(image, value, x.ignore)
-
-    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        return encode_mask(value)
 
 
 class Geometry(Overlay):

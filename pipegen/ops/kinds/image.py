@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.errors import PartError
 from pipegen.ops.kinds.base import Column, FeatureKind, Levels
+from pipegen.ops.lowering.pictures import encode_image, levels
 from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
 _UNIT = Interval(0.0, 1.0)
 
 
+class ImageLevels(Levels):
+    """Levels that are shown from black to white."""
+
+    def shown(self, value: Any, x: FeatureType) -> Any:
+        return levels(value, x.interval)
+
+    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
+        return encode_image(self.shown(value, x), form, quality)
+
+
 class Image(FeatureKind):
     """A photograph, a depth map, or other levels."""
 
@@ -23,7 +34,7 @@ class Image(FeatureKind):
     plural = "images"
     arguments = ("of", "root", "ending", "size", "channels", "bits", "range", "format", "columns")
     storage = "encoded"
-    pixels = Levels()
+    pixels = ImageLevels()
 
     def stored_type(self, feature: Any, of: str | None) -> FeatureType:
         if getattr(feature, "size", None) is None:

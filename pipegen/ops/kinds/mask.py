@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.errors import PartError
+from pipegen.lazy import np
 from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.kinds.base import Column, FeatureKind, Indices, InstanceNumber, Meaning, PixelClass
 from pipegen.ops.kinds.item_number import MOST_INSTANCES
+from pipegen.ops.lowering.pictures import encode_mask, overlay
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipegen.ops.kinds.base import Place
     from pipegen.ops.transform import Transform
+
+
+class MaskIndices(Indices):
+    """Indices that are shown as colours."""
+
+    def shown(self, value: Any, x: FeatureType) -> Any:
+        """Draws indices on black."""
+        single = value if value.shape[-1] == 1 else value.argmax(-1)[..., None]  # encoded, its last axis is the class
+        return self.draw(np.zeros((*value.shape[:2], 3), np.uint8), single, x)
+
+    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
+        return overlay(image, value, x.ignore)
+
+    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
+        return encode_mask(value)
 
 
 class Mask(FeatureKind):
@@ -22,7 +41,7 @@ class Mask(FeatureKind):
     plural = "masks"
     arguments: ClassVar[tuple[str, ...]] = ("of", "root", "ending", "size", "classes", "values", "ignore")
     storage = "encoded"
-    pixels = Indices()
+    pixels = MaskIndices()
     meaning: ClassVar[Meaning] = PixelClass()
     each = "instance_mask"
 

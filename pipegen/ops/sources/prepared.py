@@ -69,9 +69,8 @@ class StoredFeature(KeepsBoxes, NamesPoints, Beside):
         kind = kind_of(self)
         if kind.ragged:
             return kind.array_types(self)[0].with_(dtype=self.dtype, shape=self.shape, most=self.places or 0)
-        interval = Interval(*self.range) if self.range is not None else None
-        if interval is None and kind.has(Levels):
-            interval = INTEGER_RANGES.get(self.dtype)
+        usual = INTEGER_RANGES.get(self.dtype) if kind.has(Levels) else None
+        interval = Interval(*self.range) if self.range is not None else usual
         found = FeatureType(kind.name, self.dtype, self.shape, interval, self.of, self.classes, ignore=self.ignore)
         found = found.with_(instances=self.home) if kind.has(InstanceNumber) else found
         if not found.encoded:
