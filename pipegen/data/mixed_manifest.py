@@ -17,12 +17,12 @@ from pipegen.data.rounding import Mixture, epoch_examples, mixture, part_seed
 from pipegen.data.sampling import Easiest, Epochs, Paced, Repeats, epochs_of, paced
 from pipegen.data.shards import OnAccess
 from pipegen.frozen import dataclass
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.listing.base import Files, Listing, Shards
-from pipegen.ops.sources.listing.strings import Strings
 from pipegen.spec.variants import joined
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.mix import Mix
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType

@@ -11,9 +11,9 @@ from pipegen.data import manifest as module
 from pipegen.data.fingerprint import example_ids, fingerprint
 from pipegen.data.manifest import Manifest
 from pipegen.errors import InternalError
+from pipegen.ops.fields.strings import encode
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.reader import Reader
-from pipegen.ops.sources.listing.strings import encode
 
 LISTING = Listing("/data", ("a/1.jpg", "a/2.jpg", "b/1.jpg"), (0, 0, 1), ("a", "b"), (10, 20, 60))
 MANIFEST = Manifest(LISTING, {"train": (0, 2), "validation": (1,)}, "image_folder")

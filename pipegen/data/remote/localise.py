@@ -28,10 +28,10 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.kept import REMOTE, below, make_below, user_folder
 from pipegen.mounts import ChangedError, mount
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.listing.base import Files, Listing, Source
 from pipegen.ops.sources.listing.reader import FileReader
-from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.shards.paths import expand
 from pipegen.spec.places import Address, fetched, replaced
 from pipegen.spec.units import format_bytes

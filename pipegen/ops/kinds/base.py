@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from pipegen.errors import InternalError
-from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.traits import Family, Traits
 from pipegen.types import ElementType, FeatureType
@@ -20,9 +19,9 @@ from pipegen.types import ElementType, FeatureType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pipegen.ops.fields.columns import Column, Place
+
     Size = tuple[int | tf.Tensor, int | tf.Tensor]
-    Place = Callable[[int], str]
-    """A function from the number of a record to the name of its place, for messages."""
     Items = tuple[tf.Tensor, tf.Tensor]
     """Items `(n, most, ...)`, and a mask of those to keep, which are still on the image: bool `(n, most)`."""
 
@@ -30,17 +29,6 @@ if TYPE_CHECKING:
 SUBPIXELS = 256.0  # places of moved items are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference
 HORIZON = 1e-6  # least third coordinate of a visible point
 FAR = 1e7  # largest coordinate of a place, in pixels: a perspective can put a point at infinity
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """The values of a feature for every record."""
-
-    values: Any  # an array with a row for each record
-    type: FeatureType  # the type of a row
-    classes: tuple[str, ...] = ()  # the classes of a label
-    stays: Any = None  # false for records that are left out, bool `(n,)`; `None` to keep all
-    notes: tuple[Any, ...] = ()  # findings about the values
 
 
 class Overlay:
@@ -250,9 +238,9 @@ class FeatureKind:
     def check(self, name: str, feature: Any) -> None:
         """Rejects contradictory arguments with a `PartError` that names the feature and the argument."""
 
-    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
-        """Infers the type in a file, aligned with `of`, or in columns of a table, from the arguments alone."""
-        return self.array_types(feature)[0].with_(of=of or getattr(feature, "home", None))
+    def stored_type(self, feature: Any) -> FeatureType:
+        """Infers the type in a file or in columns of a table from the arguments alone; by default the first type of a row of an array."""
+        return self.array_types(feature)[0]
 
     def decoder(self, feature: Any) -> Any:
         """Returns the `Transform` that decodes its files, or `None` if a step of the spec does."""
@@ -286,7 +274,6 @@ class FeatureKind:
 
 
 _PACKAGE = "pipegen.ops.kinds"
-_OTHERS = frozenset({"base", "ragged"})
 
 
 class Kinded(Protocol):
@@ -299,10 +286,7 @@ class Kinded(Protocol):
 @cache
 def kind_named(name: str) -> FeatureKind:
     """Returns a kind by its name."""
-    found = next((kind for kind in kinds() if kind.name == name), None)
-    if found is None:
-        raise InternalError(f"no file in ops/kinds has the kind `{name}`")
-    return found
+    return {kind.name: kind for kind in kinds()}[name]
 
 
 def kind_of(x: Kinded) -> FeatureKind:
@@ -323,7 +307,7 @@ def geometry_of(kind: str) -> Geometry:
 def kinds() -> tuple[FeatureKind, ...]:
     """Lists all kinds, those with pixels first."""
     package = importlib.import_module(_PACKAGE)
-    stems = [info.name for info in pkgutil.iter_modules(package.__path__) if info.name not in _OTHERS]
+    stems = [info.name for info in pkgutil.iter_modules(package.__path__) if info.name != "base"]
     every = {value for stem in stems for value in vars(importlib.import_module(f"{_PACKAGE}.{stem}")).values() if isinstance(value, type)}
     found = (kind() for kind in every if issubclass(kind, FeatureKind) and hasattr(kind, "name"))
     return tuple(sorted(found, key=lambda kind: (kind.pixels is None, kind.name)))
@@ -343,11 +327,6 @@ def names_of(fits: Callable[[FeatureKind], bool] = bool) -> Any:
 def held_in_memory(kind: FeatureKind) -> bool:
     """Checks that a kind can be read from arrays; others are read from a file each."""
     return type(kind).read_array is not FeatureKind.read_array
-
-
-def classes_of_several(columns: Iterable[Column]) -> tuple[str, ...]:
-    """Returns the classes of the first label among columns: those of the data, if no label has one class for each record."""
-    return next((column.classes for column in columns if kind_of(column.type).has(ExampleClass)), ())
 
 
 def several_labels(x: FeatureType) -> bool:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.ops.kinds.base import ExampleClass, ItemClass, kind_of
+from pipegen.ops.fields.notes import Note, quoted
+from pipegen.ops.kinds.base import ExampleClass, ItemClass
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.arrow import Arrow
 from pipegen.ops.sources.dataset_folders.hub import Saved, class_names, described, files_of, find_saved, key_for
-from pipegen.ops.sources.listing.base import Listing, Note, SplitSource, always, shards_of
-from pipegen.ops.sources.listing.wording import quoted
+from pipegen.ops.sources.listing.base import Listing, SplitSource, always, shards_of
 from pipegen.ops.sources.parquet import Parquet
 from pipegen.ops.sources.records.described import RecordFeature, missing_key
 from pipegen.ops.sources.shards.paths import check_sets
@@ -87,7 +87,7 @@ class Huggingface(SplitSource, Arrow):
         names = {
             table.number(feature.key or name, f"features.{name}"): class_names(saved.features.get(feature.key or name, {}))
             for name, feature in described.items()
-            if kind_of(feature).has(ExampleClass) and not (feature.offset or feature.joined or feature.chosen)  # indices by now, by `map`
+            if feature.own_kind.has(ExampleClass) and not (feature.offset or feature.joined or feature.chosen)  # indices by now, by `map`
         }
         named = replace(table, columns=partial(_named, table, names))
         features = {}
@@ -128,7 +128,7 @@ class Huggingface(SplitSource, Arrow):
                 raise error.at(f"features.{name}" if "features" in self.model_fields_set else None)
             changed: dict[str, Any] = {} if feature.keys else {"key": key}
             names = class_names(described(saved, key))
-            if kind_of(feature).has(ExampleClass, ItemClass) and feature.classes is None and names:
+            if feature.own_kind.has(ExampleClass, ItemClass) and feature.classes is None and names:
                 changed |= {"classes": len(names)} if feature.offset else feature.told_by(names)
             found[name] = feature.model_copy(update=changed)
         return found

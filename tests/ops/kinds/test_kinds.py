@@ -9,8 +9,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from pipegen.ops.fields.columns import Ragged, joined
 from pipegen.ops.kinds.base import Geometry, Indices, Levels, PixelValues, held_in_memory, kind_named, kinds, names_of
-from pipegen.ops.kinds.ragged import Ragged, joined
 from pipegen.types import ElementType, FeatureType
 
 KNOWN = {"array", "boxes", "image", "item_label", "item_tensor", "keypoints", "label", "mask", "tensor", "valid", "weight"}

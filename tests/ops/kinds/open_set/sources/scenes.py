@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.types import ElementType, FeatureType, Interval
