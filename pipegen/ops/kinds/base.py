@@ -170,7 +170,7 @@ class Geometry(Overlay):
 
 
 class Meaning:
-    """What the values of a kind mean."""
+    """What the values of a kind mean, for readers, losses, outputs and tests of the data."""
 
 
 class ExampleClass(Meaning):
