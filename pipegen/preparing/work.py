@@ -211,7 +211,7 @@ class Work:
         """Sets the encoding of images: the original files if the steps before the cut do not change them, else JPEG."""
         options, of_records = self.options, self.options.format in OF_RECORDS
         for name, t in self.cut.type.items():
-            if options.format != "raw" and name in self.pictured and (t.dtype not in _ENCODABLE or t.shape[2] not in (1, 3, 4)):
+            if options.format != "raw" and kind_of(t).pixels and (t.dtype not in _ENCODABLE or t.shape[2] not in (1, 3, 4)):
                 what = f"`{name}` has {t.shape[2]} channels of {t.dtype}, and an image file has 1, 3 or 4 of whole numbers of 8 or 16 bits"
                 raise SpecError([make("PG572", what, self._at, help=("use `--format raw`, or `--at` with an earlier step",))])
         changed = changed_files(options, self.model, plans, self.cut) if of_records else None
