@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from pipegen.data.collect import collect, in_stage
-from pipegen.ops.kinds.registry import geometry_of
+from pipegen.ops.kinds.base import geometry_of
 from pipegen.ops.lowering.exif import turned_points
 from pipegen.phases.compilation import load
 from pipegen.types import FeatureType

@@ -27,8 +27,8 @@ from pipegen.memory import ram_budget
 from pipegen.ops.families.combining import CombiningTransform, runs_on
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.fitted import FittedTransform
+from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.kinds.image import read_image
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.arrays import ArrayFeature
@@ -300,7 +300,7 @@ def rows_like(record: ElementType, wanted: Any) -> tuple[Rows, ElementType]:
     Raises:
         TypeError: For anything else, and for another dtype, another number of channels or values outside the range.
     """
-    name, like = next((name, t) for name, t in record.items() if kind_of(t).levels)
+    name, like = next((name, record[name]) for name in having(record, Levels))
     items = wanted if isinstance(wanted, (list, tuple)) else [wanted]
     if any(isinstance(item, (str, bytes, os.PathLike)) for item in items):
         raise TypeError("this pipeline was built on arrays, so predict_on takes images as an array or as a list of arrays of one size")

@@ -11,7 +11,7 @@ import typer
 from pipegen.cli.common import NOTHING, Quality, SpecFile, SplitName, WithCode, WithStage, choose_split
 from pipegen.cli.failures import CannotRun, check_parent, print_findings, refused
 from pipegen.files import whole_file
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import Levels, PixelValues, having
 from pipegen.terminal import aligned, progress, say
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def preview(
     from pipegen.passes.drop_unused import without_unused
 
     loaded, chosen = given.load_split(spec, split)
-    if all(not kind_of(t).levels for _, t in without_unused(loaded.plans[chosen]).read.items()):
+    if not having(without_unused(loaded.plans[chosen]).read, Levels):
         raise CannotRun("a contact sheet shows images, but this spec's model receives none", "`pipegen explain` shows what it receives")
     pipe = given.open(loaded)
     with progress("drawing", min(rows, pipe.num_examples(chosen))) as drawn:
@@ -88,7 +88,7 @@ def export(
     from pipegen.passes.drop_unused import without_unused
 
     loaded, chosen = given.load_split(spec, split)
-    if not any(kind_of(t).pictured for _, t in without_unused(loaded.plans[chosen]).read.items()):
+    if not having(without_unused(loaded.plans[chosen]).read, PixelValues):
         raise CannotRun("export writes images, but this spec's model receives none", "`pipegen explain` shows what it receives")
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise CannotRun(f"cannot write into {folder}: it is a file")

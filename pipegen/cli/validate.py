@@ -11,7 +11,7 @@ import typer
 from pipegen.cli.common import NOTHING, STDIN, Given, WithCode, write_text
 from pipegen.cli.failures import CannotRun, FindingsFormat, code_of, print_report
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Fix, Severity, Span
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import Levels, having
 from pipegen.terminal import note
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _describe(inspection: Inspection) -> str:
     steps = len(spec.transforms) if spec is not None else 0
     parts = [f"{n} {what}{'' if n == 1 else 's'}" for n, what in ((len(inspection.plans), "split"), (steps, "step"))]
     plan = next(iter(inspection.plans.values()), None)
-    image = next((t for _, t in plan.out.items() if kind_of(t).levels), None) if plan is not None else None
+    image = next((plan.out[name] for name in having(plan.out, Levels)), None) if plan is not None else None
     if image is not None:
         parts.append(f"images {'×'.join('?' if d is None else str(d) for d in image.shape)} {image.dtype}")
     return ", ".join(parts)

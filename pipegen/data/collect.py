@@ -39,7 +39,7 @@ from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, kept_folder
 from pipegen.memory import ram_budget
 from pipegen.ops.fields.notes import LeftOut, Note
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.parts.adapted import counts_classes, filled, merge_classes
 from pipegen.spec.models import Errors, MissingFraction, PipelineSpec
@@ -407,7 +407,7 @@ def in_stage(spec: PipelineSpec, stage: PipelineSpec, manifest: Manifest) -> tup
         made = mixed_manifest(stage, {name: own for name, (own, _) in each.items()})
         mixed = replace(manifest, listing=made.listing, parts=made.parts, sampled=made.sampled)
         return mixed, tuple(note for _, notes in each.values() for note in notes)
-    images = [name for name, t in (manifest.listing.type or spec.source.infer()).items() if kind_of(t).levels]
+    images = having(manifest.listing.type or spec.source.infer(), Levels)
     if all(ignores_exif(spec, image) == ignores_exif(stage, image) for image in images):
         return manifest, ()
     # Annotations lie on the image as `spec` decodes it; their size says so, and the stage turns them from there.

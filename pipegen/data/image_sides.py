@@ -25,8 +25,8 @@ from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.fields.columns import Ragged, counted_up
 from pipegen.ops.fields.notes import Note, count
+from pipegen.ops.kinds.base import Levels, Overlay, geometry_of, having, kind_of
 from pipegen.ops.kinds.item_number import number_name
-from pipegen.ops.kinds.registry import geometry_of, kind_of
 from pipegen.ops.lowering.exif import BACK
 from pipegen.ops.sampling_sections import Columns, nearest
 from pipegen.ops.sources.annotations.sizes import orientation_in, orientation_of, sides_of
@@ -92,7 +92,7 @@ def with_sides(
 def image_of(spec: PipelineSpec) -> str:
     """The feature whose image size selects the bucket."""
     named = spec.batch.buckets.image if spec.batch.buckets is not None else None
-    return named or next((name for name, t in spec.source.infer().items() if kind_of(t).levels), "image")
+    return named or next(iter(having(spec.source.infer(), Levels)), "image")
 
 
 def _by_columns(manifest: Manifest, named: Columns, splits: Sequence[str], at: Any) -> tuple[Manifest, list[Diagnostic]]:
@@ -164,10 +164,9 @@ def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[
     type_ = listing.type or spec.source.infer()
     notes: list[Note] = []
     aligned: dict[str, list[str]] = {}
-    for name, t in type_.items():
+    for name in having(type_, Overlay):
         image = anchor(type_, name)
-        is_stored = type_[image].encoded and kind_of(type_[image]).levels and image not in listing.columns
-        if image != name and kind_of(t).needs_image and is_stored:
+        if image != name and type_[image].encoded and kind_of(type_[image]).has(Levels) and image not in listing.columns:
             aligned.setdefault(image, []).append(name)
     for image, lying in aligned.items():
         if listing.shards is None and listing.in_files:

@@ -15,7 +15,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.data_test import Copies, DataTest, ExampleTest, Failure, Known, Outcome
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import Numbers, having
 from pipegen.spec.step_list import ids_of
 from pipegen.terminal import one_line
 
@@ -121,8 +121,7 @@ class ListedData:
 
     def numbers(self, split: str, feature: str) -> Array | None:
         """The values of a numeric feature held in memory, `(n, ...)`; `None` for other features."""
-        type_ = dict((self.manifest.type or self.known.source.infer()).items()).get(feature)
-        if type_ is None or not kind_of(type_).numbers:
+        if feature not in having(self.manifest.type or self.known.source.infer(), Numbers):
             return None
         return self.manifest.columns(split).get(feature)
 

@@ -11,7 +11,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.arguments.magnitudes import Range, checked
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import ExampleClass, ItemClass, PixelClass, kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.transform import SplitName
 
@@ -261,8 +261,8 @@ class ValueTest(ExampleTest):
             message, instead = f"`{known.source.op}` has no column `{self.column}`", "give `feature`, which is the value after the steps"
             yield OpError("PG700", message, field="column", help=(*advice, instead))
         for name, t in known.source.infer().items():
-            if name == self.feature and (kind_of(t).holds_classes or kind_of(t).counts):
-                help_ = "`classes` and `balance` count classes" if kind_of(t).counts else "remove the test"
+            if name == self.feature and kind_of(t).has(ExampleClass, ItemClass, PixelClass):
+                help_ = "`classes` and `balance` count classes" if kind_of(t).has(ExampleClass, ItemClass) else "remove the test"
                 yield OpError("PG700", f"`{name}` holds class indices, not quantities", field="feature", help=help_)
 
     def in_memory(self, data: Listed, split: str) -> list[Array] | None:

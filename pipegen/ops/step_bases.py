@@ -16,7 +16,7 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.geometry import Fill, Interpolation, Reach, filled, interpolated
 from pipegen.ops.arguments.magnitudes import Magnitude, Probability, Span, factor_range, has_type, span_range, symmetric_range
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.lowering.linear import uniform, zeros_for
 from pipegen.ops.lowering.windows import Box, Sides, cut
 from pipegen.ops.traits import Family, Traits

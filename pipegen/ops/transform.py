@@ -10,7 +10,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.geometry import ConstantFill, Size
 from pipegen.ops.arguments.magnitudes import Odd, Probability, Schedule, as_pair, canonical, has_type, is_amount, least, most, resolved
-from pipegen.ops.kinds.registry import kind_of, named_kinds
+from pipegen.ops.kinds.base import Geometry, Indices, PixelValues, kind_of, named_kinds
 from pipegen.ops.model import Model
 from pipegen.ops.traits import Example, Family, Traits
 from pipegen.types import FeatureType, times
@@ -61,7 +61,7 @@ class Transform(Model):
     @classmethod
     def acts_on(cls, kind: FeatureKind) -> bool:
         """Checks that it supports features of a kind."""
-        return kind.aligns if cls.moves else (kind.rules_of or kind.name) in cls.kinds
+        return kind.has(PixelValues, Geometry) if cls.moves else (kind.rules_of or kind.name) in cls.kinds
 
     def reaches(self, x: FeatureType) -> bool:
         """Checks that it acts on a feature of type `x`, of a supported kind, that is aligned with an image."""
@@ -133,7 +133,7 @@ class Transform(Model):
     def on(self, x: FeatureType) -> Transform:
         """Returns the step for a feature of type `x`: for a mask that it moves, one that reads the nearest pixel, and fills with the mask's
         `ignore` in place of a constant."""
-        if not self.moves or not kind_of(x).categorical:
+        if not self.moves or not kind_of(x).has(Indices):
             return self
         fields = type(self).model_fields
         changes: dict[str, Any] = {"interpolation": "nearest"} if "interpolation" in fields else {}

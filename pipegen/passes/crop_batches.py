@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipegen.ops.families.crops import CanvasCrop
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.stage import Stage
 from pipegen.ops.step_bases import GeometricTransform
 from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, rewrite, unpack
@@ -32,7 +32,7 @@ def crop_batches(plan: Plan, context: PassContext, note: Note) -> Plan:
     first = {name: next((p for p in between if p.stage.feature == name), None) for name in read.out}
     turned = {name: made for name, placed in first.items() if (made := _on_canvas(name, placed, context)) is not None}
     rest = [p for p in between if not (p.stage.feature in turned and p is first[p.stage.feature])]
-    loose = any(not t.is_static and name not in turned and not kind_of(t).indexed for name, t in read.out.items())
+    loose = any(not t.is_static and name not in turned and kind_of(t).storage != "dense" for name, t in read.out.items())
     if not turned or loose or any(p.stage.one_example for p in rest):
         return plan
     edge = read.out.replace(**{name: read.out[name].with_(shape=(*c.canvas, read.out[name].shape[2])) for name, c in turned.items()})

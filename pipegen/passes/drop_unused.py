@@ -12,7 +12,7 @@ from dataclasses import replace
 from pipegen.ops.families.crops import ChooseWindow, window_name
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.item_stages import Measure
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import Presence, kind_of
 from pipegen.ops.stage import Stage
 from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, rewrite, unpack
 from pipegen.plan import stages as s
@@ -81,7 +81,7 @@ def _needed(plan: Plan) -> set[str]:
     needed = set(received(plan.emit.output))
     # A padded feature and the mask of its valid items need each other; features beside them lose items with them.
     needed |= {t.beside for name, t in _types(plan).items() if name in needed and t.beside is not None}
-    valid = [{name, t.of} for name, t in _types(plan).items() if t.of is not None and kind_of(t).valid]
+    valid = [{name, t.of} for name, t in _types(plan).items() if t.of is not None and kind_of(t).has(Presence)]
     needed |= {name for pair in valid if pair & needed for name in pair}
     stages = (*plan.part_stages(), *plan.stages())
     before = 0

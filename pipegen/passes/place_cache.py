@@ -9,7 +9,7 @@ be: only the spec can ask for it.
 
 from __future__ import annotations
 
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.stage import Stage
 from pipegen.passes.plan_pass import Note, PassContext, rewrite
 from pipegen.plan import stages as s
@@ -85,7 +85,7 @@ def _obstacle(plan: Plan, at: int, kind: CacheKind, context: PassContext) -> str
         return "a step of one part of the mix calls a Python function without a `version`"
     if not alone and not any(isinstance(n, Element) for n in plan.nodes[: at + 1]):
         return "nothing is computed before the batch"
-    if any(t.num_bytes is None for _, t in plan.nodes[at - 1].out.items() if not kind_of(t).indexed):
+    if any(t.num_bytes is None for _, t in plan.nodes[at - 1].out.items() if kind_of(t).storage != "dense"):
         if not isinstance(node, Element):
             return "examples have no fixed shape"
         first = "a random step" if any(map(s.is_random, node.stages)) else "a Python function without a `version`"

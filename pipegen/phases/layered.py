@@ -18,7 +18,7 @@ from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.families.decoder import HEAD, Decodes, needs_whole
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import ExampleClass, having
 from pipegen.ops.stage import step_kwargs
 from pipegen.passes.plan_pass import Placed, pack, unpack
 from pipegen.plan import stages as s
@@ -291,7 +291,7 @@ def readers_of(manifest: Manifest, plan: Plan) -> Iterator[tuple[str, Manifest, 
     parts = manifest.of(plan.split)
     for (name, part), read in zip(parts.items(), plan.part_reads(len(parts)), strict=True):
         columns, labels = part.columns(plan.split), part.listing.labels
-        features = [feature for feature, t in read.items() if feature not in columns and (labels is None or not kind_of(t).labels)]
+        features = [feature for feature in read if feature not in columns and (labels is None or feature not in having(read, ExampleClass))]
         yield name, part, part.listing.reader(plan.split), features
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from math import prod
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
-from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, Levels, Numbers, having, several_labels
 from pipegen.ops.sampling_sections import Buckets, Columns, Sampling, says_bucket
 from pipegen.ops.transform import Transform
 from pipegen.plan.build import ALL, Builder, Built, Given
@@ -22,7 +21,7 @@ from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, WindowShuffle
 from pipegen.spec.source_map import KeyPath
 from pipegen.spec.variants import bucketed, of_bucket, part_path
-from pipegen.types import ElementType, FeatureType, times
+from pipegen.types import ElementType, times
 
 
 def build_plan(
@@ -126,13 +125,13 @@ def _bucket_conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic
 def _check_measured(buckets: Buckets, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
     """Checks the features that decide the size of an image."""
     at: KeyPath = ("batch", "buckets")
-    images = [name for name, t in record.items() if kind_of(t).levels]
+    images = having(record, Levels)
     if buckets.image is not None and buckets.image not in images:
         help_ = meant_feature(buckets.image, images)
         yield make("PG217", f"unknown image `{buckets.image}`, whose size chooses the bucket", locate((*at, "image")), help=help_)
     for i, name in enumerate(buckets.measured.columns if isinstance(buckets.measured, Columns) else ()):
         place = locate((*at, "measured", "columns", i))
-        numbers = [other for other, t in record.items() if kind_of(t).numbers and all(side == 1 for side in t.shape)]
+        numbers = [other for other in having(record, Numbers) if all(side == 1 for side in record[other].shape)]
         if name not in record:
             help_ = meant_feature(name, numbers) if numbers else "read the size from a column of a table, as a feature of `kind: tensor`"
             yield make("PG217", f"unknown feature `{name}`, which would hold the size of an image", place, help=help_)
@@ -190,9 +189,8 @@ def _check_sampled(sampling: Sampling, locate: Locate, record: ElementType) -> I
     if sampling.weights is not None:
         yield from _check_number(name, path, locate, record, "decides how often an example is seen")
     elif name not in record:
-        yield _missing(name, path, locate, record, lambda t: kind_of(t).labels)
-    elif not kind_of(record[name]).labels:
-        labels = [other for other, t in record.items() if kind_of(t).labels]
+        yield _missing(name, path, locate, having(record, ExampleClass))
+    elif name not in (labels := having(record, ExampleClass)):
         help_ = f"labels are {one_of(labels)}" if labels else "the source has no label; to sample by a number, use `weights: FEATURE`"
         yield make("PG472", f"`{path[1]}` counts classes, but `{name}` is not a label", locate(path), help=help_)
     elif sampling.balance is not None and several_labels(record[name]):
@@ -202,20 +200,15 @@ def _check_sampled(sampling: Sampling, locate: Locate, record: ElementType) -> I
 
 
 def _check_number(name: str, path: tuple[str, ...], locate: Locate, record: ElementType, what: str) -> Iterator[Diagnostic]:
+    numbers = [other for other in having(record, Numbers) if all(side == 1 for side in record[other].shape)]
     if name not in record:
-        yield _missing(name, path, locate, record, _is_number)
-    elif not _is_number(record[name]):
-        numbers = [other for other, t in record.items() if _is_number(t)]
+        yield _missing(name, path, locate, numbers)
+    elif name not in numbers:
         help_ = f"numbers are {one_of(numbers)}" if numbers else "a table can have a column of `kind: tensor` or `kind: weight`"
         yield make("PG472", f"one number {what}, but `{name}` is not a single number", locate(path), help=help_)
 
 
-def _is_number(t: FeatureType) -> bool:
-    return kind_of(t).numbers and all(d is not None for d in t.shape) and prod(d or 0 for d in t.shape) == 1
-
-
-def _missing(name: str, path: tuple[str, ...], locate: Locate, record: ElementType, fits: Callable[[FeatureType], bool]) -> Diagnostic:
-    known = [other for other, t in record.items() if fits(t)]
+def _missing(name: str, path: tuple[str, ...], locate: Locate, known: list[str]) -> Diagnostic:
     near = closest(name, known)
     help_ = f"did you mean `{near}`?" if near else f"there is {one_of(known, 'and')}" if known else "only tables have columns beside images"
     return make("PG217", f"unknown feature `{name}`, to sample by", locate(path), help=help_)

@@ -16,7 +16,7 @@ from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.combining import anchor as anchor_of
 from pipegen.ops.families.crops import ChooseWindow, ItemCrop
 from pipegen.ops.families.decoder import Decode, DecodeTransform
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import Indices, PixelValues, having, kind_of
 from pipegen.ops.stage import Stage, StagedTransform, StepRef
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, PointwiseTransform
 from pipegen.ops.traits import Family
@@ -117,7 +117,7 @@ class Builder:
 
     def build(self, given: Given = ALL) -> Built:
         self._start()
-        self.unknowns.values |= {f for f, t in self.type.items() if given.guessed and kind_of(t).pictured}
+        self.unknowns.values |= {*having(self.type, PixelValues)} if given.guessed else set()
         for run, combining in self.lanes.runs(self._chosen):
             for acts in self.guides.parts(run, self.type):
                 self._run(acts)
@@ -126,14 +126,14 @@ class Builder:
                 self._mix(ref, features, later)
         self.findings.poisoned |= self.unknowns.all()
         if not given.whole:
-            self.findings.poisoned.update(f for f, t in self.type.items() if kind_of(t).pictured)
+            self.findings.poisoned.update(having(self.type, PixelValues))
         self._finish()
         plan = None if self.findings.poisoned else Plan(self.split, marked(self.assembly.nodes))
         return Built(plan, self.findings.found, self.findings.ordinary)
 
     def _start(self) -> None:
         spec, nodes, train = self.spec, self.assembly.nodes, self.split == "train"
-        indexed = self.type.without(*(f for f, t in self.type.items() if not kind_of(t).indexed))
+        indexed = self.type.without(*(f for f, t in self.type.items() if kind_of(t).storage != "dense"))
         nodes.append(Index(indexed, self.split, "stored", None, False, self.lanes.draws, sampled=train and spec.samples))
         nodes.append(Read(self.type))
         if train and spec.shuffle != "none":
@@ -171,7 +171,7 @@ class Builder:
         together = {name for name, _ in self.type.items() if anchor_of(self.type, name) == image}
         near = [(self.lanes.own(ref, image), feature in features) for ref, features in acts if together & set(features)]
         self.decoders.note(feature, image, acts, self.type)
-        if kind_of(self.type[feature]).ragged and kind_of(self.type[feature]).needs_image:
+        if kind_of(self.type[feature]).geometry is not None:
             for first, entered in self.images.stored(feature, self.type, self.decoders.like.get(feature)):
                 self._emit(first, feature, entered)
         for number, (ref, acting) in enumerate(near, 1):
@@ -206,7 +206,7 @@ class Builder:
         if feature in self.unknowns.all():
             self._skip(feature, y)
             return None
-        for lint in ref.step.lints(x) if not kind_of(x).categorical else ():
+        for lint in ref.step.lints(x) if not kind_of(x).has(Indices) else ():
             self.findings.report(ref, lint)
         return y
 
@@ -324,7 +324,7 @@ class Builder:
             return
         for feature, stage, y in output.stages:
             self._emit(stage, feature, y)
-        idle = next((t for f, t in self.type.items() if kind_of(t).pictured and not t.is_static), None)
+        idle = next((t for f, t in self.type.items() if kind_of(t).pixels is not None and not t.is_static), None)
         if idle is not None:  # it is batched, though it is not part of the output
             findings.found.append(unbatchable(self.spec, self.split, idle, locate))
             findings.poisoned.add("output")

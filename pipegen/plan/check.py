@@ -15,7 +15,7 @@ from pipegen.frozen import dataclass
 from pipegen.ops.data_test import Known
 from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.families.custom import CustomTransform
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import ExampleClass, ItemClass, having, kind_of
 from pipegen.plan.bucketed_plans import build_plan, check_buckets, check_sampling
 from pipegen.plan.build import ALL, Built, Given, Records
 from pipegen.plan.evaluation_plans import check_fitting
@@ -219,7 +219,8 @@ def possible_types(spec: PipelineSpec, classes: int | None = None, record: Recor
         return tuple(_united(types, spec.source.class_feature(), classes) for types in found)  # type: ignore[arg-type]
     first, *others = spec.source.possible() if not isinstance(record, ElementType) else (record,)
     if classes is not None:
-        first = first.replace(**{name: t.with_(classes=classes) for name, t in first.items() if kind_of(t).labels and t.classes is None})
+        unknown = [name for name in having(first, ExampleClass) if first[name].classes is None]
+        first = first.replace(**{name: first[name].with_(classes=classes) for name in unknown})
     return (first, *others)
 
 
@@ -231,7 +232,7 @@ def _united(types: Mapping[str, ElementType], main: str | None, classes: int | N
     known: dict[str, set[int | None]] = {}
     most: dict[str, set[int]] = {}
     for name, t in (item for type_ in types.values() for item in type_.items()):
-        if kind_of(t).counts:
+        if kind_of(t).has(ExampleClass, ItemClass):
             known.setdefault(name, set()).add(t.classes)
         if t.most is not None:
             most.setdefault(name, set()).add(t.most)
@@ -328,7 +329,7 @@ def _same_type(plans: dict[str, Plan], locate: Locate) -> list[Diagnostic]:
         given, output = plans[first].emit.output, plans[split].emit.output
         for name, own in (*_alike(given.x, output.x), *_alike(given.y, output.y)):
             t, other = plans[first].out[name], plans[split].out[own]
-            if kind_of(t).pictured and (t.dtype != other.dtype or not _one_model(t, other)):
+            if kind_of(t).pixels is not None and (t.dtype != other.dtype or not _one_model(t, other)):
                 what = "" if own == name else f"`{own}` is "
                 message = f"`{name}` is {t} in split `{first}` and {what}{other} in split `{split}`"
                 help_ = "make the steps of every split end at the same size, channels and dtype"

@@ -9,7 +9,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
 from pipegen.ops.families.combining import Combine, CombiningTransform, anchor
 from pipegen.ops.families.item_stages import CombineInstances, CombineItems, Paste, PasteInstances, PastePoints, PastingTransform
-from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, Indices, Presence, kind_of, several_labels
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.traits import Family
 from pipegen.plan.item_planning import about_items, pasted, pasted_by
@@ -71,11 +71,11 @@ def plan_combining(
             plan.poisoned.add(feature)
     canvas = next(map(_canvas, taken.values()), (None, None))
     deciding = next(iter(masks.values()), None)
-    points = [name for name, t in type_.items() if kind_of(t).crop_guide == "points" and t.beside is None]
+    points = [name for name, t in type_.items() if kind_of(t).guides("points") and t.beside is None]
     joining = {*points, *(type_[mask].instances for mask in by.values())} if masks else None
     for name in received(spec.output):
         if name in type_ and name not in taken:
-            of = type_[name].beside or (type_[name].of if kind_of(type_[name]).valid else None) or name
+            of = type_[name].beside or (type_[name].of if kind_of(type_[name]).has(Presence) else None) or name
             home = type_.get(of) or type_[name]
             joined = _joins(home) if joining is None else of in joining
             _follower(plan, spec, ref, name, type_, canvas, deciding, joined=joined)
@@ -98,8 +98,7 @@ def plan_combining(
 
 def _joins(x: FeatureType) -> bool:
     """Checks that items of a type can be joined with those of another example."""
-    geometry = kind_of(x).geometry
-    return geometry is not None and geometry.joins(x)
+    return (geometry := kind_of(x).geometry) is not None and geometry.joins(x)
 
 
 def _by_instances(
@@ -126,15 +125,15 @@ def _masks(
 ) -> dict[str, str]:
     """Selects the mask to paste by for each image and its aligned features; `by` has the instance masks of images."""
     step = ref.of(PastingTransform).step
-    if step.mask is not None and (step.mask not in taken or not kind_of(taken[step.mask]).categorical):
-        known = [name for name, y in taken.items() if kind_of(y).categorical]
+    if step.mask is not None and (step.mask not in taken or not kind_of(taken[step.mask]).has(Indices)):
+        known = [name for name, y in taken.items() if kind_of(y).has(Indices)]
         help_ = write(f"mask: {known[0]}", "entry") if known else "leave the step out"
         plan.errors.append(OpError("PG596", f"`{step.op}` pastes by `{step.mask}`, which is not a mask", field="mask", help=help_))
         return {}
     found = {}
     for name in taken:
         home = anchor(type_, name)
-        masks = [m for m in taken if kind_of(taken[m]).categorical and anchor(type_, m) == home]
+        masks = [m for m in taken if kind_of(taken[m]).has(Indices) and anchor(type_, m) == home]
         if by.get(home, step.mask) in masks:
             masks = [by.get(home) or step.mask or ""]
         if len(masks) != 1:
@@ -171,7 +170,7 @@ def _follower(
     op, x = ref.step.op, type_[name]
     if ref.step.acts_on(kind_of(x)) or x.encoded or joined:
         return
-    if not kind_of(x).labels:
+    if not kind_of(x).has(ExampleClass):
         message = f"`{op}` has no rule to combine `{name}`, a feature of kind `{kind_of(x).rules_of or x.kind}`"
         plan.errors.append(OpError("PG203", message, help=f"leave `{name}` out of `output`, or `{op}` out of `transforms`"))
         return

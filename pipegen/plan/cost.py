@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from pipegen.frozen import dataclass
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import ExampleClass, kind_of
 from pipegen.ops.stage import Stage
 from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Node, Plan, Prefetch, Read, Shuffle
 from pipegen.plan.plan_text import plan_json
@@ -149,7 +149,7 @@ def gathers(plan: Plan, number: int) -> bool:
 
 def example_bytes(out: ElementType) -> int:
     """Bytes of one example without labels; unknown dimensions are those of a photograph."""
-    return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if not kind_of(t).indexed)
+    return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if kind_of(t).storage != "dense")
 
 
 def _values(out: FeatureType, entry: FeatureType) -> int:
@@ -157,7 +157,7 @@ def _values(out: FeatureType, entry: FeatureType) -> int:
     for t in (out, entry):
         if t.shape and all(d is not None for d in t.shape):
             return math.prod(d or 0 for d in t.shape)
-    return ASSUMED_CLASSES if kind_of(out).labels else ASSUMED_VALUES
+    return ASSUMED_CLASSES if kind_of(out).has(ExampleClass) else ASSUMED_VALUES
 
 
 def _own_us(node: Node, together: bool) -> float:
@@ -202,7 +202,7 @@ def _held(node: Node, plan: Plan, given: Circumstances) -> int:
         case Kernel():
             between = 0  # intermediate results of a kernel that is not compiled
             if not node.compiled and any(stage.compilable for stage in node.stages):
-                values = sum(_values(t, t) for _, t in node.out.items() if not kind_of(t).indexed)
+                values = sum(_values(t, t) for _, t in node.out.items() if kind_of(t).storage != "dense")
                 between = _BETWEEN * 4 * values * (given.threads if node.parallel else 1)
             return rows * (example * _at_a_time(node, plan, given) + between)
         case Prefetch():

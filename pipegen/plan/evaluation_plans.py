@@ -12,7 +12,7 @@ from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import Levels, Numbers, having, kind_of
 from pipegen.ops.registry import default_decoder
 from pipegen.plan.bucketed_plans import sound_plan
 from pipegen.plan.lanes import first_view, viewed
@@ -98,7 +98,7 @@ def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | No
     record = record or spec.source.infer()
     spec, locate = first_view(spec, locate, record)
     wanted = names(spec.output.x)
-    images = ElementType(tuple((name, t) for name, t in record.items() if kind_of(t).levels and t.of is None and name in wanted)[:1])
+    images = ElementType(tuple((name, record[name]) for name in having(record, Levels) if record[name].of is None and name in wanted)[:1])
     beside = [f"`{name}`" for name in wanted if name in record and name not in images]
     if beside:
         message = f"`predict_on` takes images alone, but the model also needs {' and '.join(beside)}"
@@ -152,10 +152,10 @@ def _unserved(stored: ElementType, locate: Locate, takes: Takes | None) -> Itera
     """Finds features that a request cannot have."""
     at = locate(("output", "x"))
     for name, t in stored.items():
-        if not (kind_of(t).levels or kind_of(t).numbers):
+        if not kind_of(t).has(Levels, Numbers):
             message = f"the model takes `{name}`, which holds {kind_of(t).plural}; a request has only images and tensors"
             yield make("PG541", message, at, help="serve a spec whose model takes images and tensors alone")
-    images = [t for _, t in stored.items() if kind_of(t).levels]
+    images = [stored[name] for name in having(stored, Levels)]
     if takes == "bytes" and images and not any(t.encoded for t in images):
         message = "requests hold the bytes of image files, but this pipeline was built on arrays and has no decoder"
         yield make("PG541", message, locate(("source",)), help='serve decoded images: `takes="images"`, or `--takes images`')

@@ -11,7 +11,7 @@ from pipegen.ops.arguments.geometry import ConstantFill, Fill
 from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.families.crops import ItemCrop, window_name
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.kinds.registry import kind_of, kinds
+from pipegen.ops.kinds.base import Levels, PixelValues, having, kind_of, kinds
 from pipegen.ops.stage import Computes, Path, Stage, StepRef
 from pipegen.ops.step_bases import GeometricTransform
 from pipegen.ops.transform import Transform
@@ -26,7 +26,7 @@ Act = tuple[StepRef, tuple[str, ...]]  # a use of a step, and the features that 
 
 def anchors(type_: ElementType) -> tuple[str, ...]:
     """The features with draws of their own, in order."""
-    return tuple(name for name, t in type_.items() if kind_of(t).pictured and anchor(type_, name) == name)
+    return tuple(name for name in having(type_, PixelValues) if anchor(type_, name) == name)
 
 
 def left_behind(step: Transform, type_: ElementType) -> str | None:
@@ -34,7 +34,7 @@ def left_behind(step: Transform, type_: ElementType) -> str | None:
     if (
         step.feature is None
         or step.feature not in type_
-        or not all(step.acts_on(kind) for kind in kinds() if kind.pictured)
+        or not all(step.acts_on(kind) for kind in kinds() if kind.pixels is not None)
         or not (step.random or isinstance(step, GeometricTransform))
     ):
         return None
@@ -49,7 +49,7 @@ def in_order(type_: ElementType, leading: Collection[str] = ()) -> tuple[str, ..
     """
 
     def place(name: str) -> tuple[bool, bool, bool]:
-        return anchor(type_, name) == name, name not in leading, kind_of(type_[name]).crop_guide != "boxes"
+        return anchor(type_, name) == name, name not in leading, not kind_of(type_[name]).guides("boxes")
 
     return tuple(sorted((name for name, _ in type_.items()), key=place))
 
@@ -68,10 +68,8 @@ class Guides:
         return {image: self._guide(ref.step, image, type_) for image in (anchor(type_, feature) for feature in features)}
 
     def _guide(self, step: ItemCrop, image: str, type_: ElementType) -> str | None:
-        guides, wanted = step.led_by, step.leader()
-        found = {name: kind_of(t).crop_guide for name, t in type_.items() if anchor(type_, name) == image}
-        able = [name for name, guide in found.items() if guide in guides and wanted in (None, self._home(name))]
-        return min(able, key=lambda name: guides.index(found[name]), default=None)
+        lying = [name for name in type_ if anchor(type_, name) == image and step.leader() in (None, self._home(name))]
+        return next((name for form in step.led_by for name in lying if kind_of(type_[name]).guides(form)), None)
 
     def leading(self, acts: list[Act], type_: ElementType) -> set[str]:
         """The features that guide a crop of a run."""
@@ -107,9 +105,9 @@ def _wrong_leader(step: Transform, type_: ElementType) -> OpError | None:
         return None
     if wanted not in type_:
         return OpError("PG217", f"unknown feature `{wanted}`", field="around", help=meant_feature(wanted, type_))
-    if kind_of(type_[wanted]).crop_guide in step.led_by:
+    if kind_of(type_[wanted]).guides(*step.led_by):
         return None
-    able = sorted(kind.name for kind in kinds() if kind.crop_guide in step.led_by)
+    able = sorted(kind.name for kind in kinds() if kind.guides(*step.led_by))
     message = f"`{step.op}` cannot crop around `{wanted}`, a feature of kind `{type_[wanted].kind}`"
     help_ = f"name a feature of kind {', '.join(f'`{name}`' for name in able)}, or leave `around` out"
     return OpError("PG203", message, field="around", help=help_)
@@ -209,7 +207,7 @@ class Fills:
     def note(self, ref: StepRef, feature: str, x: FeatureType) -> None:
         """Notes the type that enters a use of a step."""
         fill = getattr(ref.step, "fill", None)
-        if kind_of(x).levels and isinstance(fill, ConstantFill) and fill.constant:
+        if kind_of(x).has(Levels) and isinstance(fill, ConstantFill) and fill.constant:
             self._met.setdefault((ref.path, ref.start), (ref, fill.constant, {}))[2][feature] = x
 
     def apart(self, record: ElementType) -> Iterator[tuple[StepRef, OpError]]:

@@ -16,7 +16,7 @@ from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.item_stages import Limit, NumberItems, PasteItems, PastingTransform, Renumber, Shorten
-from pipegen.ops.kinds.registry import geometry_of, kind_of, kinds
+from pipegen.ops.kinds.base import Indices, InstanceNumber, geometry_of, kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import CropTransform, GeometricTransform
 from pipegen.ops.traits import Family
@@ -120,18 +120,22 @@ class Images:
 def nothing_chooses(ref: StepRef, feature: str) -> OpError:
     """The lint on a crop that has no items to choose its window by."""
     step = ref.of(ItemCrop).step
-    named = " or ".join(sorted(kind.plural for kind in kinds() if kind.crop_guide in step.led_by))
+    named = " or ".join(sorted(kind.plural for kind in kinds() if kind.guides(*step.led_by)))
     other, then = step.without_items
     message = f"`{step.op}` chooses its window by {named}, but `{feature}` has none, so {then}"
     return OpError("PG590", message, help=f"give the {named} as a feature of the source, or use `{other}`")
 
 
+def limits_in(type_: ElementType) -> dict[str, int]:
+    """The largest number of items of each feature that limits it."""
+    return {name: most for name, t in type_.items() if (own := kind_of(t).geometry) and (most := own.limit(t)) is not None}
+
+
 def limits(type_: ElementType) -> Iterator[Limit]:
     """Yields the stages that limit features to their largest number of items."""
-    for name, t in type_.items():
-        most = kind_of(t).limit(t)
-        if most is not None and most != t.shape[0]:
-            yield Limit(name, t.kind, t.shape[0], most, type_.riders(name))
+    for name, most in limits_in(type_).items():
+        if most != type_[name].shape[0]:
+            yield Limit(name, type_[name].kind, type_[name].shape[0], most, type_.riders(name))
 
 
 def resized(stage: Stage, type_: ElementType, room: int | None) -> dict[str, FeatureType]:
@@ -160,7 +164,7 @@ Emitted = Iterator[tuple[Stage, dict[str, FeatureType]]]  # stages, each with th
 
 def number_of(type_: ElementType, home: str) -> str | None:
     """The feature that holds the number of each item of `home` (or of its view), if any."""
-    return next((rider for rider in type_.riders(home) if kind_of(type_[rider]).numbers_items), None)
+    return next((rider for rider in type_.riders(home) if kind_of(type_[rider]).has(InstanceNumber)), None)
 
 
 def renumbered(type_: ElementType, home: str | None = None, sources: int = 1) -> Emitted:
@@ -188,7 +192,7 @@ def joined(type_: ElementType, home: str, sources: int) -> Emitted:
 def about_items(type_: ElementType, home: str) -> dict[str, Any]:
     """The arguments, but for its own, of a stage that joins the items of `home` with those of other images."""
     t, riders = type_[home], type_.riders(home)
-    moved = tuple((rider, type_[rider].kind, type_[rider].details) for rider in riders if kind_of(type_[rider]).needs_image)
+    moved = tuple((rider, type_[rider].kind, type_[rider].details) for rider in riders if kind_of(type_[rider]).geometry is not None)
     return {"kind": t.kind, "details": t.details, "riders": riders, "moved": moved, "number": number_of(type_, home)}
 
 
@@ -202,7 +206,7 @@ def pasted_by(
     """
     marked = {name: home for name in taken if (home := type_[name].instances) is not None}
     due = [name for name, home in marked.items() if {name, home, valid_name(home), *type_.riders(home)} & {*received}]
-    classes = any(kind_of(type_[name]).categorical and name not in marked for name in taken)
+    classes = any(kind_of(type_[name]).has(Indices) and name not in marked for name in taken)
     chosen = step.mask if step.mask is not None else next(iter(due or (() if classes else marked)), None)
     other = next((name for name in due if chosen is None or marked[name] != marked.get(chosen)), None)
     if other is not None and chosen in marked:

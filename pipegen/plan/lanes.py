@@ -18,7 +18,7 @@ from pipegen.ops.families.combining import anchor as anchor_of
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import PixelValues, Presence, having, kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.ops.transform import Transform
 from pipegen.plan import followers
@@ -126,7 +126,7 @@ class Lanes:
         if feature not in self.viewed or not lane.shows(self.viewed[feature]):
             return feature
         of = self._type[feature].of
-        return valid_name(lane.name(of)) if kind_of(self._type[feature]).valid and of is not None else lane.name(feature)
+        return valid_name(lane.name(of)) if kind_of(self._type[feature]).has(Presence) and of is not None else lane.name(feature)
 
 
 def first_view(spec: PipelineSpec, locate: Locate, record: ElementType | Mapping[str, ElementType]) -> tuple[PipelineSpec, Locate]:
@@ -154,7 +154,7 @@ def viewed(type_: ElementType) -> dict[str, str]:
         return name if above == name else root(above)
 
     images = {name: root(name) for name, _ in type_.items()}
-    return {name: image for name, image in images.items() if kind_of(type_[image]).pictured}
+    return {name: image for name, image in images.items() if image in having(type_, PixelValues)}
 
 
 def _split(steps: tuple[StepRef, ...]) -> list[tuple[tuple[StepRef, ...], StepRef | None]]:

@@ -10,7 +10,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
 from pipegen.ops.families.combining import GROUP, CombiningTransform, anchor, runs_on
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Overlay, PixelClass, Presence, having, kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.ops.traits import Family
 from pipegen.ops.transform import Policy, Transform
@@ -63,7 +63,7 @@ def _entering(type_: FeatureType, steps: Iterable[StepRef]) -> Iterator[tuple[St
 def _dense(spec: PipelineSpec, name: str, x: FeatureType) -> tuple[int, ...]:
     """The shape of an array of numbers that no step acts on, if it has two or more dimensions; else `()`."""
     kind = kind_of(x)
-    if kind.aligns or kind.ragged or kind.labels or kind.weighs or kind.valid or x.beside is not None:
+    if kind.pixels is not None or kind.ragged or kind.has(ExampleClass, LossWeight, Presence) or x.beside is not None:
         return ()
     decoder = spec.source.decoders().get(name)
     try:
@@ -146,11 +146,12 @@ def _unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator
     used |= {name for test in spec.tests for name in test.features()}
     for name, path in spec.source.described().items():
         if name not in used:
-            form = kind_of(record[name]).output.format(name)
-            if kind_of(record[name]).weighs and settled(spec).y is None:  # weights are of use only with a target
-                target = next((other for other in record if kind_of(record[other]).holds_classes), None)
-                form = f"output: {{y: {target}, sample_weight: {name}}}" if target is not None else ""
-            help_ = (write(form, "spec", "name it in the output, as in {}"), "or remove it") if form else "remove it"
+            kind, targets = kind_of(record[name]), having(record, ExampleClass, PixelClass)
+            entry = f"y: {name}" if kind.has(Overlay, ExampleClass) or kind.ragged else f"x: [image, {name}]"
+            if kind.has(LossWeight):  # of use only with a target
+                beside = "" if settled(spec).y is not None else next((f"y: {target}, " for target in targets), None)
+                entry = f"{beside}sample_weight: {name}" if beside is not None else ""
+            help_ = (write(f"output: {{{entry}}}", "spec", "name it in the output, as in {}"), "or remove it") if entry else "remove it"
             message = f"the feature `{name}` is never used: the model does not receive it"
             yield make("PG514", message, locate(("source", spec.source.op, *path), key=True), help=help_)
 
@@ -159,7 +160,7 @@ def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[D
     """Infers the types along the training steps and lints neighbouring steps."""
     splits = spec.split_names()
     split = "train" if "train" in splits else splits[0]
-    name, entry = next(((name, t) for name, t in record.items() if kind_of(t).levels), ("", None))
+    name, entry = next(((name, record[name]) for name in having(record, Levels)), ("", None))
     if entry is None:
         return
     arithmetic: StepRef | None = None

@@ -18,7 +18,7 @@ from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.item_stages import Move
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
 from pipegen.plan.build import ALL, Builder, Built, Given, Records
@@ -65,9 +65,8 @@ def _lacking(spec: PipelineSpec, parts: Mapping[str, Any], records: Records, loc
         for name in parts if having else ():
             if feature not in records[name]:
                 message = f"the part `{name}` has no feature `{feature}`, which the model receives; the part `{having[0]}` has one"
-                kind = kind_of(records[having[0]][feature])
                 help_ = f"name the part's own: `features: {{{feature}: NAME}}`"
-                if kind.labels or kind.numbers:
+                if kind_of(records[having[0]][feature]).storage == "dense":
                     help_ += f"; or give all its examples one value: `fill: {{{feature}: VALUE}}`"
                 found.append(make("PG463", message, locate(part_path(name), key=True), help=help_))
     return found

@@ -11,7 +11,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.families.combining import CombiningTransform, runs_on
 from pipegen.ops.families.item_stages import Express
-from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, Indices, Numbers, PixelClass, kind_of, several_labels
 from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import step_path
@@ -79,8 +79,8 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
     if out.sample_weight is not None and out.sample_weight not in poisoned and out.sample_weight in type_:
         _weight(plan, out.sample_weight, type_[out.sample_weight])
     for name in out.encode:
-        if name not in wanted or (name in type_ and not kind_of(type_[name]).holds_classes):
-            near = closest(name, [f for f in wanted if f in type_ and kind_of(type_[f]).holds_classes])
+        if name not in wanted or (name in type_ and not kind_of(type_[name]).has(ExampleClass, PixelClass)):
+            near = closest(name, [f for f in wanted if f in type_ and kind_of(type_[f]).has(ExampleClass, PixelClass)])
             help_ = f"did you mean `{near}`?" if near else "only labels and masks are encoded"
             plan.fail("PG218", f"`{name}` is not a label of the output, so it cannot be encoded", ("encode", name), help_, key=True)
     return plan
@@ -92,16 +92,16 @@ def _weight(plan: OutputPlan, name: str, x: FeatureType) -> None:
         plan.fail("PG203", message, ("sample_weight",), write("y: image", "entry", "for an autoencoder write {}"))
         return
     kind = kind_of(x)
-    if kind.numbers and not x.shape:
+    if kind.has(Numbers) and not x.shape:
         return
-    what = "class indices" if kind.labels else f"{'×'.join(map(str, x.shape))} numbers" if kind.numbers else "no numbers"
+    what = "class indices" if kind.has(ExampleClass) else f"{'×'.join(map(str, x.shape))} numbers" if kind.has(Numbers) else "no numbers"
     message = f"`sample_weight` needs one number for each example, its weight in the loss, but `{name}` holds {what}"
     plan.fail("PG203", message, ("sample_weight",), "leave `sample_weight` out; to weigh classes, pass `class_weight=` to `fit`")
 
 
 def _feature(plan: OutputPlan, name: str, type_: ElementType, split: str, spec: PipelineSpec) -> None:
     x, kind = type_[name], kind_of(type_[name])
-    if kind.labels:
+    if kind.has(ExampleClass):
         _label(plan, name, x)
     elif kind.ragged:
         image = type_.get(x.of) if x.of is not None else None
@@ -109,11 +109,11 @@ def _feature(plan: OutputPlan, name: str, type_: ElementType, split: str, spec: 
         if formats and plan.output.boxes != formats[0] and image is not None and image.height and image.width:
             y = x.with_(form=plan.output.boxes)
             plan.stages.append((name, Express(name, x.kind, y.form, (image.height, image.width)), y))
-    elif kind.pictured and not x.is_static:
+    elif kind.pixels is not None and not x.is_static:
         plan.findings.append(unbatchable(spec, split, x, plan.locate))
         plan.failed = True
-    elif kind.pictured:
-        (_mask if kind.categorical else _picture)(plan, name, x)
+    elif kind.pixels is not None:
+        (_mask if kind.has(Indices) else _picture)(plan, name, x)
 
 
 def _picture(plan: OutputPlan, name: str, x: FeatureType) -> None:
@@ -139,7 +139,7 @@ def _channels_first(plan: OutputPlan, name: str, x: FeatureType) -> None:
 
 def _mask(plan: OutputPlan, name: str, x: FeatureType) -> None:
     """Encodes a mask; by default it holds the class index of each pixel."""
-    encoding = encoding_of(plan.output, name, x) if kind_of(x).holds_classes else UNENCODED
+    encoding = encoding_of(plan.output, name, x) if kind_of(x).has(PixelClass) else UNENCODED
     problem: tuple[str, str] | None = None
     if encoding == "multi_hot":
         problem = f"`multi_hot` is for several labels, but `{name}` has one class for each pixel", write("one_hot", "value", "use {}")
@@ -214,7 +214,7 @@ def encoding_of(output: Output, name: str, x: FeatureType) -> Encoding:
 
 def is_encoded(x: FeatureType) -> bool:
     """Tests if a label is encoded already, as it is before a step that combines examples."""
-    return kind_of(x).labels and x.dtype == "float32"
+    return kind_of(x).has(ExampleClass) and x.dtype == "float32"
 
 
 def encode(name: str, encoding: Encoding, x: FeatureType) -> tuple[s.EncodeLabel, FeatureType]:

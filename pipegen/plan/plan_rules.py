@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipegen.errors import InternalError
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import kind_of
 from pipegen.plan import stages as s
 from pipegen.plan.followers import unmarked
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
@@ -81,7 +81,7 @@ def _whole_images_come_first(plan: Plan) -> str | None:
 def _batch_is_static(plan: Plan) -> str | None:
     """Features have a fixed shape where they are batched."""
     for name, t in plan.batch.out.items():
-        if not t.is_static and not kind_of(t).indexed:
+        if not t.is_static and kind_of(t).storage != "dense":
             return f"`{name}` is {t}."
     return None
 
@@ -142,7 +142,7 @@ def _cache_is_deterministic(plan: Plan) -> str | None:
     for position, node in enumerate(plan.nodes):
         if isinstance(node, Cache):
             before = [st for n in plan.nodes[:position] if isinstance(n, (Element, Kernel)) for st in n.stages]
-            ragged = any(not t.is_static and not kind_of(t).indexed for _, t in node.out.items())
+            ragged = any(not t.is_static and kind_of(t).storage != "dense" for _, t in node.out.items())
             if ragged or any(map(s.is_random, (*before, *plan.part_stages()))):
                 return "a random or ragged stage precedes Cache."
     return None

@@ -16,7 +16,7 @@ from pipegen.errors import InternalError, SpecError
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.item_stages import Enter, Measure
-from pipegen.ops.kinds.registry import kind_of, kinds
+from pipegen.ops.kinds.base import InstanceNumber, Levels, having, kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef, step_kwargs
 from pipegen.phases.compilation import load
 from pipegen.plan import stages as s
@@ -87,7 +87,7 @@ def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = Non
     for steps in range(fixed, -1, -1):
         try:
             found = _cut(plans, steps)
-            if all(t.dtype not in FLOATING for _, t in found.type.items() if kind_of(t).pictured):
+            if all(t.dtype not in FLOATING for _, t in found.type.items() if kind_of(t).pixels is not None):
                 return found
             why = why or "the last deterministic step makes floats, four times as large as bytes"
         except NoCutError as error:
@@ -169,19 +169,18 @@ def _together(types: list[ElementType]) -> ElementType:
         others = [type_[name] for type_ in types]
         if any((t.kind, t.dtype, len(t.shape)) != (first.kind, first.dtype, len(first.shape)) for t in others):
             raise NoCutError(f"`{name}` has different types on the splits")
-        if first.encoded and kind_of(first).pictured:
+        if first.encoded and kind_of(first).pixels is not None:
             raise NoCutError(f"`{name}` is not decoded before it")
-        if kind_of(first).valid:
+        if kind_of(first).storage == "made":
             continue  # computed with its items
         if kind_of(first).ragged:
             # The items of an example, padded on every split to the largest number of places of any.
             most = 0 if first.beside is not None else max((t.shape[0] or 0 for t in others), default=0)
-            geometry = kind_of(first).geometry
-            stored = (geometry.prepared_type(first) if geometry is not None else None) or first
+            stored = (geometry.prepared_type(first) if (geometry := kind_of(first).geometry) is not None else None) or first
             features[name] = stored.with_(shape=(None, *first.shape[1:]), uniform=False, most=most)
             continue
         shape = tuple(side if all(t.shape[i] == side for t in others) else None for i, side in enumerate(first.shape))
-        if any(side is None for side in shape[2:] if kind_of(first).pictured):
+        if any(side is None for side in shape[2:] if kind_of(first).pixels is not None):
             raise NoCutError(f"`{name}` has different numbers of channels on the splits")
         features[name] = first.with_(shape=shape, uniform=False)
     return ElementType(tuple(features.items()))
@@ -195,8 +194,8 @@ def changed_files(options: Options, spec: PipelineSpec, plans: Mapping[str, Plan
         if not isinstance(stage, (Decode, Enter, Measure)):
             return f"`{stage.uses()[0].id}` comes before the cut, and changes `{stage.feature}`"
     read = [node.out for plan in plans.values() for node in plan.nodes if isinstance(node, Read)]
-    for name, t in cut.type.items():
-        if kind_of(t).levels and kind_of(t).pictured and (name in spec.source.decoders() or not all(own[name].encoded for own in read)):
+    for name in having(cut.type, Levels):
+        if name in spec.source.decoders() or not all(own[name].encoded for own in read):
             return f"`{name}` is not stored in files that `decode` reads"
     return None
 
@@ -208,7 +207,7 @@ def check_shrinking(spec: Spec, plans: Mapping[str, Plan], cut: Cut, options: Op
         return
     ids = ids_of(spec.model.transforms)
     last = ids[cut.steps - 1] if cut.steps else "decode"
-    sizes = {times(t.shape[:2]) for _, t in cut.type.items() if kind_of(t).pictured and None not in t.shape[:2]}
+    sizes = {times(t.shape[:2]) for _, t in cut.type.items() if kind_of(t).pixels is not None and None not in t.shape[:2]}
     size = " or ".join(sorted(sizes)) or "a fixed size of"
     message = f"the steps after `{last}` need its size of {size} pixels, and `--shorter-side {side}` changes it"
     help_ = [f"leave `--shorter-side` out: the store has images in the size of `{last}`"]
@@ -245,7 +244,8 @@ _DECODE: dict[str, Any] = {"decode": {"scaled": "never"}}  # the decoder of a st
 
 def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixels: Mapping[str, Pixels]) -> dict[str, Any]:
     """Makes the spec of the steps after a cut of a spec, as plain values; `pixels` has the form of the pixels of each feature."""
-    features = {name: _feature(t, options, pixels.get(name)) for name, t in cut.type.items() if not kind_of(t).numbers_items}
+    stored = ((name, t) for name, t in cut.type.items() if t.beside is None or not kind_of(t).has(InstanceNumber))
+    features = {name: _feature(t, options, pixels.get(name)) for name, t in stored}
     source: dict[str, Any] = {"path": ".", "of": spec_hash, "splits": list(spec.split_names()), "features": features}
     if options.changes():
         source["changes"] = options.changes()
@@ -300,12 +300,12 @@ def _steps(spec: PipelineSpec, done: int) -> list[dict[str, Any]]:
 def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[str, Any]:
     """Describes a feature for the source `prepared`."""
     kind = kind_of(t)
-    files = kind.pictured and options.format != "raw"
+    files = kind.pixels is not None and options.format != "raw"
     home = t.beside or t.instances
     whole = next((other.name for other in kinds() if home is not None and other.each == t.kind), t.kind)
     found: dict[str, Any] = {"kind": whole, "dtype": "string" if files else t.dtype} | ({"with": home} if home is not None else {})
     shape = list(t.shape)
-    if kind.pictured and options.shorter_side is not None:
+    if kind.pixels is not None and options.shorter_side is not None:
         shape = [None, None, shape[2]]
     if files:
         found |= {"channels": t.shape[2]} | ({"bits": 16} if t.dtype == "uint16" else {})
@@ -313,11 +313,11 @@ def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[st
         found["shape"] = shape
     if pixels is not None and pixels.canvas:
         found["canvas"] = list(pixels.canvas[:2])
-    standing = INTEGER_RANGES.get(t.dtype) if kind.levels else None
+    standing = INTEGER_RANGES.get(t.dtype) if kind.has(Levels) else None
     if t.interval is not None and t.interval != standing and not files:
         found["range"] = [t.interval.low, t.interval.high]
     for name in ("of", "classes", "ignore"):
-        if getattr(t, name) and not (name == "of" and t.beside is not None and not kind.needs_image):
+        if getattr(t, name) and not (name == "of" and t.beside is not None and kind.geometry is None):
             found[name] = getattr(t, name)
     return found | ({"places": t.most} if t.most else {}) | kind.arguments_of(t)
 

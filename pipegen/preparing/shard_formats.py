@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import HEAD, format_of
-from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, ItemClass, Levels, having, kind_of, several_labels
 from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, RECORDS, Pixels
 from pipegen.ops.sources.prepared_store.rows import ENCODED
 from pipegen.ops.sources.stores.base import needs
@@ -54,7 +54,7 @@ class Described:
     @cached_property
     def picture(self) -> str | None:
         """The main image of an example: the first that is not a mask."""
-        return next((name for name in self.pixels if kind_of(self.type[name]).levels), None)
+        return next((name for name in having(self.type, Levels) if name in self.pixels), None)
 
     def class_indices(self, name: str, value: Any) -> list[int]:
         """Lists the classes of an example: all of a multi-label, or one for each item."""
@@ -154,7 +154,7 @@ def message_of(record: Record, described: Described) -> bytes:
             features[f"{name}/format"] = _texts([_FORMATS.get(form, form.encode())])
             features |= {f"{name}/height": _integers([height]), f"{name}/width": _integers([width])}
             features[f"{name}/channels"] = _integers([t.shape[2] if t.shape else t.file_channels])
-        elif kind_of(t).counts:
+        elif kind_of(t).has(ExampleClass, ItemClass):
             key, text = name, f"{name}/text"
             if name == "label" and "image" in described.pixels:
                 key, text = "image/class/label", "image/class/text"
@@ -335,7 +335,7 @@ class WebDatasetFormat(ShardFormat):
                 yield Part(f"{stem}.{ending}" if name == described.picture else f"{stem}.{name}.{ending}", value, {name: 0})
                 sizes = dict(zip(("height", "width"), (int(side) for side in record.values[f"@size.{name}"]), strict=True))
                 texts |= sizes if name == described.picture else {}
-            elif kind_of(t).labels:
+            elif kind_of(t).has(ExampleClass):
                 indices, names = described.class_indices(name, value), described.class_texts(name, value)
                 if several_labels(t):
                     texts |= {name: indices, f"{name}_text": names}

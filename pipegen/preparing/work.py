@@ -27,7 +27,7 @@ from pipegen.errors import DataError, InternalError, SpecError
 from pipegen.files import whole_file, whole_files, write_whole
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.item_stages import MoveEach
-from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, Indices, ItemClass, Levels, PixelValues, having, kind_of, several_labels
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.ops.lowering.resizing import side_size
 from pipegen.ops.registry import transforms
@@ -83,7 +83,7 @@ class Computation:
                 image = found[name]
                 if how.form != "files":
                     found[f"@size.{name}"] = tf.shape(image)[:2]
-                if self._options.keeps_files and kind_of(self._type[name]).levels:
+                if self._options.keeps_files and kind_of(self._type[name]).has(Levels):
                     # The image was decoded all the same, to find damaged files.
                     found[name] = read[name]
                     continue
@@ -94,7 +94,7 @@ class Computation:
 
     def sizes(self, first: int, count: int) -> tf.data.Dataset:
         """Computes the height and width of images before the cut, int32 `(2,)` each; reads only the headers of files if that suffices."""
-        pictured = [name for name, t in self._type.items() if kind_of(t).pictured]
+        pictured = having(self._type, PixelValues)
         stages = [stage for stage in self._stages if stage.feature in pictured]
         decodes = {stage.feature: stage.ref.step for stage in stages if isinstance(stage, Decode) and stage.like is None}
         alone = len(stages) == len(decodes) == len(pictured)
@@ -124,13 +124,12 @@ class Computation:
     def _shrunk(self, done: Features, side: int) -> Features:
         """Shrinks images to a shorter side of at most `side` pixels, with the features aligned with them."""
         found: Features = {}
-        for image, x in self._type.items():
-            if not kind_of(x).pictured:
-                continue
+        for image in having(self._type, PixelValues):
+            x = self._type[image]
             stages: list[Stage] = [Apply(image, _use(side, x).of(ElementTransform))]
             size, before = tf.shape(done[image])[:2], {image: done[image], "@draws": done["@draws"]}
             for name, t in self._type.items() if x.of is None else ():  # the items on the image move with it
-                if kind_of(t).needs_image and kind_of(t).ragged and t.of == image:
+                if kind_of(t).geometry is not None and t.of == image:
                     use, riders = (_use(side, x),), self._type.riders(name)
                     stages.append(MoveEach(name, t.kind, use, (None, None), (None, None), t.details, riders, t.beside))
             touched = dict.fromkeys(name for stage in stages for name in stage.touches())
@@ -165,7 +164,7 @@ def _row(image: tf.Tensor, canvas: tuple[int, ...]) -> tf.Tensor:
 
 def _encoded(image: tf.Tensor, x: FeatureType, options: Options) -> tf.Tensor:
     """Encodes an image as JPEG, or losslessly as PNG if JPEG cannot hold it, such as a mask."""
-    if not options.lossy or kind_of(x).categorical or image.dtype != tf.uint8 or image.shape[-1] not in (1, 3):
+    if not options.lossy or kind_of(x).has(Indices) or image.dtype != tf.uint8 or image.shape[-1] not in (1, 3):
         return tf.io.encode_png(image)
     return tf.io.encode_jpeg(image, quality=options.quality, chroma_downsampling=True, optimize_size=True)
 
@@ -205,14 +204,14 @@ class Work:
             split: Computation(engine, plan, self.cut.stages[split], self.cut.type, options) for split, plan in plans.items()
         }
         self._left_out: set[str] = set()
-        self.pictured = [name for name, t in self.cut.type.items() if kind_of(t).pictured]
+        self.pictured = having(self.cut.type, PixelValues)
         check_shrinking(fitted.spec, plans, self.cut, options)
 
     def _with_encoding(self, plans: Mapping[str, Plan]) -> Options:
         """Sets the encoding of images: the original files if the steps before the cut do not change them, else JPEG."""
         options, of_records = self.options, self.options.format in OF_RECORDS
         for name, t in self.cut.type.items():
-            if options.format != "raw" and kind_of(t).pictured and (t.dtype not in _ENCODABLE or t.shape[2] not in (1, 3, 4)):
+            if options.format != "raw" and kind_of(t).pixels and (t.dtype not in _ENCODABLE or t.shape[2] not in (1, 3, 4)):
                 what = f"`{name}` has {t.shape[2]} channels of {t.dtype}, and an image file has 1, 3 or 4 of whole numbers of 8 or 16 bits"
                 raise SpecError([make("PG572", what, self._at, help=("use `--format raw`, or `--at` with an earlier step",))])
         changed = changed_files(options, self.model, plans, self.cut) if of_records else None
@@ -299,8 +298,8 @@ class Work:
     def described(self) -> Described:
         """The description of stored examples, after `measure`."""
         listing, type_ = self.manifest.listing, self.cut.type
-        labels = [name for name, t in type_.items() if kind_of(t).counts]
-        single = [name for name in labels if kind_of(type_[name]).labels and not several_labels(type_[name])]
+        labels = having(type_, ExampleClass, ItemClass)
+        single = [name for name in having(type_, ExampleClass) if not several_labels(type_[name])]
         label = "label" if "label" in single else next(iter(single), None)
         classes = {name: tuple(names) for name, names in listing.column_classes.items() if name in labels}
         if label is not None and listing.class_names:

@@ -20,7 +20,7 @@ from pipegen.frozen import dataclass
 from pipegen.kept import LOOKS, keep_or_warn, kept_folder, open_kept
 from pipegen.memory import threads
 from pipegen.mounts import content_of
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.lowering.library import ready_for
 from pipegen.ops.sources.records.archives import split_path
 
@@ -116,7 +116,7 @@ class _InReader:
         self._manifest = manifest
         self._splits = {split: (manifest.numbers(split), manifest.places(split)) for split in manifest.splits}
         type_ = manifest.type
-        levels = [] if type_ is None else [name for name, t in type_.items() if kind_of(t).levels]
+        levels = [] if type_ is None else having(type_, Levels)
         # An archive has no type of its own: a member is the only image of its record.
         self._name = levels[0] if levels else "image" if type_ is None else None
         self._interval = type_[levels[0]].interval if type_ is not None and levels else None

@@ -19,7 +19,7 @@ from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.registry import sources, transforms
 from pipegen.ops.sampling_sections import sized
 from pipegen.ops.sources.listing.base import Source

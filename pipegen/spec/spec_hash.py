@@ -14,7 +14,7 @@ from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.families.combining import acted_on, runs_on
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import Levels, kind_of
 from pipegen.ops.registry import default_decoder
 from pipegen.ops.sampling_sections import sized
 from pipegen.ops.step_bases import PointwiseTransform
@@ -51,7 +51,7 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
     result["output"]["encode"] = {name: encoding for name, encoding in spec.output.encode.items() if encoding != UNENCODED}
     if not spec.source.has_labels() and "y" not in spec.output.model_fields_set:
         result["output"]["y"] = None
-    images = [name for name, t in spec.source.infer().items() if kind_of(t).levels and t.of is None]
+    images = [name for name, t in spec.source.infer().items() if kind_of(t).has(Levels) and t.of is None]
     if len(images) > 1:  # the first one's draws are the steps', and the others have their own
         result["images"] = images
     ids = ids_of(spec.transforms)

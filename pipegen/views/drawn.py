@@ -27,7 +27,7 @@ from pipegen.ops.families.decoder import DecodeWindow
 from pipegen.ops.families.fitted import StepPart
 from pipegen.ops.families.item_stages import Express
 from pipegen.ops.families.neighbourhood import Neighbourhood
-from pipegen.ops.kinds.registry import kind_of, kinds
+from pipegen.ops.kinds.base import Indices, InstanceNumber, Levels, having, kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.transform import Transform
 from pipegen.passes.drop_unused import without_unused
@@ -144,12 +144,11 @@ def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
     """Finds a step in the plan: the node, the stage, and its input type, for each image that it acts on."""
     found = []
     before = plain.nodes[0].out
-    levels = any(kind_of(t).levels for _, t in plain.read.items())
+    wanted = Levels if having(plain.read, Levels) else Indices
     for number, node in enumerate(plain.nodes):
         for stage in node.stages if isinstance(node, (Element, Kernel)) else ():
             x = before[stage.feature]
-            fits = kind_of(x).pictured and kind_of(x).levels == levels
-            if fits and any(use.id == ref.id and use.step is ref.step for use in stage.uses()):
+            if kind_of(x).has(wanted) and any(use.id == ref.id and use.step is ref.step for use in stage.uses()):
                 found.append((number, stage, x))
         before = node.out
     return found
@@ -217,7 +216,7 @@ def augmented(plan: Plan, size: int | None) -> Plan:
 
 def pictures(type_: ElementType) -> tuple[str, ...]:
     """Lists the features that can be shown as pictures: images, then masks."""
-    return tuple(name for kind in kinds() if kind.pictured for name, t in type_.items() if t.kind == kind.name)
+    return tuple(name for kind in kinds() if kind.pixels is not None for name, t in type_.items() if t.kind == kind.name)
 
 
 def picture_of(image: Array, side: int, *, enlarges: bool = False) -> Image.Image:
@@ -233,7 +232,7 @@ def picture_of(image: Array, side: int, *, enlarges: bool = False) -> Image.Imag
 
 def ragged(type_: ElementType) -> tuple[str, ...]:
     """Lists the features with any number of items, and those that mark the real items."""
-    return tuple(name for name, t in type_.items() if kind_of(t).padded and not kind_of(t).numbers_items)
+    return tuple(name for name, t in type_.items() if kind_of(t).storage in ("ragged", "made") and not kind_of(t).has(InstanceNumber))
 
 
 def with_index(plan: Plan) -> Plan:

@@ -11,8 +11,7 @@ import tensorflow as tf
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.ops.families.combining import GROUP
 from pipegen.ops.families.decoder import Decodes
-from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering.pictures import levels
+from pipegen.ops.kinds.base import ExampleClass, kind_of
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Node, Plan, Read
@@ -101,26 +100,23 @@ class _Run:
                 apply_element(stage, row)
             self.first |= {stage.feature} if isinstance(stage, s.ChannelsFirst) else set()
             t, one = node.out.get(stage.feature), rows[0] if batch is None else {name: value[0] for name, value in batch.items()}
-            pictured = t is not None and kind_of(t).pictured and stage.feature in one
+            pictured = t is not None and kind_of(t).pixels is not None and stage.feature in one
             seen.append(self._seen(stage.feature, t.with_(interval=None), [one]) if pictured and t is not None else None)
         return tuple(seen)
 
     def _seen(self, name: str, t: FeatureType, rows: list[Features]) -> Seen:
         """Draws a feature of some examples, or writes its values."""
-        kind = kind_of(t)
-        if t.encoded and kind.pictured:
+        pixels = kind_of(t).pixels
+        if t.encoded and pixels is not None:
             held = format_bytes(len(rows[0][name].numpy()))
             stage = next(st for st in self.plan.stages() if isinstance(st, Decodes) and st.feature == name)
             files = [np.asarray(stage.decode.step.decode(row[name], None)) for row in rows]
-            stored = self.plan.read[name]
-            drawn = [_classes(pixels, stored) if kind_of(stored).categorical else levels(pixels) for pixels in files]
-            return Seen(tuple(map(_file, drawn)), f"a file of {held}")
-        if kind.pictured:
+            return Seen(tuple(_file(pixels.shown(array, self.plan.read[name])) for array in files), f"a file of {held}")
+        if pixels is not None:
             arrays = [row[name].numpy() for row in rows]
-            pixels = [np.moveaxis(array, 0, -1) if name in self.first else array for array in arrays]
-            drawn = [_classes(array, t) if kind.categorical else levels(array, t.interval) for array in pixels]
-            first = arrays[0]
-            return Seen(tuple(map(_file, drawn)), f"{first.min():.4g} to {first.max():.4g}" if first.size else "")
+            last = [np.moveaxis(array, 0, -1) if name in self.first else array for array in arrays]
+            span = f"{arrays[0].min():.4g} to {arrays[0].max():.4g}" if arrays[0].size else ""
+            return Seen(tuple(_file(pixels.shown(array, t)) for array in last), span)
         valid = valid_name(t.beside or name)
         values = [row[name].numpy() if valid not in row else row[name].numpy()[row[valid].numpy()] for row in rows]
         return Seen((), "; ".join(self._value_text(value, t) for value in values))
@@ -128,9 +124,9 @@ class _Run:
     def _value_text(self, value: Any, t: FeatureType) -> str:
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace")
-        if kind_of(t).labels and np.ndim(value) == 0 and self.classes and 0 <= int(value) < len(self.classes):
+        if kind_of(t).has(ExampleClass) and np.ndim(value) == 0 and self.classes and 0 <= int(value) < len(self.classes):
             return f"{int(value)} ({self.classes[int(value)]})"
-        if kind_of(t).labels and np.ndim(value) == 1 and len(value) == len(self.classes):
+        if kind_of(t).has(ExampleClass) and np.ndim(value) == 1 and len(value) == len(self.classes):
             there = np.flatnonzero(value)
             return ", ".join(f"{value[i]:g} at {i} ({self.classes[i]})" for i in there[:3]) + (", …" if len(there) > 3 else "") or "none"
         flat = np.asarray(value).reshape(-1)
@@ -138,14 +134,6 @@ class _Run:
         if np.ndim(value) == 0:
             return shown
         return f"[{shown}{', …' if len(flat) > _MOST_VALUES else ''}]"
-
-
-def _classes(mask: Array, t: FeatureType) -> Array:
-    """Draws class indices as colours on black."""
-    black: Array = np.zeros((*mask.shape[:2], 3), np.uint8)
-    classes = mask if mask.shape[-1] == 1 else mask.argmax(-1)[..., None]  # encoded, its last axis is the class
-    shown: Array = kind_of(t).draw(black, classes, t)
-    return shown
 
 
 def _file(image: Array) -> bytes:

@@ -11,7 +11,6 @@ from pipegen.ops.families.combining import runs_on
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.item_stages import CombineItems, Move
 from pipegen.ops.fields.notes import count
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.traits import ANY_IMAGE
 from pipegen.page import Explanation
 from pipegen.phases.hosts import share_line
@@ -21,6 +20,7 @@ from pipegen.physical.nodes import Physical, Setting
 from pipegen.physical.physical_text import physical_json, render_physical
 from pipegen.plan.cost import Circumstances, cost_json, plan_cost, render_cost
 from pipegen.plan.evaluation_plans import learning_steps
+from pipegen.plan.item_planning import limits_in
 from pipegen.plan.lanes import recipes
 from pipegen.plan.plan_text import plan_json, render_plan
 from pipegen.spec.models import PipelineSpec, ShardIndex
@@ -125,9 +125,8 @@ def remarks(spec: PipelineSpec, plan: Plan, visits: tuple[str, ...] | None = Non
     if visits is None:
         sampled = split == "train" and spec.samples
         visits = ("how often examples are seen depends on the data: see `pipe.explain()`",) if sampled else ()
-        limits = ((name, kind_of(t).limit(t)) for name, t in plan.read.items())
         counted = "how many are cut depends on the data: `pipe.explain()` counts them"
-        visits += tuple(f"`max: {most}` of `{name}`: {counted}" for name, most in limits if most is not None)
+        visits += tuple(f"`max: {most}` of `{name}`: {counted}" for name, most in limits_in(plan.read).items())
     cost = spec.source.columns_cost()
     columns = (f"{column!r}, for `{format_path(path)}`, is {cost}" for column, path in (spec.columns().items() if cost else ()))
     return "".join(f"  {line}\n" for line in (*spec.source.remarks(), *columns, *visits, *_of_steps(spec, split)))
@@ -162,9 +161,8 @@ def _cut(plan: Plan, manifest: Manifest, split: str) -> Iterator[str]:
     each = [ref.step.traits(ANY_IMAGE.with_(shape=(*canvas, 3))) for ref, canvas in moves]
     lose = not all(traits.mirrors or traits.turns or traits.stretches for traits in each)
     combine = any(isinstance(stage, CombineItems) for stage in plan.stages())
-    for name, t in manifest.type.items() if manifest.type is not None else ():
-        most = kind_of(t).limit(t)
-        if most is None or name not in columns or name not in plan.read:
+    for name, most in limits_in(manifest.type).items() if manifest.type is not None else ():
+        if name not in columns or name not in plan.read:
             continue
         items: Any = columns[name]  # a ragged column
         lengths = items.lengths

@@ -24,7 +24,7 @@ from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
 from pipegen.ops.families.combining import GROUP
-from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, Levels, kind_of, several_labels
 from pipegen.ops.lowering.pictures import mapped_range
 from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import read_once
@@ -115,7 +115,7 @@ class _Source:
         self.keys = engine.manifest.keys(self.split)
         self.columns, self.labels = engine.manifest.columns(self.split), engine.manifest.labels(self.split)
         self.types = {name: self.plain.out[name] for name in drawn.pictures(self.plain.out)}
-        self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged and not kind_of(t).numbers_items]
+        self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged and not kind_of(t).has(InstanceNumber)]
         self.parameters = drawn.DrawnParameters(self.executor, self.plain, self.keys)
         self.missing = 0
         self.scaled: dict[str, tuple[float, float]] = {}
@@ -189,7 +189,7 @@ class _Source:
             for name, value in self._beside(record).items():
                 line[name if name not in line else f"feature.{name}"] = value
             for name, t in self.types.items():
-                bounds = mapped_range(batch[name][i], t.interval) if kind_of(t).levels else None
+                bounds = mapped_range(batch[name][i], t.interval) if kind_of(t).has(Levels) else None
                 if bounds is not None:
                     line[f"{name}_scaled_from"] = self.scaled[name] = bounds
             for name in self.items:
@@ -202,7 +202,7 @@ class _Source:
         t, views = self.plain.out[name], {view: fork.feature for fork in drawn.forks_of(self.plain) for view in fork.names}
         classes = self.engine.manifest.listing.column_classes.get(views.get(name, name), ())
         if t.classes is None:
-            return kind_of(t).described(items, t)
+            return geometry.described(items, t) if (geometry := kind_of(t).geometry) is not None else items.tolist()
         return [_named(item, classes, several=False) for item in items]
 
     def _files(self, record: int, epoch: int, slot: int) -> dict[str, Any]:
@@ -213,7 +213,7 @@ class _Source:
         name = f"{self.wanted.prefix}{stem}-e{epoch:03d}-p{slot:0{digits}d}"
         found = {}
         for i, (feature, t) in enumerate(self.types.items()):
-            suffix = _SUFFIXES[self.wanted.form if i == 0 or kind_of(t).levels else "png"]
+            suffix = _SUFFIXES[self.wanted.form if i == 0 or kind_of(t).has(Levels) else "png"]
             found[f"{feature}_file_name" if i else "file_name"] = f"{name}-{feature}.{suffix}" if i else f"{name}.{suffix}"
         return found
 
@@ -221,9 +221,9 @@ class _Source:
         """Collects the other data of a record: classes by name, and numbers."""
         manifest, found = self.engine.manifest, {}
         for name, t in self.record.items():
-            held = self.columns.get(name, self.labels) if kind_of(t).indexed else None
+            held = self.columns.get(name, self.labels) if kind_of(t).storage == "dense" else None
             if held is not None:
-                classes = manifest.listing.column_classes.get(name, manifest.class_names) if kind_of(t).labels else ()
+                classes = manifest.listing.column_classes.get(name, manifest.class_names) if kind_of(t).has(ExampleClass) else ()
                 found[name] = _named(np.asarray(held[record]), classes, several=several_labels(t))
         return found
 
@@ -231,8 +231,9 @@ class _Source:
         """Encodes the files of one example, by name."""
         found = {}
         for i, (name, t) in enumerate(self.types.items()):
-            file = line["file_name" if i == 0 else f"{name}_file_name"]
-            found[file] = kind_of(t).encode(batch[name][row], t, self.wanted.form, self.wanted.quality)
+            if (pixels := kind_of(t).pixels) is not None:
+                file = line["file_name" if i == 0 else f"{name}_file_name"]
+                found[file] = pixels.encode(batch[name][row], t, self.wanted.form, self.wanted.quality)
         return found
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import ModelMismatchError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import ExampleClass, Indices, Levels, PixelClass, Presence, kind_of
 from pipegen.ops.step_bases import centred_values
 from pipegen.plan.outputs import encoding_of, names
 from pipegen.terminal import log, visible
@@ -47,16 +47,16 @@ def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, 
     """
     target = record.get(feature)
     name = name_of(loss)
-    if target is None or kind_of(target).levels:
+    if target is None or kind_of(target).has(Levels):
         return []
     if target.beside is not None and target.classes is not None:  # the class index of each item of another feature
         found = f"the loss `{name}` takes one-hot classes, but `{feature}` has class indices; use {FITS['int']}"
         return [found] if name in _ONE_HOT else []
-    if not kind_of(target).holds_classes:
+    if not kind_of(target).has(ExampleClass, PixelClass):
         if name in (*_SPARSE, *_ONE_HOT):
-            holds, fits = ("truth values", "binary") if kind_of(target).valid else ("numbers", "tensor")
+            holds, fits = ("truth values", "binary") if kind_of(target).has(Presence) else ("numbers", "tensor")
             return [f"the loss `{name}` is for classes, but `{feature}` has {holds}; use {FITS[fits]}"]
-        return _of_ending(loss, name, ending, units, "sigmoid") if name in _BINARY and kind_of(target).valid else []
+        return _of_ending(loss, name, ending, units, "sigmoid") if name in _BINARY and kind_of(target).has(Presence) else []
     encoding = encoding_of(output, feature, target)
     unfit = {"int": _ONE_HOT, "one_hot": _SPARSE, "binary": (*_SPARSE, *_ONE_HOT), "multi_hot": (*_SPARSE, *_ONE_HOT)}[encoding]
     if name in unfit:
@@ -161,7 +161,7 @@ class _Seen:
 def range_of(out: ElementType | None, feature: str | None) -> str:
     """Describes the values of an image, such as ` in [0, 1]`; "" for other features."""
     t = out.get(feature) if out is not None and feature is not None else None
-    if t is None or not kind_of(t).levels:
+    if t is None or not kind_of(t).has(Levels):
         return ""
     if t.interval is not None:
         return f" in {t.interval}"
@@ -177,7 +177,7 @@ def range_problems(model: keras.Model, x: Any, features: Any, out: ElementType |
     unscaled: list[str] = []
     for feature, place, spec in _input_ranges(model, x, features):
         t = out.get(feature) if out is not None else None
-        if t is None or t.interval is None or not kind_of(t).levels or t.interval.width <= 0:
+        if t is None or t.interval is None or not kind_of(t).has(Levels) or t.interval.width <= 0:
             continue
         seen = _seen(model, place, spec, t.interval)
         if not seen:
@@ -338,7 +338,7 @@ def check(
 
 def targets_of(plan: Plan) -> ElementType:
     """Types of a stored record; for padded features, the output types, since items may be cut, and combining adds some."""
-    return plan.read.replace(**{name: t for name, t in plan.out.items() if kind_of(t).padded})
+    return plan.read.replace(**{name: t for name, t in plan.out.items() if kind_of(t).storage in ("ragged", "made")})
 
 
 def _summary(model: keras.Model, x: Any, targets: list[_Target], output: Output, record: ElementType, out: ElementType | None) -> str:
@@ -421,9 +421,9 @@ def _target(model: keras.Model, feature: str, said: str, tensor: Any, loss: Any)
 
 def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
     target = record.get(t.feature)
-    first = output.channels == "first" and target is not None and kind_of(target).categorical
+    first = output.channels == "first" and target is not None and kind_of(target).has(Indices)
     units = None if not t.shape else t.shape[1] if first and len(t.shape) == 4 else t.shape[-1]
-    if target is not None and kind_of(target).padded:
+    if target is not None and kind_of(target).storage in ("ragged", "made"):
         found = _padding_of(t, target) if counts_padding(t.loss) else []  # a custom loss may match items in its own way
     else:
         found = _units_of(output, t.feature, record, units) if isinstance(units, int) else []
@@ -493,9 +493,9 @@ def _shape(shape: tuple[int | None, ...]) -> str:
 
 def _units_of(output: Output, feature: str, record: ElementType, units: int) -> list[str]:
     target = record.get(feature)
-    if target is None or kind_of(target).levels:
+    if target is None or kind_of(target).has(Levels):
         return []
-    if not kind_of(target).holds_classes:
+    if not kind_of(target).has(ExampleClass, PixelClass):
         wanted = target.shape[-1] if target.shape else 1
         return [] if units == wanted else [f"the model ends in {units} units, and `{feature}` holds {wanted} for each example"]
     encoding, classes = encoding_of(output, feature, target), target.classes
@@ -518,8 +518,8 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
         target = record.get(feature)
         if feature in padded:
             return "your own"
-        if target is None or not kind_of(target).holds_classes:
-            return FITS["binary" if target is not None and kind_of(target).valid else "tensor"]
+        if target is None or not kind_of(target).has(ExampleClass, PixelClass):
+            return FITS["binary" if target is not None and kind_of(target).has(Presence) else "tensor"]
         return FITS[encoding_of(output, feature, target)]
 
     if output.y is None:

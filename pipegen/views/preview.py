@@ -18,7 +18,7 @@ from pipegen.backend.running.walk import Run
 from pipegen.data.rounding import spread
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.item_stages import Enter, Express, Measure
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import Levels, having, kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.physical.decide import decide, last_combining
 from pipegen.physical.nodes import SHOWN
@@ -39,7 +39,7 @@ def contact_sheet(
     Without random steps, there is one version of each.
     """
     executor = engine.executor(split)
-    feature = next((name for name, t in executor.plan.read.items() if kind_of(t).levels), None)
+    feature = next(iter(having(executor.plan.read, Levels)), None)
     if feature is None:
         raise ValueError("a sheet shows images, but the model receives none")
     views = views_of(executor.plan, feature)
@@ -83,13 +83,14 @@ def _shown(
     image = of(feature)
     plan = executor.plan_of(record)
     types = plan.read if epoch is None else _types(plan, feature)
-    for name, t in ((name, t) for name, t in types.items() if kind_of(t).needs_image and t.of == feature):
+    overlays = {name: own for name, t in types.items() if (own := kind_of(t).overlay) is not None and t.of == feature}
+    for name, overlay in overlays.items():
         names: list[str] = []  # of the class of each item, if another feature has it
         rider = next((rider for rider in types.riders(name) if types[rider].classes is not None), None)
         if rider is not None:
             known = classes.get(rider, ())
             names = [known[i] if i < len(known) else str(i) for i in of(rider).tolist()]
-        image = kind_of(t).draw(image, of(name), t, names)
+        image = overlay.draw(image, of(name), types[name], names)
     return image
 
 

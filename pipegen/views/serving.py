@@ -22,7 +22,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import ModelMismatchError, SpecError
 from pipegen.files import whole_place, write_whole
 from pipegen.frozen import dataclass
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import ExampleClass, Levels, kind_of
 from pipegen.ops.lowering.graphs import Target, made_for
 from pipegen.ops.stage import StepRef
 from pipegen.phases.compilation import optimise
@@ -215,7 +215,7 @@ class Answers:
         outputs: list[Any] = list(getattr(model, "outputs", None) or [])
         units = outputs[0].shape[-1] if len(outputs) == 1 and len(outputs[0].shape) == 2 else None
         record = bound.manifest.type or bound.spec.model.source.infer()
-        classified = isinstance(target, str) and target in record and kind_of(record[target]).labels
+        classified = isinstance(target, str) and target in record and kind_of(record[target]).has(ExampleClass)
         self.binary = classified and units == 1 and len(self.names) == 2 and ending_of(outputs[0]) == "sigmoid"
         """Whether the one score is the probability of the second of two classes."""
         self.ranks = bool(self.names) and classified and (self.binary or units == len(self.names))
@@ -318,7 +318,7 @@ def export_converted(
     stored, rows = serving.plan.plan.read, 1 if form == "tflite" else None
     for argument, name in serving.features.items():
         shape = serving.request[argument].shape.as_list()[1:]
-        if image_size is not None and kind_of(stored[name]).levels:
+        if image_size is not None and kind_of(stored[name]).has(Levels):
             shape[:2] = image_size
         serving.request[argument] = tf.TensorSpec([rows, *shape], serving.request[argument].dtype, argument)
     function = serving.traced(answers.plain, "converter")

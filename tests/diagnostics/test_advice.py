@@ -28,7 +28,7 @@ from pipegen.diagnostics.fixes import apply_fixes
 from pipegen.diagnostics.suggest import VAGUE, Row, every_row, plain
 from pipegen.ops.arguments.geometry import ConstantFill
 from pipegen.ops.families.combining import CombiningTransform
-from pipegen.ops.kinds.registry import kind_named, named_kinds
+from pipegen.ops.kinds.base import kind_named, named_kinds
 from pipegen.ops.registry import transforms
 from pipegen.ops.sources.coco import Coco
 from pipegen.ops.sources.csv import Csv

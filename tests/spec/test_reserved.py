@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipegen.ops.kinds.registry import kinds
+from pipegen.ops.kinds.base import kinds
 from pipegen.ops.registry import sources
 from pipegen.spec.step_list import KINDS, SOURCES
 

@@ -15,7 +15,7 @@ from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.crops import ChooseWindow, window_name
 from pipegen.ops.families.item_stages import NUMBERS
 from pipegen.ops.families.neighbourhood import DisplacementTransform
-from pipegen.ops.kinds.registry import geometry_of, kind_named
+from pipegen.ops.kinds.base import geometry_of
 from pipegen.ops.lowering.linear import multiply
 from pipegen.ops.lowering.windows import onto
 from pipegen.ops.stage import StepRef
@@ -111,11 +111,11 @@ def choose_window(stage: ChooseWindow, features: Features) -> None:
         features[window_name(stage.ref)] = step.choose_by_pixels(u, classes, classes != stage.ignore)
         return
     height, width = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
-    kind, valid = kind_named(stage.kind), valid_name(stage.home or stage.feature)
-    boxes, there = geometry_of(stage.kind).guide_boxes(features[stage.feature], features[valid])
+    geometry, valid = geometry_of(stage.kind), valid_name(stage.home or stage.feature)
+    boxes, there = geometry.guide_boxes(features[stage.feature], features[valid])
     window, stays = step.choose(u, boxes, there, height, width)
     features[window_name(stage.ref)] = window
-    if kind.crop_guide == "boxes":
+    if geometry.guide == "boxes":
         features[valid] = there & stays
 
 
@@ -168,7 +168,7 @@ def limit(stage: st.Limit, features: Features) -> None:
     there = features[valid]
     missing = tf.maximum(stage.most - tf.shape(there)[1], 0)
     if stage.room is None or stage.room > stage.most:
-        weight = tf.where(there, kind_named(stage.kind).weight(features[stage.feature]), -1.0)
+        weight = tf.where(there, geometry_of(stage.kind).weight(features[stage.feature]), -1.0)
         rank = tf.argsort(tf.argsort(weight, direction="DESCENDING", stable=True))
         keep_items(stage, features, features[stage.feature], rank < stage.most)
     for name in stage.touches():

@@ -20,7 +20,7 @@ from pipegen.memory import ram_budget
 from pipegen.ops.families.crops import place_name, size_name, store_name
 from pipegen.ops.fields.columns import Packed, Ragged
 from pipegen.ops.fields.strings import aligned
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.lowering.decoding import START, are_plain_jpegs
 from pipegen.ops.lowering.fetched import FetchedFiles
 from pipegen.ops.lowering.stored_readers import StoredPixels, string_of
@@ -206,11 +206,11 @@ class RecordTensors:
                     found[valid_name(name)] = there
             elif name in self._packed:
                 found[name] = self._packed[name](records) if records.shape.rank == 0 else part(self._packed[name].each(records))
-            elif kind.indexed and name in self._columns:
+            elif kind.storage == "dense" and name in self._columns:
                 found[name] = part(self._columns[name](records))
-            elif kind.indexed and self._labels is not None:
+            elif kind.storage == "dense" and self._labels is not None:
                 found[name] = part(tf.cast(self._labels(records), tf.int64))
-            elif not kind.valid:  # set with its items
+            elif kind.storage != "made":  # set with its items
                 found[name] = read(name)
         return found
 
@@ -301,7 +301,7 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
     """Makes the records of a split for a plan that reads `read`."""
     labels, columns = manifest.listing.labels, manifest.columns(split)
     kinds = {name: kind_of(t) for name, t in read.items() if name not in columns}
-    features = tuple(name for name, kind in kinds.items() if not kind.valid and (labels is None or not kind.indexed))
+    features = tuple(name for name, kind in kinds.items() if kind.storage != "made" and (labels is None or kind.storage != "dense"))
     about = manifest.mean_bytes(split), manifest.listing.reader(split), features, ram_budget(runtime)
     for name, values in columns.items():
         if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):

@@ -11,7 +11,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.data_test import Counted, DataTest, Failure, Known, Listed, Outcome, listed_splits, many, unknown_features
 from pipegen.ops.fields.notes import quoted
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import ExampleClass, ItemClass, having
 
 
 class Examples(DataTest):
@@ -69,8 +69,8 @@ class LabelTest(DataTest):
         if self.feature is not None:
             return self.feature
         main = known.source.class_feature()
-        listed = known.source.infer().items()
-        return main or next((name for each in ("example", "item") for name, t in listed if kind_of(t).counts == each), None)
+        types = known.source.infer()
+        return main or next(iter((*having(types, ExampleClass), *having(types, ItemClass))), None)
 
     def problems(self, known: Known) -> Iterator[OpError]:
         name = self.label(known)
@@ -79,8 +79,8 @@ class LabelTest(DataTest):
             return
         unknown = [*unknown_features(known, self.splits(known.splits), [name])]
         yield from unknown
-        if not unknown and not any(kind_of(t).counts for feature, t in known.source.infer().items() if feature == name):
-            labels = [f"`{n}`" for n, t in known.source.infer().items() if kind_of(t).counts]
+        labels = [f"`{n}`" for n in having(known.source.infer(), ExampleClass, ItemClass)]
+        if not unknown and f"`{name}`" not in labels:
             help_ = f"the labels are {', '.join(labels)}" if labels else "the source has no labels: remove the test"
             yield OpError("PG700", f"`{self.op}` counts classes, but `{name}` is not a label", field="feature", help=help_)
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.data_test import SLACK, DataTest, Failure, Outcome, ValueTest, Watch, Within, many, named, type_of
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import Levels, kind_of
 from pipegen.types import times
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class MomentTest(ValueTest):
     def problems(self, known: Known) -> Iterator[OpError]:
         yield from super().problems(known)
         x = type_of(known, self.splits(known.splits), self.feature or "")
-        if self.per == "channel" and (self.column is not None or (x is not None and not kind_of(x).levels)):
+        if self.per == "channel" and (self.column is not None or (x is not None and not kind_of(x).has(Levels))):
             yield OpError("PG700", f"{self.called} has no channels", field="per", help="leave `per` out")
 
     def watch(self, known: Known) -> Watch:

@@ -11,7 +11,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Alpha, Probability, level_range
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.stage import Computes, OneStep, Stage, use
 from pipegen.ops.step_bases import require_image
 from pipegen.ops.traits import Family

@@ -9,7 +9,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, Fill, Reach, Size, filled, height_width
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.kinds.registry import kind_named
+from pipegen.ops.kinds.base import kind_named
 from pipegen.ops.lowering.windows import cut, place
 from pipegen.ops.stage import Stage, StepRef, use, uses
 from pipegen.ops.step_bases import CropTransform, GeometricTransform, require_image
@@ -32,7 +32,7 @@ class ItemCrop(CropTransform):
 
     random = True
     led_by: ClassVar[tuple[str, ...]] = ("boxes",)
-    """The forms of items that can guide it (`FeatureKind.crop_guide`); it takes the first that an image has."""
+    """The forms of items that can guide it (`Overlay.guide`); it takes the first that an image has."""
     without_items: ClassVar[tuple[str, str]] = ("random_crop", "its windows lie anywhere")
     """For images without items, the step that serves better, and what this one does, in words."""
 

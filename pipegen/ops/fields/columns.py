@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from pipegen.ops.fields.strings import Ints
     from pipegen.types import FeatureType
 
-    Place = Callable[[int], str]
-    """A function from the number of a record to the name of its place, for messages."""
+Place: TypeAlias = "Callable[[int], str]"  # from the number of a record to the name of its place, for messages
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.columns import Ragged
+from pipegen.ops.fields.columns import Place, Ragged
 from pipegen.ops.fields.label_values import LIST
 from pipegen.ops.fields.notes import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.fields.columns import Place
 
 NumberType = Literal["float32", "int64"]  # the dtype of numbers
 EXACT = 2**24  # largest integer up to which float32 is exact

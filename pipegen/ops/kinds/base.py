@@ -1,17 +1,25 @@
-"""`FeatureKind`, the base of all kinds of features."""
+"""`FeatureKind`, the base of all kinds of features, their parts, and their look-up.
+
+A kind has `PixelValues` or items with a `Geometry` if it lies on an image, and a `Meaning` if its values have one; else `None`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
+from pipegen.errors import InternalError
 from pipegen.lazy import tf
 from pipegen.ops.traits import Family, Traits
+from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pipegen.ops.fields.columns import Column, Place
-    from pipegen.types import FeatureType
 
     Size = tuple[int | tf.Tensor, int | tf.Tensor]
     Items = tuple[tf.Tensor, tf.Tensor]
@@ -23,7 +31,42 @@ HORIZON = 1e-6  # least third coordinate of a visible point
 FAR = 1e7  # largest coordinate of a place, in pixels: a perspective can put a point at infinity
 
 
-class Geometry:
+class Overlay:
+    """What a kind draws on the image that it is always aligned with, by default the only one."""
+
+    guide: ClassVar[Literal["", "boxes", "points", "pixels"]] = ""
+    """What crops can choose their window by: items as `boxes`, or as `points`, which are boxes of one pixel, or a mask's `pixels`; "" if
+    none. Points that are pasted over can be dropped without a mask of them."""
+
+    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
+        """Draws a feature on its image, uint8 `(height, width, channels)`: pixels, or items without padding; `names` has their classes, if
+        known."""
+        return image
+
+
+class PixelValues:
+    """What the values of the pixels of a kind are."""
+
+    def shown(self, value: Any, x: FeatureType) -> Any:
+        """Draws a value alone: uint8 `(height, width, channels)`."""
+        raise NotImplementedError
+
+    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
+        """Encodes a value for its file in an export: levels in a format, others as PNG."""
+        raise NotImplementedError
+
+
+class Levels(PixelValues):
+    """Levels, which can be blended. Other features can be aligned with them."""
+
+
+class Indices(PixelValues, Overlay):
+    """Indices of classes or of items, which cannot be blended."""
+
+    guide = "pixels"
+
+
+class Geometry(Overlay):
     """What happens to the items of a ragged kind when their image is moved, cut or combined.
 
     Methods that run in a graph take the items of a batch, `(n, most, ...)`, and the details of their type; values of padding do not matter.
@@ -57,7 +100,7 @@ class Geometry:
         raise NotImplementedError
 
     def guide_boxes(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the boxes that crops choose their window by, for items with a `crop_guide`: left, top, right and bottom edge of each in
+        """Returns the boxes that crops choose their window by, for items with a `guide`: left, top, right and bottom edge of each in
         pixels, float64 `(n, k, 4)`. Padding is false in `there`, bool `(n, most)`, and in the second result, bool `(n, k)`."""
         raise NotImplementedError
 
@@ -95,7 +138,7 @@ class Geometry:
         raise NotImplementedError
 
     def drop_hidden(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> Items:
-        """Drops items that are pasted over, for a kind whose `crop_guide` is points: `hidden` is true for these, given x and y, float64
+        """Drops items that are pasted over, for a kind whose `guide` is points: `hidden` is true for these, given x and y, float64
         `(n, ..., 2)`, with pixel centres at integers."""
         raise NotImplementedError
 
@@ -113,40 +156,66 @@ class Geometry:
         and y, float64 `(n, k, 2)`, with pixel centres at integers."""
         raise NotImplementedError
 
+    def limit(self, x: FeatureType) -> int | None:
+        """Returns the number of items in a batch, padding included; `None` if it is as large as needed."""
+        return None
+
+    def weight(self, items: tf.Tensor) -> tf.Tensor:
+        """Returns the priority of each item if there are too many, float32 `(n, most)`; by default all are equal."""
+        return tf.zeros(tf.shape(items)[:2], tf.float32)
+
+    def described(self, items: Any, x: FeatureType) -> Any:
+        """Converts the items of an example for the table of an export."""
+        return items.tolist()
+
+
+class Meaning:
+    """What the values of a kind mean, for readers, losses, outputs and tests of the data."""
+
+
+class ExampleClass(Meaning):
+    """The class index of an example, or its classes."""
+
+
+class ItemClass(Meaning):
+    """The class index of each item of another feature."""
+
+
+class PixelClass(Meaning):
+    """The class index of each pixel."""
+
+
+class Numbers(Meaning):
+    """Plain numbers of an example, on which no step acts."""
+
+
+class LossWeight(Numbers):
+    """The weight of an example in the loss."""
+
+
+class Presence(Meaning):
+    """True for each item of another feature, false for padding."""
+
+
+class InstanceNumber(Meaning):
+    """The number of the item that each pixel of a mask belongs to, or of each item, which only such masks read."""
+
 
 class FeatureKind:
-    """One kind of feature. The registry finds subclasses by their `name`."""
+    """One kind of feature. The look-up finds subclasses by their `name`."""
 
     name: ClassVar[str]  # the name in a spec
     plural: ClassVar[str]  # the plural, for messages
     arguments: ClassVar[tuple[str, ...]] = ()
     """Its arguments that not every kind has; a source has those that say how it stores the feature."""
-    storage: ClassVar[Literal["encoded", "dense", "ragged"]] = "dense"
-    """How an example is stored: `encoded` in its own file or row of an array; `dense` if all examples have the same shape; or `ragged` with
-    any number of items."""
-    pictured: ClassVar[bool] = False  # whether it has pixels
-    levels: ClassVar[bool] = False  # whether its pixels are levels, which can be blended; other features can be aligned with it
-    categorical: ClassVar[bool] = False  # whether its pixels are class indices, which cannot be blended
-    labels: ClassVar[bool] = False  # whether it is the class of an example, or its classes
-    counts: ClassVar[Literal["", "example", "item"]] = ""
-    """The unit that has one of its classes, an `example` or an `item`; "" if there are no classes to count."""
-    numbers: ClassVar[bool] = False  # whether it is plain numbers that no step acts on
-    weighs: ClassVar[bool] = False  # whether these numbers weigh the example in the loss
-    geometry: ClassVar[Geometry | None] = None  # how its items follow their image; `None` if it has no items that do
-    valid: ClassVar[bool] = False  # whether it is a mask of the items of another feature
-    numbers_items: ClassVar[bool] = False  # whether it is the number of each item in a mask of instances; only such masks read it
-    output: ClassVar[str] = "output: {{x: [image, {}]}}"  # how an output names it
+    storage: ClassVar[Literal["encoded", "dense", "ragged", "made"]] = "dense"
+    """How an example is stored: `encoded` in its own file or row of an array; `dense` if all examples have the same shape, which are
+    perhaps held in memory for all records; `ragged` with any number of items; or not, but `made` of another feature."""
+    pixels: ClassVar[PixelValues | None] = None
+    geometry: ClassVar[Geometry | None] = None  # how its items follow their image
+    meaning: ClassVar[Meaning | None] = None  # what its values mean
     each: ClassVar[str] = ""  # the kind for one value an item of another feature, such as the class of each box; "" if there is none
-    crop_guide: ClassVar[Literal["", "boxes", "points", "pixels"]] = ""
-    """What crops can choose their window by: its items as `boxes`, or as `points`, which are boxes of one pixel, or a mask's `pixels`; ""
-    if none. Points that are pasted over can be dropped without a mask of them."""
     rules_of: ClassVar[str] = ""  # the kind whose steps have a rule for it; its own by default
-    marks_items: ClassVar[bool] = False  # whether its pixels are the numbers of items of another feature
-
-    @property
-    def indexed(self) -> bool:
-        """Whether it is held in memory for all records, so that it is not read with each."""
-        return self.labels or self.numbers
 
     @property
     def ragged(self) -> bool:
@@ -154,24 +223,17 @@ class FeatureKind:
         return self.storage == "ragged"
 
     @property
-    def padded(self) -> bool:
-        """Whether an example of a batch is padded with empty items."""
-        return self.ragged or self.valid
+    def overlay(self) -> Overlay | None:
+        """What it draws on its image."""
+        return self.geometry or (self.pixels if isinstance(self.pixels, Overlay) else None)
 
-    @property
-    def holds_classes(self) -> bool:
-        """Whether it holds class indices, of an example or of each pixel."""
-        return self.labels or (self.categorical and not self.marks_items)
+    def guides(self, *forms: str) -> bool:
+        """Checks that crops can choose their window by it, in one of these forms; see `Overlay.guide`."""
+        return self.overlay is not None and self.overlay.guide in forms
 
-    @property
-    def needs_image(self) -> bool:
-        """Whether it is always aligned with an image, by default the only one, and drawn on it."""
-        return self.categorical or self.geometry is not None
-
-    @property
-    def aligns(self) -> bool:
-        """Whether it can be aligned with an image, and so moves with it."""
-        return self.pictured or self.needs_image
+    def has(self, *parts: type) -> bool:
+        """Checks that it has such pixels or geometry, or such a meaning."""
+        return isinstance(self.pixels, parts) or isinstance(self.geometry, parts) or isinstance(self.meaning, parts)
 
     def check(self, name: str, feature: Any) -> None:
         """Rejects contradictory arguments with a `PartError` that names the feature and the argument."""
@@ -210,23 +272,68 @@ class FeatureKind:
         """Returns the arguments of a source that set the kind's own details of a type, without defaults."""
         return {}
 
-    def limit(self, x: FeatureType) -> int | None:
-        """Returns the number of items in a batch, padding included; `None` if it is as large as needed."""
-        return None
 
-    def weight(self, items: tf.Tensor) -> tf.Tensor:
-        """Returns the priority of each item if there are too many, float32 `(n, most)`; by default all are equal."""
-        return tf.zeros(tf.shape(items)[:2], tf.float32)
+_PACKAGE = "pipegen.ops.kinds"
 
-    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        """Draws a feature on its image, uint8 `(height, width, channels)`: a mask, or items without padding; `names` has their classes, if
-        known."""
-        return image
 
-    def described(self, items: Any, x: FeatureType) -> Any:
-        """Converts the items of an example for the table of an export."""
-        return items.tolist()
+class Kinded(Protocol):
+    """An object with the name of a kind: the type of a feature, or its description in a spec."""
 
-    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        """Encodes a value for its file in an export: levels in a format, others as PNG."""
-        raise NotImplementedError
+    @property
+    def kind(self) -> str: ...
+
+
+@cache
+def kind_named(name: str) -> FeatureKind:
+    """Returns a kind by its name."""
+    return {kind.name: kind for kind in kinds()}[name]
+
+
+def kind_of(x: Kinded) -> FeatureKind:
+    """Returns the kind of a feature, or the kind for each item if it is `with` another feature."""
+    kind = kind_named(x.kind)
+    return kind_named(kind.each) if kind.each and getattr(x, "home", None) is not None else kind
+
+
+def geometry_of(kind: str) -> Geometry:
+    """Returns what moves the items of a kind that follows its image."""
+    found = kind_named(kind).geometry
+    if found is None:
+        raise InternalError(f"the kind `{kind}` follows no image")
+    return found
+
+
+@cache
+def kinds() -> tuple[FeatureKind, ...]:
+    """Lists all kinds, those with pixels first."""
+    package = importlib.import_module(_PACKAGE)
+    stems = [info.name for info in pkgutil.iter_modules(package.__path__) if info.name != "base"]
+    every = {value for stem in stems for value in vars(importlib.import_module(f"{_PACKAGE}.{stem}")).values() if isinstance(value, type)}
+    found = (kind() for kind in every if issubclass(kind, FeatureKind) and hasattr(kind, "name"))
+    return tuple(sorted(found, key=lambda kind: (kind.pixels is None, kind.name)))
+
+
+def named_kinds() -> tuple[FeatureKind, ...]:
+    """Lists the kinds that a spec can name; kinds for each item are named by that of the whole, others are not in files or arrays."""
+    of_items = {kind.each for kind in kinds()}
+    return tuple(kind for kind in kinds() if kind.name not in of_items and (kind.storage == "encoded" or held_in_memory(kind)))
+
+
+def names_of(fits: Callable[[FeatureKind], bool] = bool) -> Any:
+    """Returns the names of the kinds that fit, by default of all, as an annotation."""
+    return Literal[tuple(kind.name for kind in named_kinds() if fits(kind))]
+
+
+def held_in_memory(kind: FeatureKind) -> bool:
+    """Checks that a kind can be read from arrays; others are read from a file each."""
+    return type(kind).read_array is not FeatureKind.read_array
+
+
+def several_labels(x: FeatureType) -> bool:
+    """Checks for a label with any number of classes: 1 for each class of the example, before it is encoded."""
+    return x.dtype == "uint8" and kind_of(x).has(ExampleClass)
+
+
+def having(features: ElementType | Mapping[str, Kinded], *parts: type) -> list[str]:
+    """Lists the features whose kind has such pixels or geometry, or such a meaning."""
+    return [name for name, feature in features.items() if kind_of(feature).has(*parts)]

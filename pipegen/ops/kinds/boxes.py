@@ -9,23 +9,24 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
-from pipegen.ops.fields.columns import Column, Ragged, most_items
+from pipegen.ops.fields.columns import Column, Place, Ragged, most_items
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import read_ragged
 from pipegen.ops.kinds.base import FAR, HORIZON, SUBPIXELS, FeatureKind, Geometry
 from pipegen.ops.lowering.exif import turned_points
+from pipegen.ops.lowering.pictures import outlined
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.fields.columns import Place
     from pipegen.ops.kinds.base import Items, Size
 
 
 class BoxGeometry(Geometry):
     """Boxes become the least upright boxes around the moved ones, cut to the image."""
 
+    guide = "boxes"
     formats = get_args(BoxFormat)
 
     def joins(self, x: FeatureType) -> bool:
@@ -105,6 +106,18 @@ class BoxGeometry(Geometry):
             x0, y0, x1, y1 = x0 / size[1], y0 / size[0], x1 / size[1], y1 / size[0]
         return tf.cast(tf.stack(_parts(x0, y0, x1, y1, form), -1), tf.float32)
 
+    def limit(self, x: FeatureType) -> int | None:
+        return x.details.most if isinstance(x.details, BoxRules) else None
+
+    def weight(self, items: tf.Tensor) -> tf.Tensor:
+        return tf.cast(_area(tf.cast(items, tf.float64)), tf.float32)
+
+    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
+        return outlined(image, value, names)
+
+    def described(self, items: Any, x: FeatureType) -> Any:
+        return [[round(float(v), 6 if x.form.startswith("rel_") else 2) for v in box] for box in items]
+
 
 class Boxes(FeatureKind):
     """Upright rectangles, any number on each image. Edges are counted from 0, the left edge of the first pixel, to the width of the image,
@@ -116,8 +129,6 @@ class Boxes(FeatureKind):
     arguments = ("of", "keys", "columns", "format", "max", "min_area", "min_visibility", "min_size", "empty")
     storage = "ragged"
     geometry = BoxGeometry()
-    output = "output: {{y: {}}}"
-    crop_guide = "boxes"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (boxes_type(feature.of or "image", feature.box_rules()),)
@@ -168,24 +179,10 @@ class Boxes(FeatureKind):
             raise OpError("PG251", message, field="empty", help=write("empty: allow", "arguments", "leave such images out, or write {}"))
         return Ragged(values, np.asarray(items.lengths, np.int64))
 
-    def limit(self, x: FeatureType) -> int | None:
-        return x.details.most if isinstance(x.details, BoxRules) else None
-
-    def weight(self, items: tf.Tensor) -> tf.Tensor:
-        return tf.cast(_area(tf.cast(items, tf.float64)), tf.float32)
-
     def arguments_of(self, x: FeatureType) -> dict[str, Any]:
         rules: BoxRules = x.details  # type: ignore[assignment]
         kept = {"min_area": rules.min_area, "min_visibility": rules.min_visibility, "min_size": rules.min_size}
         return {name: value for name, value in ({"max": rules.most} | kept).items() if value}
-
-    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        from pipegen.ops.lowering.pictures import outlined
-
-        return outlined(image, value, names)
-
-    def described(self, items: Any, x: FeatureType) -> Any:
-        return [[round(float(v), 6 if x.form.startswith("rel_") else 2) for v in box] for box in items]
 
 
 def boxes_type(of: str, rules: BoxRules, *, most: int = 0) -> FeatureType:

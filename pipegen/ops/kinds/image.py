@@ -8,19 +8,29 @@ from typing import TYPE_CHECKING, Any, Literal
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.arguments.geometry import height_width
-from pipegen.ops.fields.columns import Column
+from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import as_array, check_channels
-from pipegen.ops.kinds.base import FeatureKind
+from pipegen.ops.kinds.base import FeatureKind, Levels
+from pipegen.ops.lowering.pictures import encode_image, levels
 from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType, Interval
 
 if TYPE_CHECKING:
-    from pipegen.ops.fields.columns import Place
     from pipegen.ops.transform import Transform
 
 _UNIT = Interval(0.0, 1.0)
 _KNOWN_RANGES = (_UNIT, Interval(-1.0, 1.0), BYTE_RANGE)
 _SCANNED = 2**25  # bytes of images whose values are compared at once
+
+
+class ImageLevels(Levels):
+    """Levels that are shown from black to white."""
+
+    def shown(self, value: Any, x: FeatureType) -> Any:
+        return levels(value, x.interval)
+
+    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
+        return encode_image(self.shown(value, x), form, quality)
 
 
 class Image(FeatureKind):
@@ -30,7 +40,7 @@ class Image(FeatureKind):
     plural = "images"
     arguments = ("of", "root", "ending", "size", "channels", "bits", "range", "format", "columns")
     storage = "encoded"
-    pictured = levels = True
+    pixels = ImageLevels()
 
     def stored_type(self, feature: Any) -> FeatureType:
         if getattr(feature, "size", None) is None:
@@ -65,11 +75,6 @@ class Image(FeatureKind):
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
         return Column(*read_image(name, feature, given))
-
-    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        from pipegen.ops.lowering.pictures import encode_image, levels
-
-        return encode_image(levels(value, x.interval), form, quality)
 
 
 def read_image(name: str, feature: Any, given: Any) -> tuple[Any, FeatureType]:

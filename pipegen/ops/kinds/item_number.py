@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.ops.kinds.base import FeatureKind
+from pipegen.ops.kinds.base import FeatureKind, InstanceNumber, Presence
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ class Valid(FeatureKind):
 
     name = "valid"
     plural = "valid masks"
-    valid = True
+    storage = "made"
+    meaning = Presence()
 
 
 class ItemNumber(FeatureKind):
@@ -25,7 +26,7 @@ class ItemNumber(FeatureKind):
     name = "item_number"
     plural = "numbers of items in a mask"
     storage = "ragged"
-    numbers_items = True
+    meaning = InstanceNumber()
 
 
 def with_numbers(type_: ElementType) -> ElementType:

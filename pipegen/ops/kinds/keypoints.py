@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.item_rules import PointRules, swapped_places
-from pipegen.ops.fields.columns import Column, Ragged, most_items
+from pipegen.ops.fields.columns import Column, Place, Ragged, most_items
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import read_ragged
 from pipegen.ops.kinds.base import FAR, HORIZON, SUBPIXELS, FeatureKind, Geometry
 from pipegen.ops.lowering.exif import TURNS, turned_points
+from pipegen.ops.lowering.pictures import dotted
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.fields.columns import Place
     from pipegen.ops.kinds.base import Items, Size
 
 _SHAPES = ((2,), (3,))
@@ -26,6 +26,8 @@ _SHAPES = ((2,), (3,))
 
 class PointGeometry(Geometry):
     """Points go where their pixel goes; with names, a mirror image swaps the pairs."""
+
+    guide = "points"
 
     def turned(self, items: Any, orientation: int, sides: Any, x: FeatureType) -> Any:
         rules = x.details
@@ -86,6 +88,21 @@ class PointGeometry(Geometry):
         places = tf.cast(items[..., :2], tf.float64)
         return _points(places, (items[..., 2] > 0) & ~hidden(places), items[..., 2], details)
 
+    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
+        own = x.details.names if isinstance(x.details, PointRules) else ()
+        points = np.asarray(value).reshape(-1, 3)
+        return dotted(image, points, (*own,) * (len(points) // len(own)) if own else names)
+
+    def described(self, items: Any, x: FeatureType) -> Any:
+        def point(row: Any) -> list[float]:
+            return [round(float(row[0]), 2), round(float(row[1]), 2), int(row[2])]
+
+        names = x.details.names if isinstance(x.details, PointRules) else ()
+        if not names:
+            return [point(row) for row in items]
+        sets = [dict(zip(names, map(point, rows), strict=True)) for rows in items.reshape(-1, len(names), 3)]
+        return sets if x.beside is not None else sets[0]
+
 
 class Keypoints(FeatureKind):
     """Places on an image, `(x, y, visibility)` each: (0, 0) is the centre of the first pixel; the visibility is 0 for absent, 1 for hidden
@@ -97,8 +114,6 @@ class Keypoints(FeatureKind):
     arguments = ("of", "columns", "shape", "names", "mirror_pairs", "outside")
     storage = "ragged"
     geometry = PointGeometry()
-    output = "output: {{y: {}}}"
-    crop_guide = "points"
 
     def check(self, name: str, feature: Any) -> None:
         names, pairs = feature.names or (), feature.mirror_pairs or ()
@@ -163,23 +178,6 @@ class Keypoints(FeatureKind):
         found: dict[str, Any] = {"names": list(rules.names)} if rules.names else {}
         found |= {"mirror_pairs": pairs} if pairs else {}
         return found | ({"outside": rules.outside} if rules.outside != "remove" else {})
-
-    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        from pipegen.ops.lowering.pictures import dotted
-
-        own = x.details.names if isinstance(x.details, PointRules) else ()
-        points = np.asarray(value).reshape(-1, 3)
-        return dotted(image, points, (*own,) * (len(points) // len(own)) if own else names)
-
-    def described(self, items: Any, x: FeatureType) -> Any:
-        def point(row: Any) -> list[float]:
-            return [round(float(row[0]), 2), round(float(row[1]), 2), int(row[2])]
-
-        names = x.details.names if isinstance(x.details, PointRules) else ()
-        if not names:
-            return [point(row) for row in items]
-        sets = [dict(zip(names, map(point, rows), strict=True)) for rows in items.reshape(-1, len(names), 3)]
-        return sets if x.beside is not None else sets[0]
 
 
 def check_names(names: tuple[str, ...], pairs: tuple[tuple[str, str], ...], of: str, *path: str) -> None:

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.classes import as_values, check_written_lists, named_classes, read_labels
-from pipegen.ops.fields.columns import Column, Ragged
+from pipegen.ops.fields.columns import Column, Place, Ragged
 from pipegen.ops.fields.label_values import LIST, Values, label_texts, parts, split_text
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import read_ragged
-from pipegen.ops.kinds.base import FeatureKind
+from pipegen.ops.kinds.base import ExampleClass, FeatureKind, ItemClass
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipegen.ops.fields.columns import Place
     from pipegen.ops.fields.notes import Note
 
 
@@ -27,10 +26,8 @@ class Label(FeatureKind):
     name = "label"
     plural = "labels"
     arguments = ("classes", "offset", "separator", "map", "ignore")
-    labels = True
-    counts = "example"
+    meaning = ExampleClass()
     each = "item_label"
-    output = "output: {{y: {}}}"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (label_type(feature.num_classes, several=feature.several),)
@@ -79,8 +76,7 @@ class ItemLabel(FeatureKind):
     plural = "labels of items"
     arguments = ("classes", "offset", "separator")
     storage = "ragged"
-    counts = "item"
-    output = "output: {{y: {}}}"
+    meaning = ItemClass()
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (item_label_type(feature.home, feature.num_classes),)

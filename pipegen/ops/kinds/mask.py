@@ -7,16 +7,30 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.families.decoder import LARGEST, MaskDecoder
-from pipegen.ops.fields.columns import Column
+from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.numbers import as_array
-from pipegen.ops.kinds.base import FeatureKind
+from pipegen.ops.kinds.base import FeatureKind, Indices, InstanceNumber, Meaning, PixelClass
+from pipegen.ops.lowering.pictures import encode_mask, overlay
 from pipegen.types import MOST_INSTANCES, FeatureType, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipegen.ops.fields.columns import Place
     from pipegen.ops.transform import Transform
+
+
+class MaskIndices(Indices):
+    """Indices that are shown as colours, alone on black."""
+
+    def shown(self, value: Any, x: FeatureType) -> Any:
+        single = value if value.shape[-1] == 1 else value.argmax(-1)[..., None]  # encoded, its last axis is the class
+        return self.draw(np.zeros((*value.shape[:2], 3), np.uint8), single, x)
+
+    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
+        return overlay(image, value, x.ignore)
+
+    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
+        return encode_mask(value)
 
 
 class Mask(FeatureKind):
@@ -26,10 +40,9 @@ class Mask(FeatureKind):
     plural = "masks"
     arguments: ClassVar[tuple[str, ...]] = ("of", "root", "ending", "size", "classes", "values", "ignore")
     storage = "encoded"
-    pictured = categorical = True
-    crop_guide = "pixels"
+    pixels = MaskIndices()
+    meaning: ClassVar[Meaning] = PixelClass()
     each = "instance_mask"
-    output = "output: {{y: {}}}"
 
     def check(self, name: str, feature: Any) -> None:
         given = getattr(feature, "classes", None)
@@ -83,16 +96,6 @@ class Mask(FeatureKind):
             raise OpError("PG419", message, field="classes" if type_.classes is not None else None)
         return Column(array.astype(np.uint8, copy=False), type_)
 
-    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        from pipegen.ops.lowering.pictures import overlay
-
-        return overlay(image, value, x.ignore)
-
-    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        from pipegen.ops.lowering.pictures import encode_mask
-
-        return encode_mask(value)
-
 
 class InstanceMask(Mask):
     """One plane for all items of an image: a pixel holds the number of its item, counted from 1, or 0 for none. A mask that is `with`
@@ -105,7 +108,7 @@ class InstanceMask(Mask):
     arguments = ("of", "root", "ending", "size", "ignore")
     each = ""
     rules_of = "mask"
-    marks_items = True
+    meaning = InstanceNumber()
 
     def check(self, name: str, feature: Any) -> None:
         if 0 < feature.ignore <= MOST_INSTANCES:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.columns import Column
+from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.numbers import as_array, as_numbers, read_ragged, unfit
-from pipegen.ops.kinds.base import FeatureKind
+from pipegen.ops.kinds.base import FeatureKind, LossWeight, Meaning, Numbers
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
-    from pipegen.ops.fields.columns import Place
     from pipegen.ops.fields.numbers import NumberType
 
 
@@ -23,7 +22,7 @@ class Tensor(FeatureKind):
     name = "tensor"
     plural = "tensors"
     arguments: ClassVar[tuple[str, ...]] = ("columns", "shape", "dtype")
-    numbers = True
+    meaning: ClassVar[Meaning] = Numbers()
     each = "item_tensor"
 
     def stored_type(self, feature: Any) -> FeatureType:
@@ -38,11 +37,11 @@ class Tensor(FeatureKind):
             raise OpError("PG419", f"the values of `{name}` are {array.dtype}", help="they must be numbers")
         if array.ndim == 0 or not len(array):
             raise OpError("PG402", f"the array `{name}` has no rows")
-        dtype: NumberType | None = "float32" if self.weighs else feature.dtype
+        dtype: NumberType | None = "float32" if self.has(LossWeight) else feature.dtype
         values = as_numbers(np.asarray(array), dtype, partial(unfit, place, dtype, "rows"), place, None)
-        if self.weighs and values.ndim == 2 and values.shape[1] == 1:
+        if self.has(LossWeight) and values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
-        if self.weighs and (values.ndim != 1 or values.min() < 0):
+        if self.has(LossWeight) and (values.ndim != 1 or values.min() < 0):
             shape = f"its shape is {values.shape}" if values.ndim != 1 else f"the smallest is {values.min():g}"
             raise OpError("PG419", f"`{name}` needs one number of 0 or more per row, but {shape}")
         return Column(values, FeatureType(self.name, str(values.dtype), values.shape[1:]))
@@ -54,9 +53,8 @@ class Weight(Tensor):
     name = "weight"
     plural = "weights"
     arguments = ()
-    weighs = True
+    meaning = LossWeight()
     each = ""
-    output = "output: {{sample_weight: {}}}"
 
 
 class ItemTensor(FeatureKind):
@@ -66,7 +64,6 @@ class ItemTensor(FeatureKind):
     plural = "numbers of items"
     arguments = ("dtype",)
     storage = "ragged"
-    output = "output: {{y: {}}}"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (item_tensor_type(feature.home, dtype=feature.dtype),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np, tf
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers, kind_of
 from pipegen.ops.lowering.graphs import asserted
 from pipegen.ops.lowering.python_calls import numpy_function
 
@@ -65,7 +65,7 @@ _ROUNDED = frozenset({"int32", "uint32", "int64", "uint64"})  # integer dtypes w
 
 def number(name: str, feature: RecordFeature, value: tf.Tensor) -> tf.Tensor:
     """Converts stored numbers to those of a tensor or a weight, float32 or int64; an integer that would change is an error."""
-    kind, stored = kind_of(feature), value.dtype
+    weighs, stored = kind_of(feature).has(LossWeight), value.dtype
     if feature.dtype == "int64":
         found = tf.cast(value, tf.int64)
         unsigned = found >= 0 if stored == tf.uint64 else None
@@ -73,10 +73,10 @@ def number(name: str, feature: RecordFeature, value: tf.Tensor) -> tf.Tensor:
         said = f", which is not a whole number of 64 bits, and `{name}` is `dtype: int64`"
     else:
         found, kept = tf.cast(value, tf.float32), None
-        if feature.dtype is None and not kind.weighs and stored.name in _ROUNDED:
+        if feature.dtype is None and not weighs and stored.name in _ROUNDED:
             kept = tf.equal(tf.cast(found, stored), value) & (found < float(stored.max))
         said = ", which float32 would round: `dtype: int64` keeps whole numbers as they are"
-    if kind.weighs:
+    if weighs:
         message = tf.strings.join([f"the weight `{name}` is ", tf.strings.as_string(found), ", and weights are 0 or more"])
         return asserted(found, found >= 0, message)
     return found if kept is None else _kept(name, found, kept, value, said)
@@ -92,7 +92,7 @@ def _kept(name: str, found: tf.Tensor, kept: tf.Tensor, value: tf.Tensor, said: 
 def _from_text(name: str, feature: RecordFeature, content: tf.Tensor) -> tf.Tensor:
     """Parses a number: int64 if integers must stay exact, else float32."""
     text = tf.strings.strip(content)
-    if feature.dtype == "float32" or kind_of(feature).weighs:
+    if feature.dtype == "float32" or kind_of(feature).has(LossWeight):
         return tf.strings.to_number(text, tf.float32)
     whole = tf.strings.regex_full_match(text, _DIGITS)
     digits = tf.where(whole, tf.strings.regex_replace(text, _DIGITS, r"\1"), "0")
@@ -122,7 +122,7 @@ def from_member(
     """
     content = member_content(content, check, whole=whole)
     content = _field(name, content, held) if held.path else content
-    if kind_of(feature).pictured:
+    if kind_of(feature).pixels is not None:
         return content
     value = _numbers(name, held, content) if held.numeric and (lookup is None or not held.head) else content
     if lookup is not None:
@@ -208,9 +208,9 @@ def parse_example(
         value, held, kind = found[keys[name]], types[name], kind_of(feature)
         if held.path:
             value = from_member(name, feature, held, value, None, classes.get(name))
-        elif kind.labels:
+        elif kind.has(ExampleClass):
             value = class_index(name, value, classes[name])
-        elif kind.numbers:
+        elif kind.has(Numbers):
             value = number(name, feature, value)
         values[name] = value
     return values

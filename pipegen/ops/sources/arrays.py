@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
+from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.feature import aligned_images, record_type
@@ -35,7 +36,7 @@ class Arrays(SelectingSource):
     @field_validator("features")
     @classmethod
     def _one_image(cls, features: dict[str, ArrayFeature]) -> dict[str, ArrayFeature]:
-        if not any(feature.own_kind.levels for feature in features.values()):
+        if not having(features, Levels):
             raise ValueError("`features` has no image; add one such as `image: {kind: image}`")
         aligned_images(features)
         return features

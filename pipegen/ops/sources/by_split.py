@@ -11,7 +11,7 @@ from pydantic import SerializeAsAny, field_validator, model_serializer, model_va
 
 from pipegen.errors import OpError, OpErrors
 from pipegen.ops.fields.notes import Note
-from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.kinds.base import Indices, Levels, kind_of, several_labels
 from pipegen.ops.sources.listing.base import Listing, Source, of_each
 from pipegen.ops.sources.parts.merge import merge
 from pipegen.ops.transform import SplitName, Transform
@@ -168,12 +168,12 @@ def _like(a: FeatureType, b: FeatureType) -> bool:
     kind = kind_of(a)
     return (
         a.kind == b.kind
-        and (a.encoded == b.encoded or kind.levels)
+        and (a.encoded == b.encoded or kind.has(Levels))
         and several_labels(a) == several_labels(b)
         and len(a.shape) == len(b.shape)
         and (a.file_channels, a.file_bits, a.file_size) == (b.file_channels, b.file_bits, b.file_size)
         and (a.of, a.ignore) == (b.of, b.ignore)
-        and (not kind.categorical or a.classes == b.classes)
+        and (not kind.has(Indices) or a.classes == b.classes)
         and all(getattr(a.details, name, None) == getattr(b.details, name, None) for name in ("format", "relative"))
     )
 

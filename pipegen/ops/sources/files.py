@@ -14,6 +14,7 @@ from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Strings
+from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource, FileKindName
 from pipegen.ops.sources.features.file_formats import FileFeature, unread_formats
@@ -101,7 +102,7 @@ class Files(SelectingSource, FeatureSource):
     @property
     def pictures(self) -> tuple[str, ...]:
         """Lists the features, images first; the first one identifies a record."""
-        return tuple(sorted(self.features, key=lambda name: not self.features[name].own_kind.levels))
+        return tuple(dict.fromkeys((*having(self.features, Levels), *self.features)))
 
     def has_folders(self) -> bool:
         """Tells whether folders may carry meaning: only if records have one file each."""

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.fields.notes import Note, quoted
+from pipegen.ops.kinds.base import ExampleClass, ItemClass
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.arrow import Arrow
 from pipegen.ops.sources.dataset_folders.hub import Saved, class_names, described, files_of, find_saved, key_for
@@ -86,7 +87,7 @@ class Huggingface(SplitSource, Arrow):
         names = {
             table.number(feature.key or name, f"features.{name}"): class_names(saved.features.get(feature.key or name, {}))
             for name, feature in described.items()
-            if feature.own_kind.labels and not (feature.offset or feature.joined or feature.chosen)  # whose `map` has the indices by now
+            if feature.own_kind.has(ExampleClass) and not (feature.offset or feature.joined or feature.chosen)  # indices by now, by `map`
         }
         named = replace(table, columns=partial(_named, table, names))
         features = {}
@@ -127,7 +128,7 @@ class Huggingface(SplitSource, Arrow):
                 raise error.at(f"features.{name}" if "features" in self.model_fields_set else None)
             changed: dict[str, Any] = {} if feature.keys else {"key": key}
             names = class_names(described(saved, key))
-            if feature.own_kind.counts and feature.classes is None and names:
+            if feature.own_kind.has(ExampleClass, ItemClass) and feature.classes is None and names:
                 changed |= {"classes": len(names)} if feature.offset else feature.told_by(names)
             found[name] = feature.model_copy(update=changed)
         return found

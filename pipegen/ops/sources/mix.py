@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, fi
 from pipegen.errors import InternalError, PartError
 from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule
 from pipegen.ops.families.selections import InnerStep
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import Overlay, having
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sampling_sections import Curriculum, Sampling, Splits
 from pipegen.ops.sources.listing.base import Listing, Source, of_each
@@ -107,7 +107,7 @@ class Part(Model):
 
     def split_names(self) -> tuple[str, ...]:
         """Lists the splits of the part, in order."""
-        annotated = any(kind_of(t).needs_image for _, t in self.source.infer().items())  # boxes, masks and keypoints are targets, too
+        annotated = bool(having(self.source.infer(), Overlay))  # boxes, masks and keypoints are targets, too
         learns = self.source.has_labels() or bool(self.fill) or annotated
         own = self.source.split_names()
         return self.splits.names(learns=learns) if own is None else own

@@ -12,8 +12,8 @@ from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.fields.columns import Ragged
+from pipegen.ops.kinds.base import InstanceNumber, Levels, PixelValues, having, kind_of
 from pipegen.ops.kinds.item_number import with_numbers
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.any_kind import Beside, KeepsBoxes, NamesPoints
 from pipegen.ops.sources.features.feature import HeldKindName
@@ -65,11 +65,10 @@ class StoredFeature(KeepsBoxes, NamesPoints, Beside):
         kind = kind_of(self)
         if kind.ragged:
             return kind.array_types(self)[0].with_(dtype=self.dtype, shape=self.shape, most=self.places or 0)
-        interval = Interval(*self.range) if self.range is not None else None
-        if interval is None and kind_of(self).levels:
-            interval = INTEGER_RANGES.get(self.dtype)
+        usual = INTEGER_RANGES.get(self.dtype) if kind.has(Levels) else None
+        interval = Interval(*self.range) if self.range is not None else usual
         found = FeatureType(kind.name, self.dtype, self.shape, interval, self.of, self.classes, ignore=self.ignore)
-        found = found.with_(instances=self.home) if kind.marks_items else found
+        found = found.with_(instances=self.home) if kind.has(InstanceNumber) else found
         if not found.encoded:
             return found
         height, width = (*self.shape, None, None)[:2]
@@ -160,9 +159,9 @@ class Prepared(SelectingSource):
             message = f"the store has the splits {', '.join(about.splits)}; `splits` lists {', '.join(self.splits)}"
             raise OpError("PG571", message, field="splits", help=help_)
         stored = {name for name in self.features if name in about.pixels}
-        wanted = {name for name, feature in self.features.items() if kind_of(feature).pictured}
+        wanted = {*having(self.features, PixelValues)}
         types = self.infer()
-        columns = {name for name, t in types.items() if not kind_of(t).pictured}
+        columns = {name for name in types if name not in wanted}
         columns |= {f"@count.{name}" for name, t in types.items() if kind_of(t).ragged and t.beside is None}
         canvases = {name: own.canvas[:2] for name, own in about.pixels.items() if own.canvas}
         if stored != wanted or not columns <= set(about.columns) or canvases != self.canvases():
@@ -179,7 +178,7 @@ class Prepared(SelectingSource):
             reader = StoredMessages(root, about)
             reader.examine()
         type_ = self.infer()
-        columns = {name: _column(root, about, name, t) for name, t in type_.items() if not kind_of(t).pictured}
+        columns = {name: _column(root, about, name, t) for name, t in type_.items() if kind_of(t).pixels is None}
         label = columns.pop(about.label, None) if about.label is not None else None
         blob, bounds = (np.array(read_column(root, name)) for name in ("@keys", "@bounds"))
         codes: Ints = np.repeat(np.arange(len(about.splits), dtype=np.int16), list(about.splits.values()))

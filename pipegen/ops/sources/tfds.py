@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import quoted
+from pipegen.ops.kinds.base import ExampleClass, ItemClass
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.dataset_folders.tfds import Prepared, class_names, described_as, find_prepared, parse_split
@@ -129,14 +130,14 @@ class Tfds(SplitSource, DescribedRecords):
                 error = missing_key(message, feature, name, key, known, f"its features are {quoted(known)}")
                 raise error.at(f"features.{name}" if "features" in self.model_fields_set else None)
             about = prepared.features[key]
-            if feature.own_kind.pictured and "image" not in about:
+            if feature.own_kind.pixels is not None and "image" not in about:
                 called = "a list" if "sequence" in about else str(about.get("pythonClassName", "something else")).rpartition(".")[2]
                 message = f"{key!r} of {prepared.name!r} is {called}, but `{name}` needs the bytes of an image file"
                 raise OpError("PG431", message, field=f"features.{name}")
             kind = feature.own_kind
-            names = class_names(prepared, key) if kind.counts and feature.classes is None else ()
+            names = class_names(prepared, key) if kind.has(ExampleClass, ItemClass) and feature.classes is None else ()
             told = feature.told_by(names) if names else {}
-            if kind.crop_guide == "boxes" and feature.format is None and described_as(prepared, key, "BBoxFeature"):
+            if kind.guides("boxes") and feature.format is None and described_as(prepared, key, "BBoxFeature"):
                 told = {"format": "rel_yxyx"}
             found[name] = feature.model_copy(update=told) if told else feature
         return found

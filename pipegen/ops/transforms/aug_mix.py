@@ -12,8 +12,7 @@ from pipegen.ops.arguments.magnitudes import Level, as_pair, bounded, check_numb
 from pipegen.ops.families.augmentation import GEOMETRY, NUMBER, OPERATIONS, Chosen, Limits, product, signs, uniform_operation
 from pipegen.ops.families.chains import PLAIN, SPREAD, STRETCH, Chains, ChainsTransform
 from pipegen.ops.families.combining import symmetric_beta
-from pipegen.ops.kinds.base import FeatureKind
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import FeatureKind, Geometry, Levels, PixelValues, kind_of
 from pipegen.ops.lowering.colours import posterized, solarized
 from pipegen.ops.lowering.filters import whole_weights
 from pipegen.ops.lowering.linear import uniform
@@ -65,13 +64,13 @@ class AugMix(ChainsTransform):
 
     @classmethod
     def acts_on(cls, kind: FeatureKind) -> bool:
-        return kind.aligns  # so that `infer` can refuse features that would have to move
+        return kind.has(PixelValues, Geometry)  # so that `infer` can refuse features that would have to move
 
     def reaches(self, x: FeatureType) -> bool:
         return self.geometry
 
     def infer(self, x: FeatureType) -> FeatureType:
-        if not kind_of(x).levels:
+        if not kind_of(x).has(Levels):
             message = f"`{self.op}` moves the pixels of an image several ways at once, and what is aligned with it cannot follow"
             raise OpError("PG203", message, help="`geometry: false` leaves out the operations that move pixels")
         return super().infer(x)

@@ -13,7 +13,7 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, filled
 from pipegen.ops.arguments.magnitudes import Fraction, Magnitude, Span, amount_within, as_pair, check_range, checked, span_range, within
 from pipegen.ops.families.neighbourhood import ByteTransform, NeighbourhoodTransform
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import Indices, InstanceNumber, kind_of
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import logarithms, radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
@@ -40,24 +40,24 @@ class DropoutTransform(NeighbourhoodTransform):
     """The value in the holes of the image's masks: a class index, or `ignore`, which the loss leaves out; by default masks stay."""
 
     def reaches(self, x: FeatureType) -> bool:
-        return self.mask_fill is not None and kind_of(x).categorical
+        return self.mask_fill is not None and kind_of(x).has(Indices)
 
     def on(self, x: FeatureType) -> Transform:
-        if not kind_of(x).categorical or self.mask_fill is None:
+        if not kind_of(x).has(Indices) or self.mask_fill is None:
             return self
         constant = float(x.ignore if self.mask_fill == "ignore" else self.mask_fill)
         return self.model_copy(update={"fill": ConstantFill(constant=constant)})
 
     def infer(self, x: FeatureType) -> FeatureType:
         y = super().infer(x)
-        if kind_of(x).categorical and self.mask_fill is None:
+        if kind_of(x).has(Indices) and self.mask_fill is None:
             said = write("mask_fill: ignore", "arguments")
             raise OpError("PG203", f"`{self.op}` acts on a mask only with `mask_fill`", help=said)
-        if kind_of(x).marks_items and self.mask_fill not in (0, x.ignore, "ignore"):
+        if kind_of(x).has(InstanceNumber) and self.mask_fill not in (0, x.ignore, "ignore"):
             said = write("mask_fill: 0", "arguments", "fill with the background: {}")
             message = f"`mask_fill: {self.mask_fill}` is the number of one of the `{x.instances}`, not a class"
             raise OpError("PG207", message, field="mask_fill", help=said)
-        categories = x.classes if kind_of(x).categorical else None
+        categories = x.classes if kind_of(x).has(Indices) else None
         if isinstance(self.mask_fill, int) and categories is not None and self.mask_fill not in (*range(categories), x.ignore):
             help_ = f"use a class index from 0 to {categories - 1}, or `ignore`"
             raise OpError("PG207", f"a mask of {categories} classes cannot be filled with {self.mask_fill}", field="mask_fill", help=help_)

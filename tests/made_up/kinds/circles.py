@@ -32,7 +32,6 @@ class Circles(FeatureKind):
     arguments = ("of",)
     storage = "ragged"
     geometry = Moves()
-    output = "output: {{y: {}}}"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (FeatureType("circles", "float32", (None, 3), of=feature.of or "image", most=0),)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipegen.ops import kinds, registry, sources
-from pipegen.ops.kinds import registry as kind_registry
+from pipegen.ops.kinds import base
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ HERE = Path(__file__).parent / "open_set"
 def open_set() -> Iterator[None]:
     """A file for the kind and one for its source, in the folders where the registries look."""
     added = ((kinds, "kinds"), (sources, "sources"))
-    cached = (kind_registry.kinds, kind_registry.kind_named, registry.sources)
+    cached = (base.kinds, base.kind_named, registry.sources)
     for package, name in added:
         package.__path__.append(str(HERE / name))
     for function in cached:

@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from pipegen.ops.families.item_stages import Bend, BendEach
-from pipegen.ops.kinds.registry import geometry_of, kind_named
+from pipegen.ops.kinds.base import geometry_of, kind_named
 from pipegen.ops.registry import transforms
 from pipegen.ops.transforms.rotate_90 import TurnTransform
 from pipegen.plan.bucketed_plans import sound_plan

@@ -10,7 +10,19 @@ import numpy as np
 import pytest
 
 from pipegen.ops.fields.columns import Ragged, joined
-from pipegen.ops.kinds.registry import held_in_memory, kind_named, kinds, names_of
+from pipegen.ops.kinds import base
+from pipegen.ops.kinds.base import (
+    Geometry,
+    Indices,
+    Levels,
+    Meaning,
+    Overlay,
+    PixelValues,
+    held_in_memory,
+    kind_named,
+    kinds,
+    names_of,
+)
 from pipegen.types import ElementType, FeatureType
 
 KNOWN = {"array", "boxes", "image", "item_label", "item_tensor", "keypoints", "label", "mask", "tensor", "valid", "weight"}
@@ -21,9 +33,9 @@ def test_a_file_is_a_kind_and_a_kind_is_a_file() -> None:
     assert {kind.name for kind in kinds()} >= KNOWN
     for kind in kinds():
         assert kind_named(kind.name) is kind
-        assert kind.indexed <= (kind.storage == "dense")
-        assert kind.levels + kind.categorical == kind.pictured
-        assert kind.pictured <= kind.aligns
+        assert kind.has(Levels) + kind.has(Indices) == (kind.pixels is not None)
+        assert kind.has(Geometry) <= kind.ragged
+        assert kind.has(Geometry) + kind.has(PixelValues) <= 1
 
 
 def test_sources_name_the_kinds_that_they_can_give() -> None:
@@ -43,6 +55,19 @@ def test_nothing_asks_for_a_kind_by_its_name() -> None:
             if isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and node.left.attr == "kind":
                 words = {w.value for w in ast.walk(node) if isinstance(w, ast.Constant)}
                 found += [f"{path}:{node.lineno}"] if words & (KNOWN | {"encoded"}) else []
+    assert not found
+
+
+def test_sources_name_parts_of_kinds_and_look_no_kind_up() -> None:
+    """But for the model of features, stored and mixed types, and annotations, whose features are fixed: see the contract."""
+    may = {"features", "annotations", "parts", "listing", "prepared.py", "mix.py", "by_split.py", "selecting.py"}
+    parts = {"having"} | {name for name, v in vars(base).items() if isinstance(v, type) and issubclass(v, (PixelValues, Overlay, Meaning))}
+    found = set()
+    for path in (PACKAGE / "ops" / "sources").rglob("*.py"):
+        own = path.relative_to(PACKAGE / "ops" / "sources").parts
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if not may & {*own} else ():
+            if isinstance(node, ast.ImportFrom) and node.module == "pipegen.ops.kinds.base":
+                found |= {f"{path.name}: {alias.name}" for alias in node.names if alias.name not in parts}
     assert not found
 
 

@@ -126,7 +126,7 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], l
             own = error.below(f"features.{name}")
             notes.append(Note(own.code, own.message, own.help, own.field, "error"))
     types = {name: column.type for name, column in found.items()}
-    images = {name: column.values for name, column in found.items() if features[name].own_kind.pictured}
+    images = {name: column.values for name, column in found.items() if features[name].own_kind.pixels is not None}
     columns = {name: column.values for name, column in found.items() if name not in images}
     lengths = {name: len(column.values) for name, column in found.items()}
     if not notes and len(set(lengths.values())) > 1:

@@ -105,9 +105,9 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
 
     @model_validator(mode="after")
     def _ignores_what_it_has(self) -> AnyKind:
-        kind = self.own_kind
-        if self.ignore and kind.aligns is isinstance(self.ignore, tuple):
-            form = "one class index" if kind.aligns else "a list of classes, such as `[unknown]`"
+        pictured = self.own_kind.pixels is not None
+        if self.ignore and pictured is isinstance(self.ignore, tuple):
+            form = "one class index" if pictured else "a list of classes, such as `[unknown]`"
             raise PartError(f"`ignore` of `kind: {self.kind}` must be {form}", "ignore")
         self.chosen.check(self.classes)
         return self

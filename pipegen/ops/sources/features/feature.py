@@ -11,8 +11,8 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
 from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.fields.notes import joined
+from pipegen.ops.kinds.base import InstanceNumber, Levels, Overlay, having, held_in_memory, kind_named, kind_of, named_kinds, names_of
 from pipegen.ops.kinds.item_number import number_name, with_numbers
-from pipegen.ops.kinds.registry import held_in_memory, kind_named, kind_of, named_kinds, names_of
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import Transform
@@ -113,24 +113,23 @@ class EncodedFeature(Feature):
 def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
     """Returns the image that each feature is aligned with, or `None`. Raises `PartError` if an `of` names no image, or one that is aligned
     with another; or a mask has several possible images."""
-    images = [name for name, feature in features.items() if kind_of(feature).levels and feature.of is None]
+    images = [name for name in having(features, Levels) if features[name].of is None]
     found: dict[str, str | None] = {}
     for name, feature in features.items():
         kind = kind_of(feature)
         home = getattr(feature, "home", None)
         if home is not None:
             found[name] = _beside(name, home, features)
-        if not kind.aligns:
+        if kind.pixels is None and kind.geometry is None:
             continue
         if feature.of is not None and feature.of not in images:
             raise _nowhere(name, feature.of, features, images)
-        if kind.needs_image and feature.of is None and len(images) > 1:
+        if kind.has(Overlay) and feature.of is None and len(images) > 1:
             raise PartError(f"`{name}` needs `of`: it can be aligned with {' or '.join(f'`{image}`' for image in images)}", name)
         kind.check(name, feature)
-        found[name] = feature.of if feature.of is not None or not kind.needs_image else next(iter(images), None)
-    for name, feature in features.items():
-        if kind_of(feature).marks_items:
-            _marks(name, getattr(feature, "home", ""), features, found)
+        found[name] = feature.of if feature.of is not None or not kind.has(Overlay) else next(iter(images), None)
+    for name in having(features, InstanceNumber):
+        _marks(name, getattr(features[name], "home", ""), features, found)
     return found
 
 
@@ -148,14 +147,14 @@ def _beside(name: str, home: str, features: Mapping[str, Feature]) -> str:
     """Returns the feature with the items that another one belongs to."""
     ragged = [other for other, f in features.items() if kind_of(f).ragged and getattr(f, "home", None) is None]
     kind = kind_of(features[name])
-    if kind.marks_items:
-        ragged = [other for other in ragged if kind_of(features[other]).crop_guide == "boxes"]
-    if not kind.ragged and not kind.marks_items:
+    if kind.has(InstanceNumber):
+        ragged = [other for other in ragged if kind_of(features[other]).guides("boxes")]
+    if not kind.ragged and not kind.has(InstanceNumber):
         raise PartError(f"`with` is for labels, tensors, keypoints and masks of boxes, but `{name}` is `kind: {kind.name}`", name, "with")
     if home not in ragged:
         near = closest(home, ragged)
         help_ = f"is `{near}` meant?" if near else "name a feature of `kind: boxes`"
-        what = "is not a feature of boxes" if kind.marks_items else "has no items"
+        what = "is not a feature of boxes" if kind.has(InstanceNumber) else "has no items"
         raise PartError(f"`{name}` is `with: {home}`, which {what}", name, "with", help=help_)
     return home
 
@@ -166,7 +165,7 @@ def _nowhere(name: str, of: str, features: Mapping[str, Feature], images: Sequen
     further = features[of].of if of in features else None
     if of == name:
         what = "is itself"
-    elif further is not None and kind_of(features[of]).levels:
+    elif further is not None and of in having(features, Levels):
         what = "is aligned with another image itself"
     else:
         what = "is not an image of `features`"

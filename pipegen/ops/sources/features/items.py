@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.columns import Column, Ragged, counted_up, spread
+from pipegen.ops.fields.columns import Column, Place, Ragged, counted_up, spread
 from pipegen.ops.fields.label_values import split_text
 from pipegen.ops.fields.notes import count
+from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, ItemClass, kind_of
 from pipegen.ops.kinds.item_number import item_number_type, number_name
-from pipegen.ops.kinds.registry import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pipegen.ops.fields.columns import Place
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.features.any_kind import AnyKind
     from pipegen.ops.sources.features.feature import Feature
@@ -46,7 +45,7 @@ def read_items(
         OpError: `PG431` for a value that cannot be one of the feature, `PG418` for another number of items than that of the feature that it
             is `with`; or an error of the kind.
     """
-    wanted = {name: feature for name, feature in features.items() if feature.own_kind.ragged or feature.own_kind.labels}
+    wanted = {name: feature for name, feature in features.items() if feature.own_kind.ragged or feature.own_kind.has(ExampleClass)}
     stored: dict[str, Ragged] = {}
     columns: dict[str, Column] = {}
     for name in sorted(wanted, key=lambda name: wanted[name].home is not None):
@@ -70,13 +69,13 @@ def read_items(
 
 def item_numbers(features: Mapping[str, Feature], columns: Mapping[str, Column]) -> dict[str, Column]:
     """Numbers the items of masks of instances."""
-    homes = dict.fromkeys(feature.home for feature in features.values() if feature.home and feature.own_kind.marks_items)
+    homes = dict.fromkeys(feature.home for feature in features.values() if feature.home and feature.own_kind.has(InstanceNumber))
     return {number_name(home): Column(counted_up(columns[home].values.lengths), item_number_type(home)) for home in homes}
 
 
 def classes_of_several(columns: Iterable[Column]) -> tuple[str, ...]:
     """Returns the classes of the first label among columns: those of the data, if no label has one class for each record."""
-    return next((column.classes for column in columns if kind_of(column.type).labels), ())
+    return next((column.classes for column in columns if kind_of(column.type).has(ExampleClass)), ())
 
 
 def _of_used(name: str, feature: AnyKind, items: Ragged, place: Place, used: Ints | None) -> Column:
@@ -102,7 +101,7 @@ def _items(name: str, feature: AnyKind, values: Callable[[str], StoredValues], h
     for record, value in enumerate(values(name)):
         try:
             row = _array(value if feature.separator is None else split_text(value, feature.separator))
-            if row.dtype.kind in "US" and row.size and not feature.own_kind.counts:
+            if row.dtype.kind in "US" and row.size and not feature.own_kind.has(ExampleClass, ItemClass):
                 raise ValueError(f"it holds {str(row.flat[0])!r:.40}, not numbers")
             if row.ndim == 1:
                 row = row.reshape(-1, *feature.own_kind.item_shape(feature, row.size, counts[record] if counts is not None else None))

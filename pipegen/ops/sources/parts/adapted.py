@@ -9,7 +9,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Packed, changed, with_classes
-from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, Numbers, kind_of, several_labels
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.types import ElementType, FeatureType
 
@@ -68,7 +68,7 @@ def filled(listing: Listing, adapting: Adapting, column_classes: Mapping[str, tu
     for name, (t, value) in adapting.fill.items():
         own = name == PART and bool(adapting.parts)
         values[name] = _filled(name, t, value, adapting.parts if own else column_classes.get(name, listing.class_names))
-        main = name if name not in column_classes and kind_of(t).labels and not own else main
+        main = name if name not in column_classes and kind_of(t).has(ExampleClass) and not own else main
     if listing.shards is not None:
         return read_with(listing, Changes(values=values, label=main))
     columns = {name: np.broadcast_to(value, (len(listing.keys), *value.shape)) for name, value in values.items()}
@@ -79,7 +79,7 @@ def filled(listing: Listing, adapting: Adapting, column_classes: Mapping[str, tu
 def _filled(name: str, t: FeatureType, value: Any, classes: tuple[str, ...]) -> Any:
     """Converts the value of a filled feature to an array of the feature's shape; `PG463` if it does not fit."""
     kind = kind_of(t)
-    if kind.labels and not several_labels(t):
+    if kind.has(ExampleClass) and not several_labels(t):
         if isinstance(value, str):
             if value not in classes:
                 message = f"invalid class {value!r} for `{name}`"
@@ -89,7 +89,7 @@ def _filled(name: str, t: FeatureType, value: Any, classes: tuple[str, ...]) -> 
             message = f"invalid value {value!r} for the label `{name}`"
             raise OpError("PG463", message, field=f"fill.{name}", help="write a class name, or its index from 0")
         return np.array(value, np.int64)
-    if kind.numbers and not isinstance(value, str):
+    if kind.has(Numbers) and not isinstance(value, str):
         row = np.asarray(value)
         if row.dtype.kind not in "biuf" or (not np.array_equal(row.astype(np.dtype(t.dtype)), row) and t.dtype == "int64"):
             message = f"`{name}` holds {t.dtype}, but the value is {value!r}"

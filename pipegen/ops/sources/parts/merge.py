@@ -11,7 +11,7 @@ from pipegen.lazy import np
 from pipegen.ops.fields.columns import Ragged, classes_used, joined, with_classes
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Strings
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.base import Indices, kind_of
 from pipegen.ops.sources.listing.base import Files, Listing, Parts, Shards
 from pipegen.ops.sources.parts.adapted import counts_classes
 from pipegen.types import ElementType, Interval
@@ -115,7 +115,7 @@ def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tu
         if shape != due and not listing.numbered:
             message = f"`{split}`: `{name}` has the shape {shape}, but {due} in `{reference}`"
             notes.append(Note("PG210", message, field=split, severity="error"))
-        elif listing.type and first.type and name in first.type and kind_of(first.type[name]).crop_guide == "points":
+        elif listing.type and first.type and name in first.type and kind_of(first.type[name]).guides("points"):
             here, there = (kind_of(own[name]).arguments_of(own[name]) for own in (listing.type, first.type))
             if here != there:
                 message = f"`{split}`: `{name}` has other names or mirror pairs than in `{reference}`"
@@ -140,7 +140,7 @@ def _mismatch(reference: ElementType, other: ElementType) -> str | None:
         y = other[name]
         if (x.dtype, x.shape) != (y.dtype, y.shape):
             return f"`{name}` is {y.with_(interval=None)} here, but {x.with_(interval=None)} there"
-        if kind_of(x).categorical and (x.classes, x.ignore) != (y.classes, y.ignore):
+        if kind_of(x).has(Indices) and (x.classes, x.ignore) != (y.classes, y.ignore):
             return f"`{name}` has different `classes` or `ignore` here and there"
     return None
 

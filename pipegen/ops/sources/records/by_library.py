@@ -12,6 +12,7 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import quoted
+from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers, having
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, Window
 from pipegen.ops.sources.records.described import PIXELS, check_field, check_pickled, missing_key
@@ -120,19 +121,19 @@ class StoreReader(RecordReader):
         """Converts stored values to those of the graph."""
         feature, held = self.source.features[name], self.type[name]
         kind = feature.own_kind
-        if kind.labels:
+        if kind.has(ExampleClass):
             return self._class_indices(name, values)
         if held.encoded:
             return values
         if values.dtype == object:
             raise StoreError(f"`{name}` holds bytes, but numbers in the first file")
         stored = values
-        other = kind.numbers and math.prod(values.shape[1:]) != math.prod(feature.stored_shape)
+        other = kind.has(Numbers) and math.prod(values.shape[1:]) != math.prod(feature.stored_shape)
         with np.errstate(all="ignore"):
             values = np.ascontiguousarray(values, held.dtype).reshape(len(values), *(values.shape[1:] if other else held.shape))
-        if kind.numbers and not kind.weighs:
+        if kind.has(Numbers) and not kind.has(LossWeight):
             self._check_whole(name, stored, values)
-        if kind.weighs and not (values >= 0).all():
+        if kind.has(LossWeight) and not (values >= 0).all():
             raise StoreError(f"the weight `{name}` is {values[~(values >= 0)][0]:g}; weights must be 0 or more")
         return values
 
@@ -249,7 +250,7 @@ class StoreSource(RecordSource):
                 listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
                 raise missing_key(f"the first file has no key {key!r}", feature, name, key, list(columns), listed)
             check_field(name, feature, key, columns[key], arrays=self.arrays)
-            for value in _first_value(store, key) if feature.own_kind.pictured and columns[key].encoded else ():
+            for value in _first_value(store, key) if feature.own_kind.pixels is not None and columns[key].encoded else ():
                 check_pickled(name, value)
         return {name: columns[self.key_of(name)] for name in self.read_features}
 
@@ -332,7 +333,7 @@ class ArrayStoreSource(StoreSource):
     def possible(self) -> tuple[ElementType, ...]:
         """Lists types with images as the bytes of files, and as arrays."""
         encoded = self.infer()
-        images = [name for name, feature in self.features.items() if feature.own_kind.levels]
+        images = having(self.features, Levels)
         found = [encoded]
         for dtype, interval in PIXELS.items():
             for channels in (3, 1, 4):
@@ -345,7 +346,7 @@ class ArrayStoreSource(StoreSource):
 
         types = super().types(found)
         for name, held in types.items():
-            if self.features[name].own_kind.levels and len(held.shape) == 3:
+            if self.features[name].own_kind.has(Levels) and len(held.shape) == 3:
                 check_channels(name, (found.total, *held.shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
         return types
 
@@ -353,7 +354,7 @@ class ArrayStoreSource(StoreSource):
         type_ = self.infer()
         for name, held in types.items():
             t = type_[name]
-            if self.features[name].own_kind.levels and not held.encoded:
+            if self.features[name].own_kind.has(Levels) and not held.encoded:
                 shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
                 image = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], t.of, uniform=True)
                 type_ = type_.replace(**{name: image})

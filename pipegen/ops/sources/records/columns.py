@@ -17,6 +17,7 @@ from pipegen.lazy import np
 from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.fields.label_values import Values, text_of
 from pipegen.ops.fields.notes import Note
+from pipegen.ops.kinds.base import ExampleClass
 from pipegen.ops.sources.features.items import read_items, side_by_side
 from pipegen.ops.sources.tables.join import kept_rows
 from pipegen.ops.sources.tables.record_columns import RecordColumns
@@ -103,7 +104,7 @@ def items_of_records(
             found, file, f"`{name}` of the records", items, lambda own: {"values": own.values, "lengths": own.lengths}, _items_of_arrays
         )
 
-    wanted = {name: f for name, f in features.items() if f.several or not f.own_kind.labels}
+    wanted = {name: f for name, f in features.items() if f.several or not f.own_kind.has(ExampleClass)}
     return read_items(wanted, values, lambda _: found.place, kept, found.used)
 
 

@@ -12,6 +12,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
+from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource, HeldKindName
 from pipegen.ops.sources.features.predicate import Where, parse_predicate
@@ -55,7 +56,7 @@ class RecordFeature(InTable, EncodedFeature):
         for name in ("key", "keys"):
             if self.joined and getattr(self, name) is not None:
                 raise ValueError(f"`{name}` is in the records, and `column` in the joined table; leave one of them out")
-        if self.joined and self.own_kind.pictured:
+        if self.joined and self.own_kind.pixels is not None:
             raise PartError(f"{self.own_kind.plural} cannot be in the joined table, whose rows are in another order", "column")
         return self
 
@@ -144,18 +145,18 @@ def check_field(name: str, feature: RecordFeature, key: str, held: FieldType, wh
     the key in messages; with `arrays`, images may be arrays."""
     kind, wanted = feature.own_kind, feature.stored_shape
     numbers = held.numeric or held.dtype == NUMERAL
-    if kind.pictured:
-        arrays = arrays and kind.levels
+    if kind.pixels is not None:
+        arrays = arrays and kind.has(Levels)
         fits = (held.dtype == BYTES and not held.shape and not held.path) or (arrays and held.dtype in PIXELS and len(held.shape) in (2, 3))
         due = "the bytes of an image file" + ", or an array of uint8, uint16 or float32" * arrays
-    elif kind.labels:
+    elif kind.has(ExampleClass):
         fits, due = bool(held.dtype) and math.prod(held.shape) == 1, "one class index or class name"
     else:
         fits = numbers and math.prod(held.shape) == math.prod(wanted)
         due = f"numbers of shape {list(wanted)}" if wanted else "one number"
     if fits:
         return
-    suits = kind.numbers and numbers and not kind.weighs
+    suits = kind.has(Numbers) and numbers and not kind.has(LossWeight)
     help_ = write(f"shape: {list(held.shape)}", "arguments", "{} keeps them as they are") if suits else None
     raise OpError("PG431", f"{key!r}{where} holds {held}, but `{name}` needs {due}", field=feature.key_field(name), help=help_)
 

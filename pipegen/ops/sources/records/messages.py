@@ -110,7 +110,7 @@ class MessageSource(RecordSource):
             if len(self.features) > 1:
                 raise ValueError(f"with `content: bytes` a record is one feature, but `features` has {len(self.features)}")
             name, feature = next(iter(self.features.items()))
-            if not feature.own_kind.pictured:
+            if feature.own_kind.pixels is None:
                 message = f"with `content: bytes` a record is an image file, but `{name}` is `kind: {feature.kind}`"
                 raise PartError(message, "features", name)
             if feature.key is not None:

@@ -12,6 +12,7 @@ from pipegen.errors import PartError
 from pipegen.ops.arguments.geometry import FixedSize, height_width
 from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.fields.notes import count
+from pipegen.ops.kinds.base import Levels
 from pipegen.ops.sources.features.any_kind import AnyKind
 from pipegen.ops.sources.features.feature import AnyKindName
 from pipegen.ops.sources.features.file_formats import FileFeature, Format
@@ -53,13 +54,9 @@ class InTable(AnyKind):
         if self.columns is not None and self.shape is not None:
             raise ValueError("`columns` have one number each, but `shape` is for arrays in one column; leave one of them out")
         kind, points = self.own_kind, len(self.names or ())
-        if kind.crop_guide == "boxes" and len(self.columns or _FOUR) != len(_FOUR):
+        if kind.guides("boxes") and len(self.columns or _FOUR) != len(_FOUR):
             raise PartError("boxes need four `columns`, in the order of their `format`, or one `column`", "columns")
-        if (
-            kind.crop_guide == "points"
-            and self.columns is not None
-            and (self.home or len(self.columns) not in (2 * points, 3 * points) or not points)
-        ):
+        if kind.guides("points") and self.columns is not None and (self.home or len(self.columns) not in (2 * points, 3 * points)):
             has = f"{len(self.columns)} for {count(points, 'name')}" if points else "no `names`"
             message = f"keypoints in `columns` need x and y, or x, y and visibility, for each of the `names`; there are {has}"
             raise PartError(message if self.home is None else "keypoints `with` boxes need one `column` of lists", "columns")
@@ -103,10 +100,10 @@ class TableFeature(InTable, FileFeature):
 
     @model_validator(mode="after")
     def _consistent(self) -> TableFeature:
-        if self.format is not None and (self.format in _BOXES) is not (self.own_kind.crop_guide == "boxes"):
+        if self.format is not None and (self.format in _BOXES) is not self.own_kind.guides("boxes"):
             known, given = "boxes" if self.format in _BOXES else "files", self.format if isinstance(self.format, str) else self.format.name
             raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
-        levels = self.own_kind.levels
+        levels = self.own_kind.has(Levels)
         if self.size is not None and not levels:
             raise PartError(f"`size` is for images whose pixels are in the table, and this is `kind: {self.kind}`", "size")
         if levels and self.columns is not None and len(self.columns) != math.prod(self.pixels):

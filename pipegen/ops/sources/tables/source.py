@@ -19,6 +19,7 @@ from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings, as_sizes
+from pipegen.ops.kinds.base import ExampleClass, Levels
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.feature import FeatureSource
@@ -71,7 +72,7 @@ class TableSource(FeatureSource):
     def pictures(self) -> tuple[str, ...]:
         """The features in files, images first; the first one identifies a record."""
         found = [name for name, feature in self.features.items() if feature.own_kind.storage == "encoded" and feature.size is None]
-        return tuple(sorted(found, key=lambda name: not self.features[name].own_kind.levels))
+        return tuple(sorted(found, key=lambda name: not self.features[name].own_kind.has(Levels)))
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         return self.listing(self.read(base), base, progress)
@@ -84,7 +85,7 @@ class TableSource(FeatureSource):
         `kept_rows`."""
         joined = joined_to(self.join, table, base) if self.join is not None else None
         table = joined or table
-        labels = {name: feature for name, feature in self.features.items() if feature.own_kind.labels}
+        labels = {name: feature for name, feature in self.features.items() if feature.own_kind.has(ExampleClass)}
         rows, chosen = kept_rows(table, self.where, labels, joined.partners if joined is not None else None)
         table = table if len(rows) == table.num_rows else table.only(rows)
         tried = Attempts()

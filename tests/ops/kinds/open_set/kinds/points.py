@@ -19,16 +19,6 @@ class Moves(Geometry):
         last = tf.stack([tf.cast(after[1], tf.float64), tf.cast(after[0], tf.float64)]) - 0.5
         return tf.cast(xy, tf.float32), tf.reduce_all((xy >= -0.5) & (xy < last), -1)
 
-
-class Points(FeatureKind):
-    """Any number of places on an image, `(x, y)` each, in pixels; pixel centres lie at whole numbers."""
-
-    name = "points"
-    plural = "points"
-    storage = "ragged"
-    geometry = Moves()
-    output = "output: {{y: {}}}"
-
     def draw(self, image: Any, value: Any, x: Any, names: Any = ()) -> Any:
         import numpy as np
 
@@ -39,3 +29,12 @@ class Points(FeatureKind):
 
     def described(self, items: Any, x: Any) -> Any:
         return [{"x": round(float(px), 2), "y": round(float(py), 2)} for px, py in items]
+
+
+class Points(FeatureKind):
+    """Any number of places on an image, `(x, y)` each, in pixels; pixel centres lie at whole numbers."""
+
+    name = "points"
+    plural = "points"
+    storage = "ragged"
+    geometry = Moves()
