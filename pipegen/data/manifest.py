@@ -104,7 +104,7 @@ class Manifest:
     @property
     def every_file(self) -> Sequence[str]:
         """The files of all records; see `files`."""
-        return self.listing.files()
+        return self.listing.location.paths
 
     @property
     def every_label(self) -> Ints | None:
@@ -127,15 +127,13 @@ class Manifest:
 
     def files(self, split: str) -> Strings:
         """The absolute paths of a split, in source order; for rows, their numbers as text."""
-        return self.listing.files().take(self.members[split])
+        return self.listing.location.paths.take(self.members[split])
 
     def rows(self, split: str) -> Ints | None:
         """The row of each record of a split in source order, int64; `None` if records are not read by row."""
-        if not self.listing.reader(split).numbered:
-            return None
-        if self.listing.rows is not None:
-            return self.listing.rows[self.members[split]]
-        return np.fromiter((int(key.rpartition("/")[2]) for key in self.keys(split)), np.int64, self.num_examples(split))
+        rows = self.listing.location.rows
+        own = None if rows is None else rows[self.members[split]]
+        return None if own is None or (own < 0).any() else own
 
     def blocks(self, split: str) -> Ints | None:
         """The first example of each block that records are read by, int64 with the end; `None` if they are read one by one."""
@@ -278,7 +276,7 @@ class ShardedManifest(Manifest):
     @property
     def every_file(self) -> Sequence[str]:
         """`FILE#ROW` of each record, with the absolute path."""
-        return names_of(self._every, self.listing.path)
+        return names_of(self._every, self.listing.location.paths.__getitem__)
 
     @cached_property
     def _every(self) -> Selected:
@@ -308,10 +306,10 @@ class ShardedManifest(Manifest):
 
     def files(self, split: str) -> Sequence[str]:  # type: ignore[override]
         """`FILE#ROW` of each record of a split, with the absolute path, in source order."""
-        return names_of(self.members[split], self.listing.path)
+        return names_of(self.members[split], self.listing.location.paths.__getitem__)
 
     def in_shards(self, split: str) -> InShards:
-        return InShards(self.members[split], self.bases, shards_of(self.listing).numbers, self.listing.files())
+        return InShards(self.members[split], self.bases, shards_of(self.listing).numbers, self.listing.location.paths)
 
     def blocks(self, split: str) -> Ints:
         """The first example of each file, or of each block of a file, int64 with the end."""

@@ -94,7 +94,7 @@ class ListedData:
     def keys(self, split: str) -> Sequence[str]:
         """The names of the examples of a split; for rows, their places."""
         if split not in self._keys:
-            rows = self.manifest.listing.in_table and self.manifest.listing.numbered
+            rows = self.manifest.listing.in_table and self.manifest.listing.location.kind == "row"
             self._keys[split] = self.manifest.files(split) if rows else self.manifest.keys(split)
         return self._keys[split]
 
