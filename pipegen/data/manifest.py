@@ -102,11 +102,6 @@ class Manifest:
         return self.listing.keys
 
     @property
-    def every_file(self) -> Sequence[str]:
-        """The files of all records; see `files`."""
-        return self.listing.location.paths
-
-    @property
     def every_label(self) -> Ints | None:
         """Class index of each record of the data; `None` without labels."""
         return self.listing.labels
@@ -114,11 +109,6 @@ class Manifest:
     def by_part(self) -> dict[str, Manifest]:
         """The manifest of each part of a mix, by name; a single source is a part named ""."""
         return {"": self}
-
-    def places(self, split: str) -> tuple[Ints, ...]:
-        """The rows of a split's records, in source order, for its reader; empty if each record is a file."""
-        rows = self.rows(split)
-        return () if rows is None else (rows,)
 
     def narrowed(self, split: str, places: Ints) -> Manifest:
         """Keeps only the examples of a split at some positions, which rise."""
@@ -271,26 +261,12 @@ class ShardedManifest(Manifest):
 
     @property
     def every_key(self) -> Sequence[str]:
-        return names_of(self._every, self.listing.keys.__getitem__)
-
-    @property
-    def every_file(self) -> Sequence[str]:
-        """`FILE#ROW` of each record, with the absolute path."""
-        return names_of(self._every, self.listing.location.paths.__getitem__)
-
-    @cached_property
-    def _every(self) -> Selected:
         held = shards_of(self.listing)
-        return Selected(held.rows, np.arange(len(held.rows)), offsets=held.offsets)
+        return names_of(Selected(held.rows, np.arange(len(held.rows)), offsets=held.offsets), self.listing.keys.__getitem__)
 
     @cached_property
     def every_label(self) -> Ints | None:
         return listed_labels(self.listing)
-
-    def places(self, split: str) -> tuple[Ints, ...]:
-        """The reader's number of the file of each record of a split, and the row in that file."""
-        shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
-        return shards_of(self.listing).numbers[shard], row
 
     def narrowed(self, split: str, places: Ints) -> ShardedManifest:
         held = self.members[split]
