@@ -53,16 +53,15 @@ def content_digest(listing: Listing, progress: Callable[[int], None] | None = No
 
 
 def _archived_digest(listing: Listing, progress: Callable[[int], None] | None) -> str:
-    """Computes the `content_digest` of members of archives: the same as that of the unpacked files."""
+    """Computes the `content_digest` of members of archives, perhaps beside files or rows: that of members as of the unpacked files."""
     digest = hashlib.sha256()
-    splits, (paths, rows) = None if listing.parts is None else list(listing.parts), (listing.location.paths, listing.location.rows)
+    whole = {reader: reader.digest(whole=True) for _, reader in sorted(listing.readers.items())}  # of rows, which are no members
+    digest.update("".join(f"{own}\n" for own in whole.values() if own).encode())
     for done, record in enumerate(sorted(range(len(listing.keys)), key=lambda i: encode(listing.keys[i]))):
-        reader: Any = listing.reader(splits[record] if splits is not None else "")
-        if rows is not None and rows[record] >= 0:
-            found = hashlib.sha256(reader.stored("image", rows[record : record + 1])[0]).digest()
-        else:
-            found = _hash_file(paths[record], hashlib.sha256())
-        digest.update(b"\0%b\0%b\n" % (encode(listing.keys[record]), found))
+        reader, place, path = listing.place_of(record)
+        if not whole[reader]:
+            found = hashlib.sha256(reader.stored("image", *place)[0]).digest() if place else _hash_file(path, hashlib.sha256())
+            digest.update(b"\0%b\0%b\n" % (encode(listing.keys[record]), found))
         if progress is not None and not done % _AT_ONCE:
             progress(done)
     return digest.hexdigest()

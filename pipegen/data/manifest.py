@@ -115,9 +115,9 @@ class Manifest:
         spared = self.spared + self.num_examples(split) - len(places)
         return replace(self, members={**self.members, split: self.members[split][places]}, spared=spared)
 
-    def files(self, split: str) -> Strings:
-        """The absolute paths of a split, in source order; for rows, their numbers as text."""
-        return self.listing.location.paths.take(self.members[split])
+    def files(self, split: str, feature: str = "") -> Strings:
+        """The absolute paths of a split, in source order, of a feature or of all; for rows, what messages call them."""
+        return self.listing.location_of(feature).paths.take(self.members[split])
 
     def rows(self, split: str) -> Ints | None:
         """The row of each record of a split in source order, int64; `None` if records are not read by row."""
@@ -147,10 +147,6 @@ class Manifest:
     def columns(self, split: str) -> dict[str, np.ndarray[Any, Any]]:
         """The features held in memory, a few numbers per record: `(n, ...)` each, for a split in source order."""
         return {name: values[self.members[split]] for name, values in self.listing.columns.items()}
-
-    def beside(self, split: str) -> dict[str, Strings]:
-        """Further files of a split's records: absolute paths by feature, in source order."""
-        return {name: files.paths.take(self.members[split]) for name, files in self.listing.beside.items()}
 
     def lists(self, feature: str) -> bool:
         """Decides if a label or number is in the listing, rather than read with the record."""
@@ -280,7 +276,7 @@ class ShardedManifest(Manifest):
         """`FILE#ROW` of each record of a split, with the relative path, in source order."""
         return names_of(self.members[split], self.listing.keys.__getitem__)
 
-    def files(self, split: str) -> Sequence[str]:  # type: ignore[override]
+    def files(self, split: str, feature: str = "") -> Sequence[str]:  # type: ignore[override]
         """`FILE#ROW` of each record of a split, with the absolute path, in source order."""
         return names_of(self.members[split], self.listing.location.paths.__getitem__)
 

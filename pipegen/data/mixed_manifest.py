@@ -18,7 +18,6 @@ from pipegen.data.sampling import Easiest, Epochs, Paced, Repeats, epochs_of, pa
 from pipegen.data.shards import OnAccess
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.base import Listing, Location, Parts
-from pipegen.ops.sources.listing.strings import Strings
 from pipegen.spec.variants import joined
 
 if TYPE_CHECKING:
@@ -91,9 +90,9 @@ class MixedManifest(Manifest):
         """`PART/KEY` of each record of a split, part by part."""
         return Several([_below(f"{name}/", part.keys(split)) for name, part in self.of(split).items()])
 
-    def files(self, split: str) -> Sequence[str]:  # type: ignore[override]
+    def files(self, split: str, feature: str = "") -> Sequence[str]:  # type: ignore[override]
         """Files of the records of a split, part by part; for rows, `PART/ROW`."""
-        own = [(name, part, part.files(split)) for name, part in self.of(split).items()]
+        own = [(name, part, part.files(split, feature)) for name, part in self.of(split).items()]
         return Several([_below(f"{name}/", files) if part.listing.location.kind == "row" else files for name, part, files in own])
 
     def rows(self, split: str) -> Ints | None:
@@ -111,11 +110,6 @@ class MixedManifest(Manifest):
             if all(isinstance(v, np.ndarray) and v.shape[1:] == values[0].shape[1:] for v in values):
                 found[name] = np.concatenate(values)
         return found
-
-    def beside(self, split: str) -> dict[str, Strings]:
-        """Further files of the records, for the features that all parts have: absolute paths by feature, part by part."""
-        each = [part.beside(split) for part in self.of(split).values()]
-        return {name: Strings.join(paths) for name, paths in _shared(each).items()}
 
     def labels(self, split: str) -> Ints | None:
         """Class index of each example of a split among the classes of all parts, int64; `None` if a part has no labels."""

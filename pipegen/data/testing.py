@@ -132,8 +132,7 @@ class ListedData:
         listing = self.manifest.listing
         if feature not in type_ or not type_[feature].encoded or listing.shards is not None or feature in listing.columns:
             return None
-        beside = self.manifest.beside(split)
-        return beside[feature] if feature in beside else self.manifest.files(split)
+        return self.manifest.files(split, feature)
 
     def copies(self, splits: Sequence[str], near: bool) -> tuple[Sequence[Copies], int]:
         """Finds pairs of copies between splits, and counts the records compared."""

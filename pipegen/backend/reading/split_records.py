@@ -311,7 +311,7 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
     if held is not None:
         return Records(manifest.files(split), (), None, *about, columns=columns, blocks=manifest.blocks(split), in_shards=held)
     # Tensors share the memory of these columns, so splits hold no copies.
-    beside, members = manifest.beside(split), manifest.members[split]
+    beside, members = {name: manifest.files(split, name) for name in manifest.listing.beside}, manifest.members[split]
     rows, blocks = manifest.rows(split), manifest.blocks(split)
     in_paths = manifest.listing.location.kind != "row"
     return Records(manifest.files(split), manifest.all_ids, labels, *about, rows, columns, beside, members, blocks, in_paths=in_paths)
