@@ -66,8 +66,8 @@ def listing_of(count: int) -> Any:
     """A folder of so many images in class folders, collected a folder at a time as a walk does."""
     import numpy as np
 
+    from pipegen.ops.fields.strings import Collector
     from pipegen.ops.sources.listing.base import Listing, Location
-    from pipegen.ops.sources.listing.strings import Collector
 
     classes = min(CLASSES, count)
     ends = [(i + 1) * count // classes for i in range(classes)]

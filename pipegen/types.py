@@ -58,6 +58,7 @@ class Interval:
 BYTE_RANGE = Interval(0.0, 255.0)
 WORD_RANGE = Interval(0.0, 65535.0)
 LARGEST_SIDE = 32767  # maximal side of an image in pixels
+MOST_INSTANCES = 254  # most items of a mask: a pixel is a byte, 0 is no item, and 255 may be ignored by the loss
 INTEGER_RANGES = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE}  # ranges of the integer dtypes of images
 
 

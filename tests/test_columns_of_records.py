@@ -20,8 +20,8 @@ import pipegen
 from pipegen.cli.commands import app
 from pipegen.data.collect import Collected, collect, left_out
 from pipegen.data.sampling import epochs_of
+from pipegen.ops.fields.label_values import Values
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.features.label_values import Values
 from pipegen.ops.sources.records.columns import RecordCells, kept_values
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.spec.load import load

@@ -46,6 +46,14 @@ def test_no_folder_imports_itself_through_others(annotations: bool) -> None:
     assert circle(folders(imports(annotations=annotations))) == []
 
 
+def test_no_kind_imports_a_source() -> None:
+    """Also not for annotations, which the contracts of the import-linter leave out."""
+    found = imports(annotations=True)
+    below = {module: names for module, names in found.items() if module.startswith(("pipegen.ops.kinds", "pipegen.ops.fields"))}
+    assert len(below) > 15
+    assert not [(module, name) for module, names in below.items() for name in names if name.startswith("pipegen.ops.sources")]
+
+
 def test_a_circle_is_found() -> None:
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}})
     assert circle(folders({"pipegen.a.x": {"pipegen.b.y"}, "pipegen.b.y": set(), "pipegen.b.z": {"pipegen.a.w"}, "pipegen.a.w": set()}))

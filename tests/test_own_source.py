@@ -15,8 +15,8 @@ import pipegen
 from pipegen.errors import DataError, SpecError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, Source
+from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.listing.reader import Reader
-from pipegen.ops.sources.listing.wording import find_root
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:

@@ -77,3 +77,24 @@ def test_a_class_that_is_not_listed_is_named(tmp_path: Path) -> None:
         with pytest.raises(OpError, match=r"a\.\w+#3.* is 'b;c', which `classes` does not list") as caught:
             listed(op, tmp_path, source)
         assert caught.value.field == "features.tags.classes"
+
+
+@pytest.mark.tf
+def test_parts_of_a_mix_with_other_classes_get_those_of_both(tmp_path: Path) -> None:
+    import pipegen
+
+    parts = {"one": ["cat;dog", "dog", "cat"], "two": ["bird;dog", "bird", "dog"]}
+    for name, tags in parts.items():
+        (tmp_path / name).mkdir()
+        for i in range(len(tags)):
+            (tmp_path / name / f"{i}.png").write_bytes(files.png(i, 7 * i, 90))
+        rows_of = "\n".join(f"{i}.png,{text}" for i, text in enumerate(tags))
+        (tmp_path / f"{name}/t.csv").write_text(f"image,label\n{rows_of}\n")
+    features = {"image": {"kind": "image"}, "label": {"kind": "label", "separator": ";"}}
+    made = {name: {"source": {"csv": {"path": f"{name}/t.csv", "features": features}}, "splits": {"parts": {"train": 3}}} for name in parts}
+    spec = {"pipegen": 1, "source": {"mix": {"epoch": 6, "parts": made}}, "transforms": [{"resize": {"size": 8}}], "batch": {"size": 6}}
+    (tmp_path / "mix.pipegen.yaml").write_text(json.dumps(spec | {"output": {"x": "image", "y": "label"}}))
+    pipe = pipegen.build(str(tmp_path / "mix.pipegen.yaml"))
+    assert pipe.class_names == ("cat", "dog", "bird")
+    ((_, found),) = pipe.dataset("train", epoch=0)
+    assert sorted(found.numpy().tolist()) == [[0, 0, 1], [0, 1, 0], [0, 1, 0], [0, 1, 1], [1, 0, 0], [1, 1, 0]]

@@ -27,9 +27,10 @@ from pipegen.memory import ram_budget
 from pipegen.ops.families.combining import CombiningTransform, runs_on
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.fitted import FittedTransform
+from pipegen.ops.kinds.image import read_image
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.annotations.sizes import sides_of
-from pipegen.ops.sources.array_rows.rows import Rows, read_image
+from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.reader import FileReader, Reader

@@ -38,7 +38,7 @@ from pipegen.files import NotRegularError, remove_parts
 from pipegen.frozen import dataclass
 from pipegen.kept import Inside, keep, make_folder, open_kept
 from pipegen.ops.arguments.learned import Statistics
-from pipegen.ops.sources.listing.strings import encode
+from pipegen.ops.fields.strings import encode
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.plan.nodes import Cache, Element, Plan
 from pipegen.spec.spec_hash import canonical

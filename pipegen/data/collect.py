@@ -38,10 +38,10 @@ from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, kept_folder
 from pipegen.memory import ram_budget
-from pipegen.ops.kinds.ragged import counts_classes
+from pipegen.ops.fields.notes import LeftOut, Note
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.listing.base import LeftOut, Listing, Note
-from pipegen.ops.sources.parts.adapted import filled, merge_classes
+from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.parts.adapted import counts_classes, filled, merge_classes
 from pipegen.spec.models import Errors, MissingFraction, PipelineSpec
 from pipegen.spec.source_map import format_path
 from pipegen.spec.units import format_bytes
@@ -50,8 +50,8 @@ from pipegen.spec.variants import PartSource, joined, part_path, relocated_part
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.base import Missing
-    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.locate import Locate
 
 

@@ -14,7 +14,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.memory import available_cores
 from pipegen.mounts import Opened
-from pipegen.ops.sources.listing.strings import encode
+from pipegen.ops.fields.strings import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipegen.ops.sources.listing.strings import Strings, encode
+from pipegen.ops.fields.strings import Strings, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.base import Listing
-    from pipegen.ops.sources.listing.strings import Ints
 
 _BLOCK = 1 << 14  # numbers written as text at a time
 

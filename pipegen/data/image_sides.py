@@ -23,14 +23,14 @@ from pipegen.memory import threads
 from pipegen.mounts import content_of, mounted
 from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.kinds.item_number import counted_up, number_name
-from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.fields.columns import Ragged, counted_up
+from pipegen.ops.fields.notes import Note, count
+from pipegen.ops.kinds.item_number import number_name
 from pipegen.ops.kinds.registry import geometry_of, kind_of
 from pipegen.ops.lowering.exif import BACK
 from pipegen.ops.sampling_sections import Columns, nearest
 from pipegen.ops.sources.annotations.sizes import orientation_in, orientation_of, sides_of
-from pipegen.ops.sources.listing.base import Listing, Note
-from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.spec.models import PipelineSpec, ShardIndex
 from pipegen.spec.variants import bucketed
 from pipegen.types import ElementType, FeatureType, times
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.spec.locate import Locate
 
 

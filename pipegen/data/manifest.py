@@ -18,15 +18,15 @@ from pipegen.data.shards import InShards, Selected, assign_shards, bitmap_of, mi
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.kept import SPLITS, kept_folder
+from pipegen.ops.fields.strings import as_places, shareable
 from pipegen.ops.sources.listing.base import Listing, listed_labels, shards_of
-from pipegen.ops.sources.listing.strings import as_places, shareable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.listing.strings import Ints, Strings
+    from pipegen.ops.fields.strings import Ints, Strings
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType
 

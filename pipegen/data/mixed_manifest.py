@@ -21,7 +21,7 @@ from pipegen.ops.sources.listing.base import Listing, Location, Parts
 from pipegen.spec.variants import joined
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.mix import Mix
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType

@@ -18,9 +18,10 @@ from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.errors import OpError
 from pipegen.files import is_foreign, read_regular
 from pipegen.kept import ForeignFolderError, claim
+from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.ops.sources.listing.wording import close_names, count, nearest_folder, quoted
+from pipegen.ops.sources.listing.paths import close_names, nearest_folder
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import DiskCache, PipelineSpec
 from pipegen.spec.places import ADDRESS, SNAPSHOT, addresses_in, places

@@ -16,10 +16,10 @@ from pipegen.data.shards import cumulative, mix64, seed_salt
 from pipegen.data.splits import Ranked, deal_by_class, numbered
 from pipegen.errors import InternalError, OpError
 from pipegen.frozen import dataclass
+from pipegen.ops.fields.notes import count
+from pipegen.ops.fields.strings import as_places, shareable
 from pipegen.ops.sampling_sections import ByColumn, Sampling, Subset
 from pipegen.ops.sources.features.predicate import parse_predicate
-from pipegen.ops.sources.listing.strings import as_places, shareable
-from pipegen.ops.sources.listing.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -20,9 +20,9 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import InternalError, OpError
 from pipegen.frozen import dataclass
 from pipegen.kept import SPLITS, keep_or_warn, open_kept
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sampling_sections import PathGroup, Splits
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, listed_labels, shards_of
-from pipegen.ops.sources.listing.strings import Strings
 
 Array = np.ndarray[Any, Any]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.memory import ram_budget
-from pipegen.ops.sources.listing.wording import count as counted
+from pipegen.ops.fields.notes import count as counted
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:

@@ -16,17 +16,17 @@ import numpy as np
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import SLACK, apportion, exact, round_table
 from pipegen.errors import InternalError, OpError
+from pipegen.ops.fields.notes import quoted
+from pipegen.ops.fields.strings import as_places, decode
 from pipegen.ops.sampling_sections import ByColumn, PathGroup
-from pipegen.ops.sources.listing.strings import as_places, decode
-from pipegen.ops.sources.listing.wording import quoted
 from pipegen.patterns import compile_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sampling_sections import Folds, Splits
     from pipegen.ops.sources.listing.base import Listing
-    from pipegen.ops.sources.listing.strings import Ints
 
 
 class Ranked:

@@ -16,8 +16,8 @@ from pipegen.diagnostics.diagnostic import Diagnostic, Severity, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.fields.columns import Ragged
+from pipegen.ops.fields.notes import count, quoted
 from pipegen.spec.models import Epoch, PipelineSpec, ShardIndex
 from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.variants import bucketed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.frozen import dataclass
 from pipegen.memory import available_cores, ram_budget
 from pipegen.ops.families.custom import CustomTransform
-from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.fields.notes import count
 from pipegen.page import Page, bar, element, page, table
 from pipegen.phases.compilation import optimise
 from pipegen.physical.facts import BATCH, CACHE, INDEX, READ, called, scopes

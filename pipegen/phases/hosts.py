@@ -11,7 +11,7 @@ from pipegen.data.shares import share_problem
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
-from pipegen.ops.sources.listing.wording import count as counted
+from pipegen.ops.fields.notes import count as counted
 from pipegen.spec.models import PipelineSpec, Runtime, ShardIndex
 
 if TYPE_CHECKING:

@@ -16,14 +16,13 @@ from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.item_stages import Limit, NumberItems, PasteItems, PastingTransform, Renumber, Shorten
-from pipegen.ops.kinds.item_number import MOST_INSTANCES
 from pipegen.ops.kinds.registry import geometry_of, kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import CropTransform, GeometricTransform
 from pipegen.ops.traits import Family
 from pipegen.plan.nodes import Kernel
 from pipegen.spec.locate import Locate
-from pipegen.types import ElementType, FeatureType, valid_name
+from pipegen.types import MOST_INSTANCES, ElementType, FeatureType, valid_name
 
 
 @dataclass

@@ -17,7 +17,7 @@ import numpy as np
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, OpError, SpecError
 from pipegen.files import remove_parts, write_whole
-from pipegen.ops.sources.listing.strings import Strings
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.prepared_store import layout
 from pipegen.ops.sources.stores.field_types import MissingLibrary
 from pipegen.phases.compilation import load

@@ -12,7 +12,7 @@ from pipegen.data.verdict import class_counts, place_of, shown_label
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.frozen import dataclass
-from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.fields.notes import count, quoted
 from pipegen.quality.leaks import Leaks, Pair, content_numbers, equal_contents, find_leaks
 from pipegen.quality.looks import SEEN, UNREADABLE, flat
 from pipegen.spec.variants import joined, relocate_part

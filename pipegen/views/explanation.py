@@ -10,8 +10,8 @@ from pipegen.frozen import dataclass
 from pipegen.ops.families.combining import runs_on
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.item_stages import CombineItems, Move
+from pipegen.ops.fields.notes import count
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.traits import ANY_IMAGE
 from pipegen.page import Explanation
 from pipegen.phases.hosts import share_line

@@ -15,7 +15,7 @@ from pipegen.data.mixed_manifest import MixedManifest
 from pipegen.data.sampling import Easiest, Epochs, Repeats, epochs_of, examples_of_epoch
 from pipegen.data.shares import window_bytes
 from pipegen.memory import available_cores
-from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.fields.notes import count
 from pipegen.page import Explanation, Page, box, notebook_folded, notebook_table, preformatted
 from pipegen.phases.hosts import share_line
 from pipegen.phases.machine_settings import circumstances

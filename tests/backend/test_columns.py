@@ -18,9 +18,9 @@ from pipegen.backend.reading import manifest_columns
 from pipegen.backend.reading.manifest_columns import Column, Paths, columns_captured
 from pipegen.backend.running.walk import batches_of
 from pipegen.cache.folder import files_in
+from pipegen.ops.fields.strings import Strings, aligned
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.base import Listing, Location
-from pipegen.ops.sources.listing.strings import Strings, aligned
 from pipegen.physical.nodes import FIXED
 
 if TYPE_CHECKING:

@@ -94,3 +94,29 @@ def test_each_kernel_is_compiled_once(photo_folder: Path, tmp_path: Path) -> Non
     assert not [name for name in kernels if "config_proto" in name], "a kernel was compiled where no dataset can use it"
     index = [name for name in programs if "_flat_" not in name and "config_proto" not in name]
     assert len(index) == 2, "the draws, for full batches and for the last one"
+
+
+def test_parameters_are_compiled_once_a_run_is_long(photo_folder: Path, tmp_path: Path) -> None:
+    """Before that, XLA would delay the first batch; the numbers are the same."""
+    programs, equal = in_process(
+        photo_folder,
+        f"""
+        import numpy as np
+        from pipegen.backend.running import execute
+
+        def batches():
+            made = pipeline(folder, {{"jit": "always"}}, transforms=[*STEPS, {{"random_rotation": {{"degrees": 9}}}}], batch={KEEP!r}).train
+            return [batch[0].numpy() for _ in range(3) for batch in made]
+
+        def programs():
+            return len([p for p in Path({str(tmp_path)!r}).glob("*before_optimizations.txt") if "_late_" in p.name])
+
+        short, before = batches(), programs()
+        execute.LATE = 16
+        late = batches()
+        print(json.dumps([[before, programs()], all(map(np.array_equal, short, late))]))
+        """,
+        XLA_FLAGS=f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_text",
+    )
+    assert programs == [0, 2], "one for full batches, one for the last, or they were compiled too early"
+    assert equal

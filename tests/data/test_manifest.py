@@ -11,9 +11,9 @@ from pipegen.data import manifest as module
 from pipegen.data.fingerprint import example_ids, fingerprint
 from pipegen.data.manifest import Manifest
 from pipegen.errors import InternalError
+from pipegen.ops.fields.strings import encode
 from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.ops.sources.listing.reader import Reader
-from pipegen.ops.sources.listing.strings import encode
 
 LOCATION = Location.below("/data", ("a/1.jpg", "a/2.jpg", "b/1.jpg"), (10, 20, 60))
 LISTING = Listing("/data", LOCATION, (0, 0, 1), ("a", "b"))

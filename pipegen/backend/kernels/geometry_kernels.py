@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial, reduce
 
+import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Params, Phase
@@ -34,7 +35,7 @@ def geometric_matrix(ref: StepRef[GeometricTransform | CropTransform], draws: tf
 
 def _canvas(stage: s.Compose | s.Warp, image: tf.Tensor) -> tuple[tf.Tensor, ...]:
     shape, known = tf.shape(image), enumerate(stage.canvas, 1)
-    return tuple(tf.constant(side, tf.float64) if side is not None else tf.cast(shape[axis], tf.float64) for axis, side in known)
+    return tuple(np.float64(side) if side is not None else tf.cast(shape[axis], tf.float64) for axis, side in known)
 
 
 def product(

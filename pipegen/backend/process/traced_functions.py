@@ -81,10 +81,11 @@ def plain_unbatch(ds: tf.data.Dataset, name: str) -> tf.data.Dataset:
 def compiled(function: Callable[..., Any], signature: Sequence[tf.TensorSpec] | None = None, *, jit: bool = True) -> Callable[..., Any]:
     """Compiles a function of nested tensors by XLA for each type of its arguments; with a `signature`, for these, once a process.
 
-    It is one node in a graph, which TensorFlow does not inline for every new iterator. Without `jit`, it is a node of plain TensorFlow.
+    It is one node in a graph, which TensorFlow does not inline for every new iterator. Without `jit`, it is a node of plain TensorFlow,
+    which XLA compiles once a run is long.
     """
     if not jit:
-        return partial(call, tf.function(function, autograph=False, input_signature=signature))
+        return in_one_node(tf.function(function, autograph=False, input_signature=signature))
 
     def traced(*given: Any) -> Any:
         with meanwhile(by_xla, True):
@@ -93,6 +94,16 @@ def compiled(function: Callable[..., Any], signature: Sequence[tf.TensorSpec] | 
     traced.__name__ = getattr(function, "__name__", traced.__name__)
     made: Callable[..., Any] = tf.function(traced, jit_compile=True, autograph=False, input_signature=signature)
     return made
+
+
+def in_one_node(function: Any) -> Callable[..., Any]:
+    """Makes a `tf.function` one node of each graph that calls it; in a long run, XLA compiles it, without a new trace."""
+
+    def late(*given: Any) -> Any:
+        return function(*given)
+
+    program = tf.function(late, autograph=False, jit_compile=True)
+    return partial(call, function, late=tf.function(program, autograph=False))
 
 
 def vectors(*dtypes: tf.DType) -> list[tf.TensorSpec]:

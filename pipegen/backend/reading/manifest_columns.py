@@ -21,8 +21,8 @@ import tensorflow as tf
 
 from pipegen.backend.process.devices import Once, on_this_host
 from pipegen.kept import COLUMNS, keep, open_kept
+from pipegen.ops.fields.strings import Collector, Strings, shareable
 from pipegen.ops.lowering.graphs import elsewhere, meanwhile
-from pipegen.ops.sources.listing.strings import Collector, Strings, shareable
 from pipegen.terminal import log
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")  # UTF-8 of a surrogate, which stands for an invalid byte of a file name

@@ -18,20 +18,20 @@ from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.memory import ram_budget
 from pipegen.ops.families.crops import place_name, size_name, store_name
-from pipegen.ops.kinds.ragged import Packed, Ragged
+from pipegen.ops.fields.columns import Packed, Ragged
+from pipegen.ops.fields.strings import aligned
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.decoding import START, are_plain_jpegs
 from pipegen.ops.lowering.fetched import FetchedFiles
 from pipegen.ops.lowering.stored_readers import StoredPixels, string_of
 from pipegen.ops.sources.listing.reader import FileReader, Reader
-from pipegen.ops.sources.listing.strings import aligned
 from pipegen.ops.sources.prepared_store.rows import StoredShards
 from pipegen.spec.models import Runtime
 from pipegen.types import ElementType, valid_name
 
 if TYPE_CHECKING:
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Read
-    from pipegen.ops.sources.listing.strings import Ints
 
 
 @dataclass(frozen=True)

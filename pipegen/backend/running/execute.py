@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from pipegen.backend.index.order import Order, window_size
 from pipegen.backend.kernels.chain import DeviceKernel, lower_kernel
 from pipegen.backend.kernels.lower import apply_branch, apply_element
 from pipegen.backend.kernels.reuse import Reuse
-from pipegen.backend.process.traced_functions import Traced
+from pipegen.backend.process.traced_functions import Traced, available
 from pipegen.backend.reading.damage import Treatment, shaped
 from pipegen.backend.reading.graph_caches import RowCache
 from pipegen.backend.reading.manifest_columns import Column
@@ -31,7 +31,7 @@ from pipegen.data.sampling import Epochs
 from pipegen.data.shares import USUAL
 from pipegen.errors import InternalError
 from pipegen.memory import threads
-from pipegen.ops.lowering.graphs import meanwhile, plain_jpegs
+from pipegen.ops.lowering.graphs import long_run, meanwhile, plain_jpegs
 from pipegen.ops.stage import Stage
 from pipegen.physical.decide import decide, extent_of, widened
 from pipegen.physical.device import divided
@@ -43,6 +43,8 @@ from pipegen.plan.stages import Branch
 from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType
 from pipegen.waiting import Waiting
+
+LATE = 1 << 16  # examples after which a run is long: XLA takes 0.4 s for small functions, and saves some 6 us an example
 
 
 class Executor:
@@ -145,6 +147,12 @@ class Executor:
 
             self._kernels[key] = run
         return self._kernels[key]
+
+    def compiling_late(self, epoch: tf.Tensor, slot: tf.Tensor) -> AbstractContextManager[object]:
+        """Sets what is compiled once a run is long, for a graph that begins at a slot of an epoch, int64 scalars."""
+        if self.spec.runtime.jit == "never" or not available():
+            return nullcontext()
+        return meanwhile(long_run, epoch * (self.order.steps * self.order.batch) + slot >= LATE)
 
     def device_kernel(self, prepared: Prepare) -> DeviceKernel:
         """Returns the host half and the device half of a kernel, made once."""

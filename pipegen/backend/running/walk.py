@@ -156,7 +156,7 @@ class Run:
             case p.Rows():
                 return lambda f: f | self.x.tensors.locate(f["@record"], function.node.out, function.in_place)
             case p.Kernel():
-                return self.x.kernel(function.node, function.entry, function.batch, function.depth)
+                return self._kernel(function)
             case p.Prepare():
                 kernel, prefix = self.x.device_kernel(function), f"{_PREPARED}{function.number:03}/"
                 return lambda f: f | {f"{prefix}{i:03}": leaf for i, leaf in enumerate(kernel.parameters(f))}
@@ -168,6 +168,15 @@ class Run:
                 return lambda f: self._send(f, function)
             case p.Deliver():
                 return self._deliver(function)
+
+    def _kernel(self, kernel: p.Kernel) -> Callable[[Features], Features]:
+        run = self.x.kernel(kernel.node, kernel.entry, kernel.batch, kernel.depth)
+
+        def lowered(features: Features) -> Features:
+            with self.x.compiling_late(features["@epoch"][0], features["@slot"][0]):
+                return run(features)
+
+        return lowered
 
     def _index(self, index: p.Index) -> Callable[..., Features]:
         """Makes a function from an epoch and a step to the slots, records and draws of that step, or of all steps from there on."""
@@ -196,7 +205,8 @@ class Run:
             if isinstance(order, BucketedOrder):  # the step's: rows that complete combined groups may be of another bucket
                 bucket = order.bucket_of(order.first_slot(number, epoch))
                 own |= {"@bucket": tf.zeros_like(slot, tf.int32) + bucket, "@step": tf.zeros_like(slot) + number}
-            return named(epoch, slot, since, laid) | own
+            with x.compiling_late(epoch, slot[0]):
+                return named(epoch, slot, since, laid) | own
 
         def whole(epoch: tf.Tensor, first: tf.Tensor, counted: tf.Tensor | None = None) -> Features:
             since = counted_from(counted)

@@ -16,12 +16,12 @@ from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, sp
 from pipegen.cli.init.spec import Written, about_sample, beside, by_split, classes_line, output_of, parts_of, pixels_of, relative, spec_of
 from pipegen.data.collect import without_missing
 from pipegen.errors import OpError
+from pipegen.ops.fields.notes import count
 from pipegen.ops.lowering.array_formats import WITHOUT_AREA
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.annotations.files import DamagedError, read_json, read_xml
 from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.yolo import YAMLS, described
 from pipegen.spec.models import Errors
 

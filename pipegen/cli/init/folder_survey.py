@@ -17,10 +17,10 @@ from pipegen.cli.failures import CannotRun
 from pipegen.data.rounding import spread
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.ops.fields.notes import quoted
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.ops.sources.listing.wording import quoted
 
 _FILES = 200  # number of images to examine
 _RECORDS = 20  # number of images in records to examine: compressed files are inflated up to each

@@ -23,8 +23,8 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import Opened
+from pipegen.ops.fields.label_values import text_of
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.features.label_values import text_of
 from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, is_hidden, sniff
 from pipegen.ops.sources.listing.base import Listing, shards_of
 from pipegen.ops.sources.mds import index_mds, read_columns

@@ -20,11 +20,11 @@ from pipegen.cli.init.record_specs import database_tables
 from pipegen.cli.init.spec import Step, Written, beside, block, by_split, output_of, parts_of, pixels_of, spec_of
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.ops.fields.classes import read_labels
+from pipegen.ops.fields.label_values import LIST, WHITESPACE
+from pipegen.ops.kinds.image import read_image
 from pipegen.ops.sources.array_rows.npz import read_array, read_arrays
-from pipegen.ops.sources.array_rows.rows import read_image
 from pipegen.ops.sources.features.arrays import ArrayFeature
-from pipegen.ops.sources.features.classes import read_labels
-from pipegen.ops.sources.features.label_values import LIST, WHITESPACE
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.tables.csv import TextTable, as_text, read_table
 from pipegen.ops.sources.tables.readings import ExcelTable, JsonLinesTable

@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.data_test import Counted, DataTest, Failure, Known, Listed, Outcome, listed_splits, many, unknown_features
+from pipegen.ops.fields.notes import quoted
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.listing.wording import quoted
 
 
 class Examples(DataTest):

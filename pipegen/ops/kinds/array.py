@@ -19,10 +19,8 @@ class Array(FeatureKind):
     arguments = ("root", "ending", "format", "shape")
     storage = "encoded"
 
-    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
+    def stored_type(self, feature: Any) -> FeatureType:
         return FeatureType(self.name, "string", ())
 
     def decoder(self, feature: Any) -> Transform:
-        from pipegen.ops.sources.features.file_formats import decoder_of
-
-        return decoder_of(feature.format).model_copy(update={"shape": feature.shape})
+        return feature.array_decoder().model_copy(update={"shape": feature.shape})

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.traits import Family, Traits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pipegen.ops.fields.columns import Column, Place
     from pipegen.types import FeatureType
 
     Size = tuple[int | tf.Tensor, int | tf.Tensor]
-    Place = Callable[[int], str]
-    """A function from the number of a record to the name of its place, for messages."""
     Items = tuple[tf.Tensor, tf.Tensor]
     """Items `(n, most, ...)`, and a mask of those to keep, which are still on the image: bool `(n, most)`."""
 
@@ -23,17 +21,6 @@ if TYPE_CHECKING:
 SUBPIXELS = 256.0  # places of moved items are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference
 HORIZON = 1e-6  # least third coordinate of a visible point
 FAR = 1e7  # largest coordinate of a place, in pixels: a perspective can put a point at infinity
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """The values of a feature for every record."""
-
-    values: Any  # an array with a row for each record
-    type: FeatureType  # the type of a row
-    classes: tuple[str, ...] = ()  # the classes of a label
-    stays: Any = None  # false for records that are left out, bool `(n,)`; `None` to keep all
-    notes: tuple[Any, ...] = ()  # findings about the values
 
 
 class Geometry:
@@ -189,9 +176,9 @@ class FeatureKind:
     def check(self, name: str, feature: Any) -> None:
         """Rejects contradictory arguments with a `PartError` that names the feature and the argument."""
 
-    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
-        """Infers the type in a file, aligned with `of`, or in columns of a table, from the arguments alone."""
-        return self.array_types(feature)[0].with_(of=of or getattr(feature, "home", None))
+    def stored_type(self, feature: Any) -> FeatureType:
+        """Infers the type in a file or in columns of a table from the arguments alone; by default the first type of a row of an array."""
+        return self.array_types(feature)[0]
 
     def decoder(self, feature: Any) -> Any:
         """Returns the `Transform` that decodes its files, or `None` if a step of the spec does."""

@@ -9,15 +9,18 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
-from pipegen.ops.kinds.base import FAR, HORIZON, SUBPIXELS, Column, FeatureKind, Geometry
-from pipegen.ops.kinds.ragged import Ragged, most_items
+from pipegen.ops.fields.columns import Column, Ragged, most_items
+from pipegen.ops.fields.notes import count
+from pipegen.ops.fields.numbers import read_ragged
+from pipegen.ops.kinds.base import FAR, HORIZON, SUBPIXELS, FeatureKind, Geometry
 from pipegen.ops.lowering.exif import turned_points
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.kinds.base import Items, Place, Size
+    from pipegen.ops.fields.columns import Place
+    from pipegen.ops.kinds.base import Items, Size
 
 
 class BoxGeometry(Geometry):
@@ -120,15 +123,11 @@ class Boxes(FeatureKind):
         return (boxes_type(feature.of or "image", feature.box_rules()),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
-        from pipegen.ops.sources.array_rows.rows import read_ragged
-
         rules = feature.box_rules()
         items = self._checked(read_ragged(name, given, (4,), place), rules, name, place)
         return Column(items, boxes_type(feature.of or "image", rules, most=most_items(items)))
 
     def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
-        from pipegen.ops.sources.listing.wording import count
-
         if numbers % 4:
             raise ValueError(f"it has {count(numbers, 'number')}, which is no multiple of 4")
         return (4,)
@@ -139,9 +138,8 @@ class Boxes(FeatureKind):
 
         def at(wrong: Any) -> str:
             item = int(np.argmax(wrong))
-            ends = np.cumsum(items.lengths)
-            row = int(np.searchsorted(ends, item, side="right"))
-            return f"{place(row)}: box {item - int(ends[row] - items.lengths[row])} is [{', '.join(f'{v:g}' for v in values[item])}]"
+            row, number = items.place(item)
+            return f"{place(row)}: box {number} is [{', '.join(f'{v:g}' for v in values[item])}]"
 
         wrong = ~np.isfinite(values).all(1)
         if wrong.any():

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.lazy import np
 from pipegen.ops.kinds.base import FeatureKind
-from pipegen.ops.kinds.ragged import Ragged
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.listing.strings import Ints
+    pass
 
 
 class Valid(FeatureKind):
@@ -30,9 +28,6 @@ class ItemNumber(FeatureKind):
     numbers_items = True
 
 
-MOST_INSTANCES = 254  # most items of a mask: a pixel is a byte, 0 is no item, and 255 may be ignored by the loss
-
-
 def with_numbers(type_: ElementType) -> ElementType:
     """Adds the numbers of items, as `NAME_number`, to the type of a record with masks of instances."""
     homes = dict.fromkeys(t.instances for _, t in type_.items() if t.instances is not None)
@@ -47,10 +42,3 @@ def number_name(home: str) -> str:
 def item_number_type(home: str) -> FeatureType:
     """Returns the type of the number of each item of the feature `home`."""
     return FeatureType("item_number", "float32", (None,), of=home, most=0, beside=home)
-
-
-def counted_up(lengths: Ints) -> Ragged:
-    """Numbers the items of each record from 1."""
-    ends = np.cumsum(lengths)
-    before: Ints = np.repeat(ends - lengths, lengths)
-    return Ragged((np.arange(len(before)) - before + 1).astype(np.float32), np.asarray(lengths, np.int64))

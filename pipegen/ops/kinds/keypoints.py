@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.item_rules import PointRules, swapped_places
-from pipegen.ops.kinds.base import FAR, HORIZON, SUBPIXELS, Column, FeatureKind, Geometry
-from pipegen.ops.kinds.ragged import Ragged, most_items
+from pipegen.ops.fields.columns import Column, Ragged, most_items
+from pipegen.ops.fields.notes import count
+from pipegen.ops.fields.numbers import read_ragged
+from pipegen.ops.kinds.base import FAR, HORIZON, SUBPIXELS, FeatureKind, Geometry
 from pipegen.ops.lowering.exif import TURNS, turned_points
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.kinds.base import Items, Place, Size
+    from pipegen.ops.fields.columns import Place
+    from pipegen.ops.kinds.base import Items, Size
 
 _SHAPES = ((2,), (3,))
 
@@ -111,15 +114,11 @@ class Keypoints(FeatureKind):
         return (keypoints_type(feature.of or "image", rules_of(feature), home=feature.home),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
-        from pipegen.ops.sources.array_rows.rows import read_ragged
-
         rules = rules_of(feature)
         items = self._checked(read_ragged(name, given, None, place), rules, name, place)
         return Column(items, keypoints_type(feature.of or "image", rules, most=most_items(items), home=feature.home))
 
     def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
-        from pipegen.ops.sources.listing.wording import count
-
         names, sets = len(feature.names or ()), 1 if items is None else items
         shape: tuple[int, ...] | None = getattr(feature, "shape", None)
         if not names and shape is not None:
@@ -153,9 +152,8 @@ class Keypoints(FeatureKind):
         seen = values[..., 2]
         wrong = (~np.isin(seen, (0, 1, 2))).reshape(len(values), int(np.prod(inner))).any(1)
         if wrong.any():
-            row = int(np.searchsorted(np.cumsum(lengths), int(np.argmax(wrong)), side="right"))
             other = float(seen[~np.isin(seen, (0, 1, 2))][0])
-            message = f"{place(row)} has a keypoint of visibility {other:g}"
+            message = f"{place(items.place(int(np.argmax(wrong)))[0])} has a keypoint of visibility {other:g}"
             raise OpError("PG256", message, help="use 0 for absent, 1 for hidden and 2 for visible")
         return Ragged(np.where(values[..., 2:] > 0, values, np.float32(0)), lengths)
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.kinds.base import Column, FeatureKind
-from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.fields.classes import as_values, check_written_lists, named_classes, read_labels
+from pipegen.ops.fields.columns import Column, Ragged
+from pipegen.ops.fields.label_values import LIST, Values, label_texts, parts, split_text
+from pipegen.ops.fields.notes import count
+from pipegen.ops.fields.numbers import read_ragged
+from pipegen.ops.kinds.base import FeatureKind
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
-    from pipegen.ops.kinds.base import Place
+    from collections.abc import Sequence
+
+    from pipegen.ops.fields.columns import Place
+    from pipegen.ops.fields.notes import Note
 
 
 class Label(FeatureKind):
@@ -28,8 +36,6 @@ class Label(FeatureKind):
         return (label_type(feature.num_classes, several=feature.several),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
-        from pipegen.ops.sources.features.classes import as_values, read_labels
-
         notes: list[Any] = []
         if feature.several:
             return self._several(name, feature, given, place, notes)
@@ -42,9 +48,6 @@ class Label(FeatureKind):
 
     def _several(self, name: str, feature: Any, given: Any, place: Place, notes: list[Any]) -> Column:
         """Reads any number of classes of each record: `given` has a list or a text for each, as `Values` or as stored."""
-        from pipegen.ops.sources.features.columns import read_several_labels
-        from pipegen.ops.sources.features.label_values import LIST, Values, label_texts
-
         if isinstance(given, Ragged):
             ends = np.cumsum(given.lengths).tolist()
             texts = [LIST + text for text in label_texts(given.values)]
@@ -83,27 +86,20 @@ class ItemLabel(FeatureKind):
         return (item_label_type(feature.home, feature.num_classes),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
-        from pipegen.ops.sources.array_rows.rows import read_ragged
-        from pipegen.ops.sources.features.classes import read_labels
-        from pipegen.ops.sources.features.columns import split_text
-
         notes: list[Any] = []
         if feature.separator is not None and not isinstance(given, Ragged):
             given = [split_text(value, feature.separator) for value in given]
         items = read_ragged(name, given, (), place)
-        ends = np.cumsum(items.lengths)
 
         def said(item: int) -> str:
-            row = int(np.searchsorted(ends, item, side="right"))
-            return f"item {item - int(ends[row] - items.lengths[row])} of {place(row)}"
+            row, number = items.place(item)
+            return f"item {number} of {place(row)}"
 
         if not len(items.values):
-            known = range(feature.offset, feature.offset + (feature.num_classes or 0))
-            names = feature.classes if isinstance(feature.classes, tuple) else tuple(map(str, known))
-            indices: Any = np.zeros(0, np.int64)
+            indices: Any
+            indices, names = np.zeros(0, np.int64), named_classes(feature.classes or 0, feature.offset)
         else:
-            about = name, feature.classes, feature.offset, items.values
-            indices, names = read_labels(*about, said, notes)
+            indices, names = read_labels(name, feature.classes, feature.offset, items.values, said, notes)
         column = Ragged(np.asarray(indices, np.int64), items.lengths)
         return Column(column, item_label_type(feature.home, len(names)), names, notes=tuple(notes))
 
@@ -111,3 +107,28 @@ class ItemLabel(FeatureKind):
 def item_label_type(home: str, classes: int | None) -> FeatureType:
     """Returns the type of the class of each item of the feature `home`."""
     return FeatureType("item_label", "int64", (None,), of=home, classes=classes, most=0, beside=home)
+
+
+def read_several_labels(name: str, cells: Sequence[str], feature: Any, place: Place, notes: list[Note]) -> tuple[Any, tuple[str, ...]]:
+    """Reads a column of any number of classes per row: uint8 `(n, classes)`, 1 for each class of a row, and the classes.
+
+    Args:
+        name: The feature, for messages.
+        cells: The text of each row, with the meant classes.
+        feature: Its arguments, with a separator; blanks around it are ignored.
+        place: Describes the place of a row.
+        notes: Collects findings about the classes.
+
+    Raises:
+        OpError: `PG420` for an unknown class, for lists written as text, and if no row has any.
+    """
+    flat = [(row, part) for row, cell in enumerate(cells) for part in parts(cell, feature.separator or "")]
+    if not flat:
+        raise OpError("PG420", f"no row has a label: the column is empty in {count(len(cells), 'row')}")
+    check_written_lists([cell for cell in dict.fromkeys(cells) if cell], (), lambda text: f"the label at {place(cells.index(text))}")
+    rows, texts = zip(*flat, strict=True)
+    of_part = lambda i: f"the label at {place(rows[i])}"  # noqa: E731
+    indices, names = read_labels(name, feature.classes, feature.offset, Values.of_texts(texts), of_part, notes)
+    values: Any = np.zeros((len(cells), len(names)), np.uint8)
+    values[rows, indices] = 1
+    return values, names

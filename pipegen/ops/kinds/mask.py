@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pipegen.errors import PartError
-from pipegen.ops.families.decoder import LARGEST
-from pipegen.ops.kinds.base import Column, FeatureKind
-from pipegen.ops.kinds.item_number import MOST_INSTANCES
-from pipegen.types import FeatureType, Interval
+from pipegen.errors import OpError, PartError
+from pipegen.lazy import np
+from pipegen.ops.families.decoder import LARGEST, MaskDecoder
+from pipegen.ops.fields.columns import Column
+from pipegen.ops.fields.numbers import as_array
+from pipegen.ops.kinds.base import FeatureKind
+from pipegen.types import MOST_INSTANCES, FeatureType, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipegen.ops.kinds.base import Place
+    from pipegen.ops.fields.columns import Place
     from pipegen.ops.transform import Transform
 
 
@@ -43,14 +45,16 @@ class Mask(FeatureKind):
             message = f"`values` of `{name}` has the class index {values[stored]}, but there are {classes} `classes`, counted from 0"
             raise PartError(message, name, "values")
 
-    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
+    def stored_type(self, feature: Any) -> FeatureType:
         classes = feature.num_classes
         if classes is None and feature.values:
             classes = max(feature.values.values()) + 1
-        return FeatureType(self.name, "string", (), of=of, classes=classes, ignore=feature.ignore, instances=feature.home)
+        return FeatureType(self.name, "string", (), classes=classes, ignore=feature.ignore, instances=feature.home)
 
     def decoder(self, feature: Any) -> Transform:
-        return feature.decoder(feature.num_classes)
+        values, classes = getattr(feature, "values", None), feature.num_classes
+        allowed = tuple(sorted({*range(classes), feature.ignore})) if classes is not None else None
+        return MaskDecoder(values=tuple(values.items()) if values is not None else None, allowed=allowed)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         highest = max((feature.num_classes or LARGEST + 1) - 1, feature.ignore)
@@ -58,9 +62,26 @@ class Mask(FeatureKind):
         return (x.with_(classes=feature.num_classes, ignore=feature.ignore, instances=feature.home),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
-        from pipegen.ops.sources.array_rows.rows import as_array, read_mask
-
-        return Column(*read_mask(name, feature, as_array(name, given)))
+        array = as_array(name, given)
+        if array.ndim == 3:
+            array = array[..., None]
+        if array.ndim != 4 or array.shape[-1] != 1:
+            message = f"the masks of `{name}` need the shape (n, height, width) or (n, height, width, 1), not {array.shape}"
+            raise OpError("PG204", message, help="convert one channel per class by `numpy.argmax(masks, -1)`")
+        if not array.size:
+            raise OpError("PG402", f"the array `{name}` has no rows")
+        if array.dtype.kind not in "bui":
+            raise OpError("PG419", f"the masks of `{name}` are {array.dtype}", help="class indices must be integers; pass them as uint8")
+        height, width = array.shape[1:3]
+        type_ = self.array_types(feature)[0].with_(shape=(height, width, 1))
+        if feature.size is not None and (height, width) != feature.height_width():
+            raise OpError("PG419", f"the masks of `{name}` are {height}×{width} pixels", field="size")
+        highest = LARGEST if type_.classes is None else type_.classes - 1
+        wrong = [int(value) for value in np.unique(array) if not 0 <= value <= highest and value != feature.ignore]
+        if wrong:
+            message = f"`{name}` holds {wrong[0]}; class indices go from 0 to {highest}"
+            raise OpError("PG419", message, field="classes" if type_.classes is not None else None)
+        return Column(array.astype(np.uint8, copy=False), type_)
 
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
         from pipegen.ops.lowering.pictures import overlay

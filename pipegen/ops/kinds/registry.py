@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal, Protocol
 
 from pipegen.errors import InternalError
-from pipegen.ops.kinds.base import Column, FeatureKind, Geometry
+from pipegen.ops.kinds.base import FeatureKind, Geometry
 from pipegen.types import FeatureType
 
 _PACKAGE = "pipegen.ops.kinds"
@@ -78,11 +78,6 @@ def names_of(fits: Callable[[FeatureKind], bool] = bool) -> Any:
 def held_in_memory(kind: FeatureKind) -> bool:
     """Checks that a kind can be read from arrays; others are read from a file each."""
     return type(kind).read_array is not FeatureKind.read_array
-
-
-def classes_of_several(columns: Iterable[Column]) -> tuple[str, ...]:
-    """Returns the classes of the first label among columns: those of the data, if no label has one class for each record."""
-    return next((column.classes for column in columns if kind_of(column.type).labels), ())
 
 
 def several_labels(x: FeatureType) -> bool:

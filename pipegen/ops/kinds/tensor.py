@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.errors import OpError
+from pipegen.lazy import np
+from pipegen.ops.fields.columns import Column
+from pipegen.ops.fields.numbers import as_array, as_numbers, read_ragged, unfit
+from pipegen.ops.kinds.base import FeatureKind
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
-    from pipegen.ops.kinds.base import Place
+    from pipegen.ops.fields.columns import Place
+    from pipegen.ops.fields.numbers import NumberType
 
 
 class Tensor(FeatureKind):
@@ -20,16 +26,25 @@ class Tensor(FeatureKind):
     numbers = True
     each = "item_tensor"
 
-    def stored_type(self, feature: Any, of: str | None) -> FeatureType:
+    def stored_type(self, feature: Any) -> FeatureType:
         return FeatureType(self.name, feature.dtype or "float32", feature.stored_shape)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (FeatureType(self.name, feature.dtype or "float32", (), uniform=True),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
-        from pipegen.ops.sources.array_rows.rows import read_values
-
-        values = read_values(name, given, feature.dtype, weights=self.weighs)
+        array = as_array(name, given)
+        if array.dtype.kind not in "biuf":
+            raise OpError("PG419", f"the values of `{name}` are {array.dtype}", help="they must be numbers")
+        if array.ndim == 0 or not len(array):
+            raise OpError("PG402", f"the array `{name}` has no rows")
+        dtype: NumberType | None = "float32" if self.weighs else feature.dtype
+        values = as_numbers(np.asarray(array), dtype, partial(unfit, place, dtype, "rows"), place, None)
+        if self.weighs and values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if self.weighs and (values.ndim != 1 or values.min() < 0):
+            shape = f"its shape is {values.shape}" if values.ndim != 1 else f"the smallest is {values.min():g}"
+            raise OpError("PG419", f"`{name}` needs one number of 0 or more per row, but {shape}")
         return Column(values, FeatureType(self.name, str(values.dtype), values.shape[1:]))
 
 
@@ -57,8 +72,6 @@ class ItemTensor(FeatureKind):
         return (item_tensor_type(feature.home, dtype=feature.dtype),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
-        from pipegen.ops.sources.array_rows.rows import read_ragged
-
         items = read_ragged(name, given, None, place, feature.dtype)
         return Column(items, item_tensor_type(feature.home, tuple(items.values.shape[1:]), feature.dtype))
 

@@ -43,6 +43,8 @@ def target() -> Target:
 by_xla: ContextVar[bool] = ContextVar("by_xla", default=False)  # whether XLA compiles the function being traced
 elsewhere: ContextVar[bool] = ContextVar("elsewhere", default=False)
 """Whether the graph being traced may run in another process that sees the same files."""
+long_run: ContextVar[tf.Tensor | None] = ContextVar("long_run", default=None)
+"""Whether the graph being traced runs late in a long run, a bool scalar; `None` if nothing is compiled then."""
 plain_jpegs: ContextVar[bool] = ContextVar("plain_jpegs", default=False)
 """Whether almost all files that the graph being traced decodes are plain JPEGs."""
 graph_around: ContextVar[Any] = ContextVar("graph_around", default=None)
@@ -79,26 +81,28 @@ def apart(function: Callable[..., Any]) -> Callable[..., Any]:
     return partial(call, tf.function(function, autograph=False, experimental_attributes={"_noinline": True}))
 
 
-def call(function: Callable[..., Any], *given: Any) -> Any:
+def call(function: Callable[..., Any], *given: Any, late: Callable[..., Any] | None = None) -> Any:
     """Calls a `tf.function` from a graph, on nested tensors, as one node.
 
-    TensorFlow's own node for a call prepares the function for several devices, for each node and each iterator: 3 to 10 ms. The only
-    branch of a `Case` is run unchanged. XLA and saved graphs get a normal call.
+    TensorFlow's own node for a call prepares the function for several devices, for each node and each iterator: 3 to 10 ms. A branch of a
+    `Case` is run unchanged. XLA and saved graphs get a normal call. `late` is an equal function that captures no tensors, for a long run.
     """
     if tf.executing_eagerly() or by_xla.get() or target() != "process":
         return function(*given)
-    made: Any = function
+    long = late and long_run.get()
+    made: list[Any] = [function] if long is None else [function, late]
     specs = tf.nest.map_structure(lambda one: tf.TensorSpec(one.shape, one.dtype) if isinstance(one, tf.Tensor) else one, given)
-    concrete = made.get_concrete_function(*specs)
+    branches = [one.get_concrete_function(*specs) for one in made]
+    concrete = branches[0]
     tensors = [one for one in tf.nest.flatten(given) if isinstance(one, tf.Tensor)]
     results = tf.nest.flatten(concrete.structured_outputs)
-    node = tf.raw_ops.Case if is_stateful(concrete) else tf.raw_ops.StatelessCase
+    node = tf.raw_ops.Case if any(map(is_stateful, branches)) else tf.raw_ops.StatelessCase
     with tf.device("CPU"):  # a branch runs on the device of its node, and accelerators do not decode
         found = node(
-            branch_index=tf.constant(0),
+            branch_index=tf.constant(0) if long is None else tf.cast(long, tf.int32),
             input=[*tensors, *concrete.captured_inputs],
             Tout=[one.dtype for one in results],
-            branches=[concrete],
+            branches=branches,
             output_shapes=[one.shape.as_proto() for one in results],
         )
     return tf.nest.pack_sequence_as(concrete.structured_outputs, found)

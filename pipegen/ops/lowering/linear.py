@@ -50,9 +50,15 @@ def vector(entries: Sequence[Scalar], like: tf.Tensor) -> tf.Tensor:
 
 def _filled(rows: Sequence[Sequence[Scalar]], like: tf.Tensor) -> list[list[tf.Tensor]]:
     """Broadcasts entries to the shape of `like`; equal numbers share one operation."""
-    zero = tf.zeros_like(like, dtype=tf.float64)
+    zero, known = tf.zeros_like(like, dtype=tf.float64), like.shape.is_fully_defined()
     numbers = {entry: zero + entry if entry else zero for row in rows for entry in row if isinstance(entry, float)}
-    return [[numbers[entry] if isinstance(entry, float) else zero + entry for entry in row] for row in rows]
+
+    def filled(entry: Scalar) -> tf.Tensor:
+        if isinstance(entry, float):
+            return numbers[entry]
+        return entry if known and entry.shape == like.shape else zero + entry
+
+    return [list(map(filled, row)) for row in rows]
 
 
 def about_centre(

@@ -12,8 +12,8 @@ from pipegen.ops.lowering.python_calls import numpy_function
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Read, Together
-    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.described import RecordFeature
     from pipegen.ops.sources.records.labels import Lookup
     from pipegen.ops.sources.stores.field_types import FieldType

@@ -9,11 +9,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from pipegen.ops.kinds.item_number import with_numbers
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.arrays import ArrayFeature
-from pipegen.ops.sources.features.feature import aligned_images
+from pipegen.ops.sources.features.feature import aligned_images, record_type
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.types import ElementType
@@ -37,7 +35,7 @@ class Arrays(SelectingSource):
     @field_validator("features")
     @classmethod
     def _one_image(cls, features: dict[str, ArrayFeature]) -> dict[str, ArrayFeature]:
-        if not any(kind_of(feature).levels for feature in features.values()):
+        if not any(feature.own_kind.levels for feature in features.values()):
             raise ValueError("`features` has no image; add one such as `image: {kind: image}`")
         aligned_images(features)
         return features
@@ -58,9 +56,9 @@ class Arrays(SelectingSource):
 
     def possible(self) -> tuple[ElementType, ...]:
         """Lists every type that the features allow."""
-        names, of = tuple(self.features), aligned_images(self.features)
-        choices = product(*([t.with_(of=of.get(n)) for t in kind_of(feature).array_types(feature)] for n, feature in self.features.items()))
-        return tuple(with_numbers(ElementType(tuple(zip(names, chosen, strict=True)))) for chosen in choices)
+        of = aligned_images(self.features)
+        choices = product(*(feature.own_kind.array_types(feature) for feature in self.features.values()))
+        return tuple(record_type(dict(zip(self.features, chosen, strict=True)), of) for chosen in choices)
 
     def needs_data(self) -> bool:
         return self.path is None and all(feature.path is None for feature in self.features.values())
@@ -76,4 +74,4 @@ class Arrays(SelectingSource):
         from pipegen.ops.sources.array_rows.rows import given_arrays, list_rows
 
         given = given_arrays(self.features, data) if self.needs_data() else read_files(self.features, self.path, str(base))
-        return self.selected(list_rows(self.features, given), base)
+        return self.selected(list_rows(self.features, given, self.class_feature()), base)

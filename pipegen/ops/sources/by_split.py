@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 from pydantic import SerializeAsAny, field_validator, model_serializer, model_validator
 
 from pipegen.errors import OpError, OpErrors
+from pipegen.ops.fields.notes import Note
 from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.ops.sources.listing.base import Listing, Note, Source, of_each
+from pipegen.ops.sources.listing.base import Listing, Source, of_each
 from pipegen.ops.sources.parts.merge import merge
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType, FeatureType

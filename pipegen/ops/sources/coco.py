@@ -15,13 +15,14 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
+from pipegen.ops.fields.notes import quoted
 from pipegen.ops.sources.annotations.files import MOST_BYTES, DamagedError, damaged, finite, numbers, read_json
 from pipegen.ops.sources.annotations.outlined import OutlinedSource
 from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
 from pipegen.ops.sources.annotations.source import Found, PointNames, known_sides, without_image, without_record
 from pipegen.ops.sources.listing.base import Parts, always
-from pipegen.ops.sources.listing.wording import find_file, find_root, quoted
+from pipegen.ops.sources.listing.paths import find_file, find_root
 from pipegen.types import LARGEST_SIDE
 
 _MOST_SAID = 1000

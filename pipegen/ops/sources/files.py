@@ -12,16 +12,16 @@ from pydantic import Field, field_validator
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
-from pipegen.ops.kinds.registry import kind_of, names_of
+from pipegen.ops.fields.notes import Note
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.feature import FeatureSource
+from pipegen.ops.sources.features.feature import FeatureSource, FileKindName
 from pipegen.ops.sources.features.file_formats import FileFeature, unread_formats
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan, Tree
-from pipegen.ops.sources.listing.base import Listing, Location, Missing, Note, always
-from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.listing.wording import find_root
+from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
+from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.patterns import compile_pattern
 
@@ -30,11 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from pipegen.ops.sources.listing.strings import Ints
-
-    Kind = str
-else:
-    Kind = names_of(lambda kind: kind.storage == "encoded")
+    from pipegen.ops.fields.strings import Ints
 
 _WILD = re.compile(r"[*?\[]")
 _compiled = lru_cache(maxsize=16)(compile_pattern)
@@ -43,7 +39,7 @@ _compiled = lru_cache(maxsize=16)(compile_pattern)
 class FilesFeature(FileFeature):
     """One file of each record."""
 
-    kind: Kind
+    kind: FileKindName
     """`image`; `mask`: a class for each pixel of the image; or `array`: numbers of one `shape`."""
     path: Annotated[str, Field(min_length=1)]
     """Folder whose images are all read, or a pattern such as `photos/**/*.jpg`; relative to the spec's file."""
@@ -104,7 +100,7 @@ class Files(SelectingSource, FeatureSource):
     @property
     def pictures(self) -> tuple[str, ...]:
         """Lists the features, images first; the first one identifies a record."""
-        return tuple(sorted(self.features, key=lambda name: not kind_of(self.features[name]).levels))
+        return tuple(sorted(self.features, key=lambda name: not self.features[name].own_kind.levels))
 
     def has_folders(self) -> bool:
         """Tells whether folders may carry meaning: only if records have one file each."""

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.fields.notes import Note, quoted
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.arrow import Arrow
 from pipegen.ops.sources.dataset_folders.hub import Saved, class_names, described, files_of, find_saved, key_for
-from pipegen.ops.sources.listing.base import Listing, Note, SplitSource, always, shards_of
-from pipegen.ops.sources.listing.wording import quoted
+from pipegen.ops.sources.listing.base import Listing, SplitSource, always, shards_of
 from pipegen.ops.sources.parquet import Parquet
 from pipegen.ops.sources.records.described import RecordFeature, missing_key
 from pipegen.ops.sources.shards.paths import check_sets
@@ -87,7 +86,7 @@ class Huggingface(SplitSource, Arrow):
         names = {
             table.number(feature.key or name, f"features.{name}"): class_names(saved.features.get(feature.key or name, {}))
             for name, feature in described.items()
-            if kind_of(feature).labels and not (feature.offset or feature.joined or feature.chosen)  # whose `map` has the indices by now
+            if feature.own_kind.labels and not (feature.offset or feature.joined or feature.chosen)  # whose `map` has the indices by now
         }
         named = replace(table, columns=partial(_named, table, names))
         features = {}
@@ -128,7 +127,7 @@ class Huggingface(SplitSource, Arrow):
                 raise error.at(f"features.{name}" if "features" in self.model_fields_set else None)
             changed: dict[str, Any] = {} if feature.keys else {"key": key}
             names = class_names(described(saved, key))
-            if kind_of(feature).counts and feature.classes is None and names:
+            if feature.own_kind.counts and feature.classes is None and names:
                 changed |= {"classes": len(names)} if feature.offset else feature.told_by(names)
             found[name] = feature.model_copy(update=changed)
         return found

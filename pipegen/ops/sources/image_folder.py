@@ -11,13 +11,14 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.sources.features.classes import class_notes as class_name_notes
+from pipegen.ops.fields.classes import class_notes as class_name_notes
+from pipegen.ops.fields.notes import Note, quoted
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import class_notes, loose_notes, nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan
-from pipegen.ops.sources.listing.base import Listing, Location, Note, always
-from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.listing.wording import find_root, quoted
+from pipegen.ops.sources.listing.base import Listing, Location, always
+from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.types import ElementType, FeatureType
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.archives import Archive
 
 _ABSOLUTE = re.compile(r"^(/|[A-Za-z]:)")

@@ -15,8 +15,8 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.families.decoder import OutlineDecoder
-from pipegen.ops.kinds.item_number import MOST_INSTANCES, number_name
-from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.fields.columns import Ragged
+from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
 from pipegen.ops.lowering.array_formats import WITHOUT_AREA
 from pipegen.ops.sources.annotations.files import (
     DamagedError,
@@ -30,10 +30,10 @@ from pipegen.ops.sources.annotations.files import (
 )
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource
 from pipegen.ops.sources.annotations.source import POINT_LABELS, Found, PointNames, Shape, gathered, without_masks, without_own_image
-from pipegen.ops.sources.listing.base import LeftOut, Note, Parts
-from pipegen.ops.sources.listing.wording import count, find_root, quoted
+from pipegen.ops.sources.listing.base import Parts
+from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.transform import Transform
-from pipegen.types import ElementType
+from pipegen.types import MOST_INSTANCES, ElementType
 
 _AROUND = frozenset({"polygon", "rectangle", "mask"})
 
@@ -107,10 +107,8 @@ class Labelme(PointedSource):
         if not owner:
             message = f"no image below {root!r} has annotations; found {count(len(files), '.json file')}"
             raise OpError("PG402", message, field="path", help="LabelMe writes a JSON file beside each image")
-        if self.masks:
-            items |= {number_name("boxes"): np.array([shape.number for shape in shapes], np.float32)}
         names = tuple(sorted({shape.name for shape in shapes}))
-        found = gathered(keys, sides, shapes, names, items, notes, missing)
+        found = gathered(keys, sides, shapes, names, items, notes, missing, numbered=self.masks is not None)
         found = replace(found, own=own, points=stored)
         if self.masks:
             found = _with_masks(found, {key: f"{root}/{file}" for key, file in owner.items()})

@@ -8,9 +8,8 @@ from pydantic import field_validator
 
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.described import check_pickled
 from pipegen.ops.sources.records.index import Indexed, ShardRecords
 from pipegen.ops.sources.records.parts import PartSource
@@ -107,6 +106,6 @@ class Lmdb(PartSource):
     def types(self, found: Indexed) -> dict[str, FieldType]:
         shard, offsets, lengths = found.first
         for name, *place in zip(self.features, offsets.T.tolist(), lengths.T.tolist(), strict=True):
-            if kind_of(self.features[name]).pictured:
+            if self.features[name].own_kind.pictured:
                 check_pickled(name, *stretches(shard.path, *place))
         return super().types(found)

@@ -15,8 +15,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import Opened, content_of, mounted
-from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import is_are, quoted
+from pipegen.ops.fields.notes import Note, is_are, quoted
 from pipegen.ops.sources.records.described import missing_key
 from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, ShardRecords
 from pipegen.ops.sources.records.parts import PartReader, PartSource
@@ -26,7 +25,7 @@ from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, colum
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.shards.paths import Found
 
 _PICTURES = frozenset({"jpeg", "png", "bytes", "jpeg_array"})

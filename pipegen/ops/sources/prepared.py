@@ -11,12 +11,12 @@ from pydantic import Field, model_validator
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.arguments.magnitudes import Number
-from pipegen.ops.families.decoder import MaskDecoder
+from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.kinds.item_number import with_numbers
-from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.any_kind import Beside, KeepsBoxes, NamesPoints
+from pipegen.ops.sources.features.feature import HeldKindName
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, always
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.ops.transform import SplitName, Transform
@@ -26,18 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pipegen.ops.arguments.item_rules import BoxRules
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.prepared_store.layout import StoreAbout
-
-    Kind = str
-else:
-    Kind = names_of(held_in_memory)
 
 
 class StoredFeature(KeepsBoxes, NamesPoints, Beside):
     """One feature of a store, as written by `pipegen prepare`."""
 
-    kind: Kind
+    kind: HeldKindName
     """`image`, `mask`, `label`, `tensor`, `weight`, `boxes` or `keypoints`."""
     dtype: Literal["uint8", "uint16", "int32", "int64", "float32", "string"] = "uint8"
     """The dtype of a value; `string` for encoded files."""
@@ -79,12 +75,6 @@ class StoredFeature(KeepsBoxes, NamesPoints, Beside):
         height, width = (*self.shape, None, None)[:2]
         size = (height, width) if height is not None and width is not None else None
         return found.with_(shape=(), file_channels=self.channels, file_bits=self.bits, file_size=size)
-
-    def decoder(self) -> MaskDecoder | None:
-        """Returns the decoder of a mask's files, which hold class indices."""
-        if self.dtype != "string" or not kind_of(self).categorical:
-            return None
-        return MaskDecoder(allowed=tuple(sorted({*range(self.classes), self.ignore})) if self.classes is not None else None)
 
 
 class Changes(Model):
@@ -128,7 +118,7 @@ class Prepared(SelectingSource):
         return with_numbers(ElementType(tuple((name, feature.type()) for name, feature in self.features.items())))
 
     def decoders(self) -> Mapping[str, Transform]:
-        found = {name: feature.decoder() for name, feature in self.features.items()}
+        found = {name: kind_of(feature).decoder(feature) for name, feature in self.features.items() if feature.dtype == "string"}
         return {name: decoder for name, decoder in found.items() if decoder is not None}
 
     def described(self) -> Mapping[str, tuple[str, ...]]:
@@ -179,7 +169,7 @@ class Prepared(SelectingSource):
             raise OpError("PG571", "`features` does not match the features of the store", field="features", help=help_)
 
     def _listed(self, root: Path, about: StoreAbout) -> Listing:
-        from pipegen.ops.sources.listing.strings import Strings
+        from pipegen.ops.fields.strings import Strings
         from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, read_column
         from pipegen.ops.sources.prepared_store.rows import StoredMessages, StoredRows, places
 

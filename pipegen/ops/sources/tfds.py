@@ -11,12 +11,11 @@ from pydantic import Field, field_validator
 
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.fields.notes import quoted
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.dataset_folders.tfds import Prepared, class_names, described_as, find_prepared, parse_split
 from pipegen.ops.sources.listing.base import Listing, Shards, SplitSource, always, shards_of
-from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature, missing_key
 from pipegen.ops.sources.tfrecord import TFRecord
 from pipegen.ops.transform import SplitName
@@ -130,11 +129,11 @@ class Tfds(SplitSource, DescribedRecords):
                 error = missing_key(message, feature, name, key, known, f"its features are {quoted(known)}")
                 raise error.at(f"features.{name}" if "features" in self.model_fields_set else None)
             about = prepared.features[key]
-            if kind_of(feature).pictured and "image" not in about:
+            if feature.own_kind.pictured and "image" not in about:
                 called = "a list" if "sequence" in about else str(about.get("pythonClassName", "something else")).rpartition(".")[2]
                 message = f"{key!r} of {prepared.name!r} is {called}, but `{name}` needs the bytes of an image file"
                 raise OpError("PG431", message, field=f"features.{name}")
-            kind = kind_of(feature)
+            kind = feature.own_kind
             names = class_names(prepared, key) if kind.counts and feature.classes is None else ()
             told = feature.told_by(names) if names else {}
             if kind.crop_guide == "boxes" and feature.format is None and described_as(prepared, key, "BBoxFeature"):

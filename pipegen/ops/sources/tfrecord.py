@@ -14,8 +14,8 @@ from pipegen.ops.sources.stores.field_types import JSON_FIELDS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.reader import RecordReader

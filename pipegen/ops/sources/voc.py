@@ -13,7 +13,7 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.families.decoder import MaskDecoder
-from pipegen.ops.kinds.item_number import number_name
+from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.sources.annotations.files import (
     DamagedError,
     annotated,
@@ -33,8 +33,8 @@ from pipegen.ops.sources.annotations.source import (
     without_masks,
     without_own_image,
 )
-from pipegen.ops.sources.listing.base import Note, Parts
-from pipegen.ops.sources.listing.wording import close_names, count, find_root, quoted
+from pipegen.ops.sources.listing.base import Parts
+from pipegen.ops.sources.listing.paths import close_names, find_root
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType, FeatureType
 
@@ -129,9 +129,7 @@ class Voc(ListedSource):
             raise damaged(wrong, "path", len(own) + len(alone))
         names = tuple(sorted({box.name for box in boxes}))
         items = {"difficult": np.array(difficult, np.float32)}
-        if self.masks == "instances":
-            items |= {number_name("boxes"): np.array([box.number for box in boxes], np.float32)}
-        found = gathered(keys, sides, boxes, names, items, [*more, *beside], missing)
+        found = gathered(keys, sides, boxes, names, items, [*more, *beside], missing, numbered=self.masks == "instances")
         if self.masks:
             masks_folder = self._masks_below(path)
             found = replace(found, beside={"mask": [f"{masks_folder}/{without_ending(key)}.png" for key in keys]})

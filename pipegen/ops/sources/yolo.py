@@ -15,6 +15,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat
+from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.sources.annotations.files import (
     DamagedError,
     below,
@@ -31,7 +32,7 @@ from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checke
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.annotations.source import Found, ListedSource, PointNames, Shape, gathered, without_own_image
 from pipegen.ops.sources.listing.base import Parts
-from pipegen.ops.sources.listing.wording import close_names, count, find_root, quoted
+from pipegen.ops.sources.listing.paths import close_names, find_root
 from pipegen.ops.transform import SplitName
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipegen.ops.kinds.base import Column, FeatureKind, Geometry
-from pipegen.ops.kinds.ragged import most_items
+from pipegen.ops.fields.columns import Column, most_items
+from pipegen.ops.kinds.base import FeatureKind, Geometry
 from pipegen.types import FeatureType
 
 
@@ -43,7 +43,7 @@ class Circles(FeatureKind):
         return (3,)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Any = None) -> Column:
-        from pipegen.ops.sources.array_rows.rows import read_ragged
+        from pipegen.ops.fields.numbers import read_ragged
 
         items = read_ragged(name, given, (3,), place)
         return Column(items, self.array_types(feature)[0].with_(most=most_items(items)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from pipegen.ops.sources.listing.wording import find_file
+from pipegen.ops.sources.listing.paths import find_file
 from pipegen.ops.sources.tables.readings import TableReading
 from pipegen.ops.sources.tables.source import TableSource
 from pipegen.ops.sources.tables.table import Table

@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from pipegen.ops.kinds.ragged import Ragged, joined
+from pipegen.ops.fields.columns import Ragged, joined
 from pipegen.ops.kinds.registry import held_in_memory, kind_named, kinds, names_of
 from pipegen.types import ElementType, FeatureType
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from pipegen.data.fingerprint import fingerprint
 from pipegen.errors import OpError
+from pipegen.ops.fields.label_values import text_of
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.csv import Csv
 from pipegen.ops.sources.dataframe import DataFrame
-from pipegen.ops.sources.features.label_values import text_of
 from pipegen.ops.sources.parquet import Parquet
 
 # PyArrow of today asks for a newer NumPy than TensorFlow 2.16 takes, and says so only when it is imported.

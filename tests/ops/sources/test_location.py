@@ -13,8 +13,8 @@ import pytest
 
 import pipegen
 from pipegen.data.content import content_digest
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.listing.base import Location
-from pipegen.ops.sources.listing.strings import Strings
 from pipegen.phases.compilation import collect_data
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pytest
 from record_files import WRITERS, examples, write_mds, write_tar, write_tfrecord, write_zip
 
 from pipegen.errors import OpError, SpecError
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.records.grouped import MemberNames
 from pipegen.ops.sources.shards.members import unpacked_member
 from pipegen.ops.sources.shards.tar_headers import tar_members

@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Literal
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.families.decoder import OutlineDecoder
-from pipegen.ops.kinds.item_number import MOST_INSTANCES, number_name
-from pipegen.ops.kinds.ragged import Packed
+from pipegen.ops.fields.columns import Packed, within
+from pipegen.ops.fields.notes import Note, count
 from pipegen.ops.sources.annotations.outlines import NONE
-from pipegen.ops.sources.annotations.source import BoxedSource, Found
-from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import count
-from pipegen.types import ElementType, FeatureType
+from pipegen.ops.sources.annotations.source import NUMBERS, BoxedSource, Found
+from pipegen.types import MOST_INSTANCES, ElementType, FeatureType
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Mapping
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.transform import Transform
 
 
@@ -68,7 +66,7 @@ class OutlinedSource(BoxedSource):
             message = f"{first}; {len(bare):,} of {len(own):,} boxes lack an outline"
             notes.append(Note("PG477", message, "annotate their outlines, or remove their images"))
         firsts = np.concatenate([[0], np.cumsum(found.lengths())])
-        numbers = np.arange(len(own)) - np.repeat(firsts[:-1], found.lengths()) + 1
+        numbers: Ints = within(found.lengths()) + 1
         crowds = found.items["crowd"] > 0 if "crowd" in found.items else np.zeros(len(own), bool)
         values = numbers if self.masks == "instances" else np.where(crowds, _CROWD, found.classes + 1)
         objects = list(zip(own.tolist(), values.tolist(), crowds.tolist(), strict=True))
@@ -77,7 +75,7 @@ class OutlinedSource(BoxedSource):
             outlines.packed(int(height), int(width), objects[start:end])
             for (width, height), start, end in zip(found.sides.tolist(), ends, ends[1:], strict=False)
         ]
-        items = dict(found.items) | ({number_name("boxes"): numbers.astype(np.float32)} if self.masks == "instances" else {})
+        items = dict(found.items) | ({NUMBERS: numbers.astype(np.float32)} if self.masks == "instances" else {})
         return replace(found, items=items, own={**found.own, "mask": Packed.hold(packed)}), notes
 
 
@@ -87,7 +85,7 @@ def _told_apart(found: Found) -> tuple[Found, list[Note]]:
     areas = (edges[:, 2] - edges[:, 0]) * (edges[:, 3] - edges[:, 1])
     order = np.lexsort((-areas, found.records))
     rank: Ints = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    rank[order] = within(lengths)
     left = int((rank >= MOST_INSTANCES).sum())
     if not left:
         return found, []

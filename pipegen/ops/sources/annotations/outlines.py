@@ -13,7 +13,7 @@ from pipegen.ops.sources.annotations.files import DamagedError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
 
 NONE = -1  # the outline of an annotation without any
 FARTHEST = 100_000  # largest distance of an outline from the corner of its image, in pixels

@@ -12,19 +12,18 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import PointRules, pairs_by_name, swapped_places
+from pipegen.ops.fields.columns import Ragged, most_items
+from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
 from pipegen.ops.kinds.keypoints import check_names, keypoints_type
 from pipegen.ops.kinds.label import item_label_type
-from pipegen.ops.kinds.ragged import Ragged, most_items
 from pipegen.ops.sources.annotations.source import POINT_LABELS, BoxedSource, Found, PointNames
 from pipegen.ops.sources.features.any_kind import NamesPoints
-from pipegen.ops.sources.listing.base import LeftOut, Note
-from pipegen.ops.sources.listing.wording import count, quoted
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.types import ElementType
 
 POINTS = "keypoints"

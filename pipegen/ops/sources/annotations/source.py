@@ -15,17 +15,17 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat
+from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses
+from pipegen.ops.fields.columns import Ragged
+from pipegen.ops.fields.notes import LeftOut, Note, count, is_are, quoted
+from pipegen.ops.fields.strings import Strings, as_sizes
 from pipegen.ops.kinds.boxes import boxes_type
-from pipegen.ops.kinds.item_number import with_numbers
+from pipegen.ops.kinds.item_number import number_name, with_numbers
 from pipegen.ops.kinds.label import item_label_type
-from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.any_kind import KeepsBoxes
-from pipegen.ops.sources.features.classes import Classes, ClassName, KnownClasses
-from pipegen.ops.sources.listing.base import LeftOut, Listing, Location, Missing, Note, Parts, SplitSource, always
-from pipegen.ops.sources.listing.strings import Strings, as_sizes
-from pipegen.ops.sources.listing.wording import count, is_are, quoted
+from pipegen.ops.sources.listing.base import Listing, Location, Missing, Parts, SplitSource, always
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.types import ElementType, FeatureType
 
@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.kinds.ragged import Packed
+    from pipegen.ops.fields.columns import Packed
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.annotations.outlines import Outlines
-    from pipegen.ops.sources.listing.strings import Ints
 
     Named = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
     """From the name of a split, and the argument that names it, to its images, and to missing ones that it lists."""
 
+NUMBERS = number_name("boxes")  # the feature with the number of each box in a mask
 POINT_LABELS = "point_labels"  # the feature with the label of each point of an image
 _COMPARED = 32  # images whose size is compared with the annotations
 _ROUNDED = {False: 1.0, True: 0.005}
@@ -339,12 +340,14 @@ def gathered(
     missing: Sequence[Missing] = (),
     *,
     relative: bool = False,
+    numbered: bool = False,
 ) -> Found:
-    """Builds columns from boxes, ordered by image."""
+    """Builds columns from boxes, ordered by image; with their numbers in masks of the images if `numbered`."""
     number = {name: i for i, name in enumerate(names)}
     records = np.array([box.record for box in boxes], np.int64)
     edges = np.array([box.values for box in boxes], np.float64).reshape(-1, 4)
     classes, places = np.array([number[box.name] for box in boxes], np.int64), [box.where for box in boxes]
+    items = {**items, NUMBERS: np.array([box.number for box in boxes], np.float32)} if numbered else items
     about = names, places.__getitem__, items, tuple(notes), relative
     return Found(keys, known_sides(sides), records, edges, classes, *about, missing=tuple(missing))
 

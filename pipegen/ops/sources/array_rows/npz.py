@@ -14,7 +14,8 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.sources.listing.wording import find_file, quoted
+from pipegen.ops.fields.notes import quoted
+from pipegen.ops.sources.listing.paths import find_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,8 @@ from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.sources.listing.wording import close_names, find_root, quoted
+from pipegen.ops.fields.notes import quoted
+from pipegen.ops.sources.listing.paths import close_names, find_root
 from pipegen.ops.sources.stores.field_types import MissingLibrary
 
 DICT, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"

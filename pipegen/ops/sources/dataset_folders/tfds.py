@@ -14,7 +14,8 @@ from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.sources.listing.wording import close_names, nearest_folder, quoted
+from pipegen.ops.fields.notes import quoted
+from pipegen.ops.sources.listing.paths import close_names, nearest_folder
 
 INFO, FEATURES = "dataset_info.json", "features.json"
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)\Z")

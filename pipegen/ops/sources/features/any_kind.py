@@ -9,17 +9,17 @@ from pydantic import Field, PositiveInt, create_model, field_validator, model_va
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules, Outside
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses, as_values, read_labels
+from pipegen.ops.fields.label_values import IndexedNames
+from pipegen.ops.fields.numbers import NumberType
 from pipegen.ops.model import Model
-from pipegen.ops.sources.features.classes import Classes, ClassName, KnownClasses, as_values, read_labels
-from pipegen.ops.sources.features.feature import Feature, Index, NumberType
-from pipegen.ops.sources.features.label_values import IndexedNames
+from pipegen.ops.sources.features.feature import Feature, Index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipegen.ops.sources.listing.base import Note
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.notes import Note
+    from pipegen.ops.fields.strings import Ints
 
 
 class KeepsBoxes(Model):
@@ -105,7 +105,7 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
 
     @model_validator(mode="after")
     def _ignores_what_it_has(self) -> AnyKind:
-        kind = kind_of(self)
+        kind = self.own_kind
         if self.ignore and kind.aligns is isinstance(self.ignore, tuple):
             form = "one class index" if kind.aligns else "a list of classes, such as `[unknown]`"
             raise PartError(f"`ignore` of `kind: {self.kind}` must be {form}", "ignore")

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.arguments.geometry import FixedSize, height_width
 from pipegen.ops.arguments.magnitudes import Number
-from pipegen.ops.kinds.registry import held_in_memory, names_of
 from pipegen.ops.sources.features.any_kind import AnyKind
-
-if TYPE_CHECKING:
-    Kind = str
-else:
-    Kind = names_of(held_in_memory)
+from pipegen.ops.sources.features.feature import HeldKindName
 
 
 class ArrayFeature(AnyKind):
     """One array of a source: its kind and origin."""
 
-    kind: Kind
+    kind: HeldKindName
     """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, stored as float32. `mask`: the
     class index of each pixel, `(n, height, width)` or `(n, height, width, 1)`. `label`: class indices or class names, `(n,)` or `(n, 1)`.
     `tensor`: numbers of any shape `(n, ...)`, stored as `dtype`. `weight`: numbers of 0 or more, `(n,)`, that weigh the examples in the

@@ -9,17 +9,27 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
-from pipegen.ops.families.decoder import LARGEST, MaskDecoder
+from pipegen.ops.families.decoder import LARGEST
+from pipegen.ops.fields.notes import joined
 from pipegen.ops.kinds.item_number import number_name, with_numbers
-from pipegen.ops.kinds.registry import kind_named, kind_of, named_kinds
+from pipegen.ops.kinds.registry import held_in_memory, kind_named, kind_of, named_kinds, names_of
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.listing.base import Source
-from pipegen.ops.sources.listing.wording import joined
 from pipegen.ops.transform import Transform
 from pipegen.types import ElementType, FeatureType
 
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from pipegen.ops.kinds.base import FeatureKind
+
+    AnyKindName: TypeAlias = str
+    HeldKindName: TypeAlias = str
+    FileKindName: TypeAlias = str
+else:
+    AnyKindName, HeldKindName, FileKindName = names_of(), names_of(held_in_memory), names_of(lambda kind: kind.storage == "encoded")
+
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
-NumberType = Literal["float32", "int64"]  # the dtype of numbers
 _Stored = Annotated[int, Field(ge=0, le=65535)]
 
 
@@ -71,9 +81,14 @@ class Feature(Model):
         """The feature with one of these per item, if any."""
         return getattr(self, "with", None)
 
-    def type(self, of: str | None = None) -> FeatureType:
-        """Returns the type, from the arguments alone, of a feature aligned with `of`."""
-        return kind_of(self).stored_type(self, of)
+    @property
+    def own_kind(self) -> FeatureKind:
+        """Its kind; that of each item if it is `with` another feature."""
+        return kind_of(self)
+
+    def type(self) -> FeatureType:
+        """Returns the type, from the arguments alone."""
+        return self.own_kind.stored_type(self)
 
 
 class EncodedFeature(Feature):
@@ -93,11 +108,6 @@ class EncodedFeature(Feature):
     @classmethod
     def _sorted(cls, values: dict[int, int] | None) -> dict[int, int] | None:
         return values and dict(sorted(values.items()))
-
-    def decoder(self, classes: int | None) -> MaskDecoder:
-        """Returns the decoder of the files of a mask with `classes` classes."""
-        allowed = tuple(sorted({*range(classes), self.ignore})) if classes is not None else None
-        return MaskDecoder(values=tuple(self.values.items()) if self.values is not None else None, allowed=allowed)
 
 
 def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
@@ -170,6 +180,11 @@ def _nowhere(name: str, of: str, features: Mapping[str, Feature], images: Sequen
     return PartError(f"`{name}` is aligned with `of: {of}`, which {what}", name, "of", help=help_)
 
 
+def record_type(types: Mapping[str, FeatureType], of: Mapping[str, str | None]) -> ElementType:
+    """Returns the type of a record: features on the images that they are aligned with, and the numbers of items in masks."""
+    return with_numbers(ElementType(tuple((name, t.with_(of=of.get(name))) for name, t in types.items())))
+
+
 class FeatureSource(Source):
     """A source that the argument `features` describes; each source declares it."""
 
@@ -183,8 +198,7 @@ class FeatureSource(Source):
         return features
 
     def infer(self) -> ElementType:
-        of = aligned_images(self.features)
-        return with_numbers(ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items())))
+        return record_type({name: feature.type() for name, feature in self.features.items()}, aligned_images(self.features))
 
     def decoders(self) -> Mapping[str, Transform]:
         found = {name: kind_of(feature).decoder(feature) for name, feature in self.features.items()}

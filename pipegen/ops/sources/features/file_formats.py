@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 
 from pipegen.errors import OpError, PartError
 from pipegen.ops.families.decoder import ArrayDecoder, missing_library
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model, OneOf
 from pipegen.ops.sources.features.feature import EncodedFeature
 
@@ -92,13 +91,6 @@ def _decoder(format: str, channels: int | None, **options: Any) -> ArrayDecoder:
     return ArrayDecoder(format=format, shape=(None, None, channels), options=tuple(options.items()))
 
 
-def decoder_of(format: Format) -> ArrayDecoder:
-    """Returns the decoder of files of a format."""
-    if isinstance(format, ArrayFile):
-        return format.decoder()
-    return {"npy": _decoder("npy", 1), "flo": _decoder("flo", 2), "nifti": _decoder("nifti", None), "geotiff": GEOTIFF.decoder()}[format]
-
-
 GEOTIFF = ArrayFile(geotiff=GeoTiff())
 
 
@@ -118,13 +110,20 @@ class FileFeature(EncodedFeature):
 
     @model_validator(mode="after")
     def _whole_array(self) -> FileFeature:
-        kind = kind_of(self)
+        kind = self.own_kind
         for name, example in (("format", "npy"), ("shape", "[64, 64]")):
             if getattr(self, name) is None and "shape" in kind.arguments and kind.storage == "encoded":
                 raise PartError(f"an array needs its `{name}`", help=f"such as `{name}: {example}`")
         if self.windows() is not None and not self.in_rows:
             raise PartError("a window by columns needs a table", "format", help="such as `window: [0, 0, 256, 256]`")
         return self
+
+    def array_decoder(self) -> ArrayDecoder:
+        """Returns the decoder of files of its `format`."""
+        if isinstance(self.format, ArrayFile):
+            return self.format.decoder()
+        named = {"npy": _decoder("npy", 1), "flo": _decoder("flo", 2), "nifti": _decoder("nifti", None), "geotiff": GEOTIFF.decoder()}
+        return named[str(self.format)]
 
     def windows(self) -> GeoTiff | None:
         """Returns the options of rasters with a window per row; `None` for other files."""
@@ -135,7 +134,7 @@ class FileFeature(EncodedFeature):
 def unread_formats(features: Mapping[str, FileFeature]) -> Iterator[OpError]:
     """Yields a `PG414` error for each feature whose files no installed library can read."""
     for name, feature in features.items():
-        if feature.format is not None and kind_of(feature).storage == "encoded":
+        if feature.format is not None and feature.own_kind.storage == "encoded":
             format = feature.format if isinstance(feature.format, str) else feature.format.name
             missing = missing_library(format)
             if missing is not None:

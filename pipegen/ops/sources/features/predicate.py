@@ -11,13 +11,13 @@ from pydantic import AfterValidator, Field
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.frozen import dataclass
-from pipegen.ops.sources.features.label_values import LIST
-from pipegen.ops.sources.listing.wording import quoted
+from pipegen.ops.fields.label_values import LIST
+from pipegen.ops.fields.notes import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pipegen.ops.sources.listing.base import Note
+    from pipegen.ops.fields.notes import Note
 
     Reader: TypeAlias = Callable[[str], Any]
     """Converts a cell to a value that can be compared. Raises `ValueError` with the word for what the cell should be."""

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
+from pipegen.ops.fields.notes import LeftOut, Note, count, is_are, quoted
 from pipegen.ops.lowering.library import PLUGINS, missing_plugin
-from pipegen.ops.sources.listing.base import LeftOut, Note
-from pipegen.ops.sources.listing.wording import close_names, count, is_are, quoted
+from pipegen.ops.sources.listing.paths import close_names
 
 if TYPE_CHECKING:
     from collections import Counter

@@ -12,15 +12,15 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import content_of
+from pipegen.ops.fields.strings import Collector, as_sizes
 from pipegen.ops.lowering.library import PLUGINS, is_readable, plugin_format
 from pipegen.ops.sources.listing.reader import FileReader, Reader
-from pipegen.ops.sources.listing.strings import Collector, as_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from pipegen.ops.fields.strings import Ints, Strings
     from pipegen.ops.sources.folders.glob import Glob
-    from pipegen.ops.sources.listing.strings import Ints, Strings
 
 
 HEAD_BYTES = 16  # bytes that `sniff` needs

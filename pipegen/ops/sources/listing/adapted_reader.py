@@ -12,9 +12,9 @@ from pipegen.ops.sources.listing.reader import Reader
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.reader import Hold, Read, Together
-    from pipegen.ops.sources.listing.strings import Ints
 
 
 @dataclass(frozen=True)

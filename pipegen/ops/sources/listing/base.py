@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
+from pipegen.ops.fields.strings import Strings, as_sizes, shareable
+from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.model import Model
 from pipegen.ops.sources.listing.reader import FileReader, Reader
-from pipegen.ops.sources.listing.strings import Strings, as_sizes, shareable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import TypeAlias
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.notes import Note
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.transform import Transform
     from pipegen.types import ElementType
 
@@ -133,30 +135,6 @@ def taken(groups: Sequence[Missing], records: Ints, total: int) -> tuple[Missing
     place: Ints = np.full(total, -1, np.int64)
     place[records] = np.arange(len(records))
     return tuple(left for group in groups if len((left := group.taken(place)).keys))
-
-
-class LeftOut(NamedTuple):
-    """A number of things that a listing leaves out, with the words for one (`box without an area`) and for several."""
-
-    number: int
-    one: str
-    several: str
-
-    def __str__(self) -> str:
-        return f"{self.number:,} {self.one if self.number == 1 else self.several}"
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something seen while listing, such as an empty class."""
-
-    code: str  # a diagnostic code
-    message: str  # one sentence
-    help: str | tuple[str, ...] | None = None  # what to do
-    field: str | None = None
-    """The argument of the source that it concerns, dotted if nested (`train.image_folder.path`); `None` for the whole source."""
-    severity: Literal["error", "warning", "info"] | None = None  # its severity, if it differs from the usual one of the code
-    left_out: tuple[LeftOut, ...] = ()  # what is left out for this reason
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -378,8 +356,6 @@ class Source(Model):
 
     def class_feature(self) -> str | None:
         """Returns the feature with the class of each record, even if no model learns it."""
-        from pipegen.ops.kinds.registry import kind_of, several_labels
-
         return main_label(name for name, t in self.infer().items() if kind_of(t).labels and not several_labels(t))
 
     def has_rows(self) -> bool:
@@ -432,8 +408,6 @@ class Source(Model):
 
     def has_labels(self) -> bool:
         """Tells whether records carry one or several class labels."""
-        from pipegen.ops.kinds.registry import kind_of
-
         return any(kind_of(t).labels for _, t in self.infer().items())
 
     def mixed(self) -> Mapping[str, Any]:

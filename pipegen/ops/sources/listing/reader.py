@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeAlias
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
 
     Read: TypeAlias = Callable[..., Any]
     """Returns a feature at places of records, as TensorFlow ops: scalars if encoded, else `(..., *shape)`."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.kinds.ragged import changed
+from pipegen.ops.fields.columns import Packed, changed, with_classes
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.types import ElementType, FeatureType
@@ -16,8 +16,8 @@ from pipegen.types import ElementType, FeatureType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.base import Listing
-    from pipegen.ops.sources.listing.strings import Ints
 
 
 PART = "part"  # the feature with the part of a mix that an example is from, unless the name is taken
@@ -121,14 +121,19 @@ def merge_classes(listing: Listing, classes: tuple[str, ...], column_classes: Ma
             columns[label] = changed(columns[label], tables[label].__getitem__)
     for name, own in listing.column_classes.items():
         if name in columns:
-            index = table(own, column_classes[name]).astype(columns[name].dtype)
-            columns[name] = changed(columns[name], index.__getitem__)
+            columns[name] = with_classes(columns[name], own, column_classes[name])
         elif own != column_classes[name][: len(own)]:
             tables[name] = table(own, column_classes[name])
     type_ = listing.type
     if type_ is not None:
-        counted = {name: len(every) for name, every in column_classes.items() if name in type_}
-        type_ = type_.replace(**{name: type_[name].with_(classes=number) for name, number in counted.items()})
+        counted = {name: (type_[name], len(every)) for name, every in column_classes.items() if name in type_}
+        shapes = {name: (number,) if several_labels(t) else t.shape for name, (t, number) in counted.items()}
+        type_ = type_.replace(**{name: t.with_(classes=number, shape=shapes[name]) for name, (t, number) in counted.items()})
     known = {name: every for name, every in column_classes.items() if name in columns or name in listing.column_classes}
     made = replace(listing, labels=labels, class_names=classes, columns=columns, column_classes=known, type=type_)
     return read_with(made, Changes(tables=tables, label=label)) if tables else made
+
+
+def counts_classes(listing: Listing, name: str) -> bool:
+    """Checks for a packed mask whose pixels are the classes of the labels, which then cannot be renamed."""
+    return isinstance(listing.columns.get(name), Packed) and listing.type is not None and listing.type[name].classes is not None

@@ -8,18 +8,19 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np
-from pipegen.ops.kinds.ragged import Ragged, counts_classes, joined
+from pipegen.ops.fields.columns import Ragged, classes_used, joined, with_classes
+from pipegen.ops.fields.notes import Note
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.features.columns import classes_used, with_classes
-from pipegen.ops.sources.listing.base import Listing, Location, Note, Parts, Shards
-from pipegen.ops.sources.listing.strings import Strings
+from pipegen.ops.sources.listing.base import Listing, Location, Parts, Shards
+from pipegen.ops.sources.parts.adapted import counts_classes
 from pipegen.types import ElementType, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.base import Cells
-    from pipegen.ops.sources.listing.strings import Ints
 
 
 def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None = None, notes: Sequence[Note] = ()) -> Listing:

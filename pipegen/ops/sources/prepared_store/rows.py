@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Read, Together
-    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.stores.base import Store
 
 

@@ -25,9 +25,9 @@ from pipegen.ops.sources.shards.zip_directory import zip_members
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.base import Note
+    from pipegen.ops.fields.notes import Note
+    from pipegen.ops.fields.strings import Ints, Strings
     from pipegen.ops.sources.listing.reader import Hold, Read, Reader, Together
-    from pipegen.ops.sources.listing.strings import Ints, Strings
 
 LISTS = {".zip": zip_members, ".tar": tar_members}  # functions that list the members of an archive, by file ending
 _PLAIN = frozenset({f".{one}" for name in IMAGE_EXTENSIONS for one in (name, name.upper())})  # endings of most image files

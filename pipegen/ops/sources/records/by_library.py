@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.fields.notes import quoted
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, Window
-from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.described import PIXELS, check_field, check_pickled, missing_key
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
@@ -33,8 +32,8 @@ from pipegen.types import ElementType, FeatureType
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.shards.paths import Found
     from pipegen.ops.sources.stores.base import Store
@@ -120,7 +119,7 @@ class StoreReader(RecordReader):
     def _finished(self, name: str, values: Any) -> Any:
         """Converts stored values to those of the graph."""
         feature, held = self.source.features[name], self.type[name]
-        kind = kind_of(feature)
+        kind = feature.own_kind
         if kind.labels:
             return self._class_indices(name, values)
         if held.encoded:
@@ -139,7 +138,7 @@ class StoreReader(RecordReader):
 
     def _check_whole(self, name: str, stored: Any, values: Any) -> None:
         """Raises `StoreError` if the conversion changed a whole number."""
-        from pipegen.ops.sources.features.columns import changed_whole
+        from pipegen.ops.fields.numbers import changed_whole
 
         if values.dtype.kind == "i":
             lost = values.astype(stored.dtype) != stored if stored.dtype.kind == "f" else (values < 0) & (stored > 0)
@@ -152,7 +151,7 @@ class StoreReader(RecordReader):
             raise StoreError(f"`{name}` holds {stored[lost][0]}, {said}")
 
     def _class_indices(self, name: str, values: Any) -> Any:
-        from pipegen.ops.sources.features.label_values import label_texts
+        from pipegen.ops.fields.label_values import label_texts
 
         lookup = self.label_columns[name].lookup
         values = values.reshape(len(values))
@@ -250,7 +249,7 @@ class StoreSource(RecordSource):
                 listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
                 raise missing_key(f"the first file has no key {key!r}", feature, name, key, list(columns), listed)
             check_field(name, feature, key, columns[key], arrays=self.arrays)
-            for value in _first_value(store, key) if kind_of(feature).pictured and columns[key].encoded else ():
+            for value in _first_value(store, key) if feature.own_kind.pictured and columns[key].encoded else ():
                 check_pickled(name, value)
         return {name: columns[self.key_of(name)] for name in self.read_features}
 
@@ -333,7 +332,7 @@ class ArrayStoreSource(StoreSource):
     def possible(self) -> tuple[ElementType, ...]:
         """Lists types with images as the bytes of files, and as arrays."""
         encoded = self.infer()
-        images = [name for name, t in encoded.items() if kind_of(t).levels]
+        images = [name for name, feature in self.features.items() if feature.own_kind.levels]
         found = [encoded]
         for dtype, interval in PIXELS.items():
             for channels in (3, 1, 4):
@@ -342,11 +341,11 @@ class ArrayStoreSource(StoreSource):
         return tuple(found) if images else (encoded,)
 
     def types(self, found: Indexed) -> dict[str, FieldType]:
-        from pipegen.ops.sources.array_rows.rows import check_channels
+        from pipegen.ops.fields.numbers import check_channels
 
         types = super().types(found)
         for name, held in types.items():
-            if kind_of(self.features[name]).levels and len(held.shape) == 3:
+            if self.features[name].own_kind.levels and len(held.shape) == 3:
                 check_channels(name, (found.total, *held.shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
         return types
 
@@ -354,7 +353,7 @@ class ArrayStoreSource(StoreSource):
         type_ = self.infer()
         for name, held in types.items():
             t = type_[name]
-            if kind_of(t).levels and not held.encoded:
+            if self.features[name].own_kind.levels and not held.encoded:
                 shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
                 image = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], t.of, uniform=True)
                 type_ = type_.replace(**{name: image})

@@ -14,11 +14,10 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.kept import keep_or_warn, open_kept
 from pipegen.lazy import np
-from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.features.columns import read_items, side_by_side
-from pipegen.ops.sources.features.label_values import Values, text_of
-from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.fields.columns import Ragged
+from pipegen.ops.fields.label_values import Values, text_of
+from pipegen.ops.fields.notes import Note
+from pipegen.ops.sources.features.items import read_items, side_by_side
 from pipegen.ops.sources.tables.join import kept_rows
 from pipegen.ops.sources.tables.record_columns import RecordColumns
 
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar
 
-    from pipegen.ops.kinds.base import Column
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.columns import Column
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.described import RecordFeature
     from pipegen.ops.sources.records.index import Indexed, InShard
     from pipegen.ops.sources.tables.features import InTable
@@ -104,7 +103,7 @@ def items_of_records(
             found, file, f"`{name}` of the records", items, lambda own: {"values": own.values, "lengths": own.lengths}, _items_of_arrays
         )
 
-    wanted = {name: f for name, f in features.items() if f.several or not kind_of(f).labels}
+    wanted = {name: f for name, f in features.items() if f.several or not f.own_kind.labels}
     return read_items(wanted, values, lambda _: found.place, kept, found.used)
 
 

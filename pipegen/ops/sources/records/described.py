@@ -12,20 +12,14 @@ from pydantic import Field, PrivateAttr, model_validator
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
-from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource
+from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource, HeldKindName
 from pipegen.ops.sources.features.predicate import Where, parse_predicate
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.stores.field_types import BYTES, NUMERAL, FieldType
 from pipegen.ops.sources.tables.features import InTable
 from pipegen.ops.sources.tables.readings import Column, Join
 from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
-
-if TYPE_CHECKING:
-    Kind = str
-else:
-    Kind = names_of(held_in_memory)
 
 Key = Annotated[str, Field(min_length=1)]
 Side = Annotated[int, Field(ge=1)]
@@ -34,7 +28,7 @@ Side = Annotated[int, Field(ge=1)]
 class RecordFeature(InTable, EncodedFeature):
     """One feature of the records, and its key; or of a joined table, and its column."""
 
-    kind: Kind
+    kind: HeldKindName
     """`image`: the bytes of an image file. `mask`: the bytes of a file with a class for each pixel of the image. `label`: a class index or
     class name. `tensor`: numbers of one `shape` and `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `boxes`:
     four numbers for each box, as lists or one after another. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible,
@@ -61,8 +55,8 @@ class RecordFeature(InTable, EncodedFeature):
         for name in ("key", "keys"):
             if self.joined and getattr(self, name) is not None:
                 raise ValueError(f"`{name}` is in the records, and `column` in the joined table; leave one of them out")
-        if self.joined and kind_of(self).pictured:
-            raise PartError(f"{kind_of(self).plural} cannot be in the joined table, whose rows are in another order", "column")
+        if self.joined and self.own_kind.pictured:
+            raise PartError(f"{self.own_kind.plural} cannot be in the joined table, whose rows are in another order", "column")
         return self
 
     def keys_of(self, name: str) -> tuple[str, ...]:
@@ -123,7 +117,7 @@ class DescribedRecords(FeatureSource):
     @property
     def read_features(self) -> dict[str, RecordFeature]:
         """The features that are read with each record; others are read once for all records."""
-        return {name: f for name, f in self.features.items() if not (kind_of(f).ragged or f.several or f.joined)}
+        return {name: f for name, f in self.features.items() if not (f.own_kind.ragged or f.several or f.joined)}
 
     def remarks(self) -> tuple[str, ...]:
         names = " and ".join(f"`{name}`" for name in self.features if name not in self.read_features)
@@ -148,7 +142,7 @@ PIXELS: dict[str, Interval | None] = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE,
 def check_field(name: str, feature: RecordFeature, key: str, held: FieldType, where: str = "", *, arrays: bool = False) -> None:
     """Raises `PG431` if a feature cannot be built from the values of a key, of the type `held`. `where` says which records have it, after
     the key in messages; with `arrays`, images may be arrays."""
-    kind, wanted = kind_of(feature), feature.stored_shape
+    kind, wanted = feature.own_kind, feature.stored_shape
     numbers = held.numeric or held.dtype == NUMERAL
     if kind.pictured:
         arrays = arrays and kind.levels

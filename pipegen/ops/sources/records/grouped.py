@@ -11,9 +11,8 @@ from pydantic import field_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.fields.notes import quoted
 from pipegen.ops.sources.folders.scan import JUNK, is_junk
-from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.columns import KeyReader
 from pipegen.ops.sources.records.described import RecordFeature
 from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, RecordIndex, ShardRecords
@@ -24,7 +23,7 @@ from pipegen.ops.sources.stores.field_types import FieldType, taken_apart
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipegen.ops.sources.listing.strings import Ints, Strings
+    from pipegen.ops.fields.strings import Ints, Strings
     from pipegen.ops.sources.shards.members import Members
     from pipegen.ops.sources.shards.paths import Found
 
@@ -54,7 +53,7 @@ class GroupedSource(PartSource):
             if len({taken_apart(one)[0] for one in feature.keys_of(name)}) > 1:
                 raise ValueError(f"the `keys` of `{name}` must be fields of one JSON member, such as `json.xmin` and `json.ymin`")
             several = feature.keys_of(name)[0].split(";")
-            if any(taken_apart(one)[1] for one in several) and (len(several) > 1 or kind_of(feature).pictured):
+            if any(taken_apart(one)[1] for one in several) and (len(several) > 1 or feature.own_kind.pictured):
                 raise ValueError(f"the key of `{name}` is a field of JSON: it must be the only key, and cannot hold an image")
             for one in several:
                 if not one or one.startswith("."):

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from pipegen.ops.fields.notes import Note
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.features.predicate import Rows as Columns
-    from pipegen.ops.sources.listing.base import Note
-    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.shards.paths import Found
 

@@ -10,24 +10,19 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.sources.features.classes import as_values, read_labels
-from pipegen.ops.sources.features.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain
-from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.fields.classes import as_values, named_classes, read_labels
+from pipegen.ops.fields.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain
+from pipegen.ops.fields.notes import Note
 from pipegen.ops.sources.records.columns import kept_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.described import RecordFeature
     from pipegen.ops.sources.records.index import Indexed, InShard
 
 _WIDEST = 1_000_000  # largest table from stored to meant class indices
-
-
-def named_classes(classes: int | tuple[str, ...], offset: int) -> tuple[str, ...]:
-    """Returns class names; for a number of classes, their stored indices."""
-    return classes if isinstance(classes, tuple) else tuple(map(str, range(offset, classes + offset)))
 
 
 @dataclass(frozen=True)

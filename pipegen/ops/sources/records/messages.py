@@ -12,8 +12,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
-from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.sources.records.described import check_field, missing_key
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import Form, RecordSource
@@ -22,8 +21,8 @@ from pipegen.ops.sources.stores.field_types import BYTES, FieldType, column_and_
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.described import RecordFeature
     from pipegen.ops.sources.records.index import Indexed, InShard
     from pipegen.ops.sources.records.labels import LabelColumn
@@ -111,7 +110,7 @@ class MessageSource(RecordSource):
             if len(self.features) > 1:
                 raise ValueError(f"with `content: bytes` a record is one feature, but `features` has {len(self.features)}")
             name, feature = next(iter(self.features.items()))
-            if not kind_of(feature).pictured:
+            if not feature.own_kind.pictured:
                 message = f"with `content: bytes` a record is an image file, but `{name}` is `kind: {feature.kind}`"
                 raise PartError(message, "features", name)
             if feature.key is not None:

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.records.described import check_field
 from pipegen.ops.sources.records.reader import MappedReader, stretches
@@ -80,7 +79,7 @@ class PartSource(RecordSource):
         for name, feature in self.read_features.items():
             key = self.key_of(name)
             held = self.field_type(name, key, first.file)
-            if kind_of(feature).pictured:  # a damaged image is reported when it is read, and may be skipped
+            if feature.own_kind.pictured:  # a damaged image is reported when it is read, and may be skipped
                 self._check_there(name, first.file, 0, int(first.lengths[0, list(self.features).index(name)]))
             elif held.path or held == FieldType():
                 held = FieldType.of_member(next(self._each(held.member, name, first)), held.path)

@@ -15,12 +15,13 @@ from pydantic import Field, field_validator
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
 from pipegen.mounts import content_of
-from pipegen.ops.kinds.ragged import Ragged, spread
-from pipegen.ops.kinds.registry import classes_of_several, kind_of
+from pipegen.ops.fields.columns import Ragged, spread
+from pipegen.ops.fields.notes import Note
+from pipegen.ops.fields.numbers import read_numbers
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.columns import read_numbers
+from pipegen.ops.sources.features.items import classes_of_several
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
-from pipegen.ops.sources.listing.base import Listing, Location, Note, Shards, always, main_label, shards_of
+from pipegen.ops.sources.listing.base import Listing, Location, Shards, always, main_label, shards_of
 from pipegen.ops.sources.records.columns import KeyReader, RecordCells, items_of_records
 from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable, Iterable
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.reader import RecordReader
     from pipegen.ops.sources.stores.field_types import FieldType
     from pipegen.ops.sources.tables.join import Partners
@@ -99,7 +100,7 @@ class RecordSource(DescribedRecords):
         cells = RecordCells(found, partial(plain.key_reader, found), known, plain.index_options(), progress)
         if self.join is not None:
             cells.partners = partners_of(self.join, cells, found.place, base)
-        found, notes = cells.kept(self.where, {name: feature for name, feature in joined.items() if kind_of(feature).labels})
+        found, notes = cells.kept(self.where, {name: feature for name, feature in joined.items() if feature.own_kind.labels})
         made = plain._chosen(found)
         if cells.partners is not None and joined:
             made = self._with_columns(made, joined, cells.partners, found)
@@ -116,7 +117,7 @@ class RecordSource(DescribedRecords):
         columns = {name: spread(column.values, rows, total) for name, column in held.items()}
         main, plain = (
             self.class_feature(),
-            main_label(n for n, f in self.features.items() if kind_of(f).labels and not (f.joined or f.several)),
+            main_label(n for n, f in self.features.items() if f.own_kind.labels and not (f.joined or f.several)),
         )
         classes = {
             **listing.column_classes,
@@ -197,7 +198,7 @@ class RecordSource(DescribedRecords):
         """Returns the listing of indexed shards, labels taken as stored; `PG420` for invalid ones."""
         rows, notes = found.index.rows, [*found.notes]
         main = self.class_feature()
-        columns = {n: self._labels(n, found) for n, f in self.features.items() if kind_of(f).labels and not f.several}
+        columns = {n: self._labels(n, found) for n, f in self.features.items() if f.own_kind.labels and not f.several}
         reader = self.reader(found, columns)
         reader.checksums, reader.numbers = self.checksums, partial(self._numbers, found)
         type_ = self.record_type(reader.types)
@@ -236,13 +237,13 @@ class RecordSource(DescribedRecords):
         """Reads a single number of every record of some files, 0 for records that `where` leaves out; `None` for other features. Raises
         `OpError`: `PG423` and `PG666` as for a table."""
         feature = self.features.get(name)
-        if feature is None or found.cells is None or not kind_of(feature).numbers or feature.stored_shape not in ((), (1,)):
+        if feature is None or found.cells is None or not feature.own_kind.numbers or feature.stored_shape not in ((), (1,)):
             return None
         field = f"features.{name}"
         cells = found.cells.column(self.key_of(name), field)
         used = np.arange(found.total) if found.used is None else found.used
         about = lambda row: found.place(int(used[row])), field, feature.dtype
-        values = read_numbers([cells[row] for row in used.tolist()], *about, weights=kind_of(feature).weighs)
+        values = read_numbers([cells[row] for row in used.tolist()], *about, weights=feature.own_kind.weighs)
         every: Ints = np.zeros(len(cells), values.dtype)
         every[used] = values
         return found.of(every, files)

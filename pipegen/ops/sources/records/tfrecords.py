@@ -20,7 +20,7 @@ from pipegen.ops.sources.records.messages import MessageReader, MessageSource
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.labels import LabelColumn
 
 MAGIC = b"\x1f\x8b"  # first bytes of a gzip file

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.fields.notes import Note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

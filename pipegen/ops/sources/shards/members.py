@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.sources.listing.strings import Strings
+from pipegen.ops.fields.strings import Strings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pipegen.mounts import Opened
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
 
 
 @dataclass(frozen=True, eq=False)

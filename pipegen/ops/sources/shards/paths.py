@@ -14,9 +14,9 @@ from itertools import product
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.ops.fields.notes import Note, count, is_are, quoted
 from pipegen.ops.sources.folders.scan import is_hidden, walk
-from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import close_names, count, is_are, nearest_folder, quoted
+from pipegen.ops.sources.listing.paths import close_names, nearest_folder
 from pipegen.ops.sources.shards.findings import finding_notes, unpacked_name, unpacking_help
 
 _BRACES = re.compile(r"\{([^{}]*)\}")

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipegen.lazy import np
 from pipegen.mounts import Opened
-from pipegen.ops.sources.listing.strings import Strings
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.shards.findings import compression
 from pipegen.ops.sources.shards.members import Ahead, Link, Members, linked, path_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
 
 _BLOCK = 512
 _AFTER_DIGITS = b" \0"

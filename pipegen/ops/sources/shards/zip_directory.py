@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipegen.lazy import np
 from pipegen.mounts import Opened
-from pipegen.ops.sources.listing.strings import Strings
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.shards.findings import compression
 from pipegen.ops.sources.shards.members import Ahead, Link, Members, linked
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
 
 _END, _END64, _LOCATOR, _LOCAL = 22, 56, 20, 30
 """Bytes of the end record, its 64-bit form and the locator of that; and of a member's local header before its name."""

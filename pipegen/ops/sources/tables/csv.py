@@ -10,9 +10,9 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.features.label_values import WHITESPACE
-from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import count, find_file
+from pipegen.ops.fields.label_values import WHITESPACE
+from pipegen.ops.fields.notes import Note, count
+from pipegen.ops.sources.listing.paths import find_file
 from pipegen.ops.sources.tables.table import Table, WholeTable, not_text, under_header
 
 _TABS = (".tsv", ".tab")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import close_names, count, find_file, quoted
+from pipegen.ops.fields.notes import Note, count, quoted
+from pipegen.ops.sources.listing.paths import close_names, find_file
 from pipegen.ops.sources.tables.table import WholeTable, needed, under_header
 
 _AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}

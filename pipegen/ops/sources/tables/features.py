@@ -11,16 +11,11 @@ from pydantic import Field, field_validator, model_validator
 from pipegen.errors import PartError
 from pipegen.ops.arguments.geometry import FixedSize, height_width
 from pipegen.ops.arguments.item_rules import BoxFormat
-from pipegen.ops.kinds.registry import kind_of, names_of
+from pipegen.ops.fields.notes import count
 from pipegen.ops.sources.features.any_kind import AnyKind
+from pipegen.ops.sources.features.feature import AnyKindName
 from pipegen.ops.sources.features.file_formats import FileFeature, Format
-from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.tables.readings import Column
-
-if TYPE_CHECKING:
-    Kind = str
-else:
-    Kind = names_of()
 
 _BOXES, _FOUR = get_args(BoxFormat), range(4)
 _RANGE = re.compile(r"\{\d+\.\.\d+\}")
@@ -57,7 +52,7 @@ class InTable(AnyKind):
             raise ValueError("`column` names one column and `columns` several; leave one of them out")
         if self.columns is not None and self.shape is not None:
             raise ValueError("`columns` have one number each, but `shape` is for arrays in one column; leave one of them out")
-        kind, points = kind_of(self), len(self.names or ())
+        kind, points = self.own_kind, len(self.names or ())
         if kind.crop_guide == "boxes" and len(self.columns or _FOUR) != len(_FOUR):
             raise PartError("boxes need four `columns`, in the order of their `format`, or one `column`", "columns")
         if (
@@ -84,7 +79,7 @@ class TableFeature(InTable, FileFeature):
 
     in_rows: ClassVar[bool] = True
 
-    kind: Kind
+    kind: AnyKindName
     """`image`: paths of image files, or with a `size` the pixels as numbers. `mask`: paths of files with a class for each pixel of the
     image. `label`: class names, or class indices as integers. `tensor`: numbers of one `dtype`. `weight`: a number of 0 or more that weighs
     the example in the loss. `array`: paths of files with numbers of one `shape`. `boxes`: four numbers for each box, as lists or one after
@@ -108,10 +103,10 @@ class TableFeature(InTable, FileFeature):
 
     @model_validator(mode="after")
     def _consistent(self) -> TableFeature:
-        if self.format is not None and (self.format in _BOXES) is not (kind_of(self).crop_guide == "boxes"):
+        if self.format is not None and (self.format in _BOXES) is not (self.own_kind.crop_guide == "boxes"):
             known, given = "boxes" if self.format in _BOXES else "files", self.format if isinstance(self.format, str) else self.format.name
             raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
-        levels = kind_of(self).levels
+        levels = self.own_kind.levels
         if self.size is not None and not levels:
             raise PartError(f"`size` is for images whose pixels are in the table, and this is `kind: {self.kind}`", "size")
         if levels and self.columns is not None and len(self.columns) != math.prod(self.pixels):

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError, OpErrors
 from pipegen.frozen import dataclass
+from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
 from pipegen.ops.sources.features.predicate import Rows, matching, some
-from pipegen.ops.sources.listing.base import LeftOut, Note
-from pipegen.ops.sources.listing.wording import close_names, count, quoted
+from pipegen.ops.sources.listing.paths import close_names
 from pipegen.ops.sources.tables.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from pipegen.ops.fields.strings import Strings
     from pipegen.ops.sources.listing.blocks import BlockReader
-    from pipegen.ops.sources.listing.strings import Strings
     from pipegen.ops.sources.tables.features import InTable
     from pipegen.ops.sources.tables.readings import Column, Join
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.listing.wording import find_file
+from pipegen.ops.sources.listing.paths import find_file
 from pipegen.ops.sources.tables.table import WholeTable, not_text
 
 

@@ -12,10 +12,9 @@ from typing import Any
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.memory import available_memory
-from pipegen.ops.sources.features.columns import as_numbers, read_numbers, without_fractions
-from pipegen.ops.sources.features.feature import NumberType
-from pipegen.ops.sources.features.label_values import is_missing
-from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.fields.label_values import is_missing
+from pipegen.ops.fields.notes import count
+from pipegen.ops.fields.numbers import NumberType, as_numbers, read_numbers, without_fractions
 from pipegen.ops.sources.stores.field_types import is_list, is_number
 from pipegen.types import DTYPE_BYTES
 

@@ -11,11 +11,10 @@ from typing import Any, TypeAlias
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.sources.features.feature import NumberType
-from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.fields.notes import Note, count
+from pipegen.ops.fields.numbers import NumberType
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.listing.blocks import BlockReader
-from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.tables.nested import check_room, checked, read_arrow
 from pipegen.ops.sources.tables.row_groups import leaves_of
 from pipegen.ops.sources.tables.table import Table, needed

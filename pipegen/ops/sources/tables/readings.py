@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, PlainSerializer, field_validator
 
+from pipegen.ops.fields.label_values import WHITESPACE
 from pipegen.ops.model import Model, OneOf
-from pipegen.ops.sources.features.label_values import WHITESPACE
 from pipegen.terminal import Secretive, masked_address
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.listing.base import Note
+    from pipegen.ops.fields.notes import Note
     from pipegen.ops.sources.tables.table import Table
 
 Path_ = Annotated[str, Field(min_length=1)]

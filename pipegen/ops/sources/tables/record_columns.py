@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.sources.features.label_values import label_texts, text_of
+from pipegen.ops.fields.label_values import label_texts, text_of
 from pipegen.ops.sources.listing.base import ADD_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.base import Listing, Note
+    from pipegen.ops.fields.notes import Note
+    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.tables.join import Partners
 
 

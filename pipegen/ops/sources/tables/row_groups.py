@@ -13,7 +13,7 @@ from pipegen.ops.sources.listing.blocks import BlockReader
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
 
 _HASHED = 1 << 22
 _EMPTY = "the cell is empty"

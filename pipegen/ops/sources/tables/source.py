@@ -17,17 +17,17 @@ from pipegen.files import stamp
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import content_of
-from pipegen.ops.kinds.registry import classes_of_several, kind_of
+from pipegen.ops.fields.notes import Note, count, quoted
+from pipegen.ops.fields.strings import Strings, as_sizes
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
+from pipegen.ops.sources.features.items import classes_of_several
 from pipegen.ops.sources.features.predicate import Where
-from pipegen.ops.sources.listing.base import Listing, Location, Missing, Note, always
+from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.blocks import TakingReader
 from pipegen.ops.sources.listing.reader import FileReader, Reader
-from pipegen.ops.sources.listing.strings import Strings, as_sizes
-from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.held import read_held, read_images
 from pipegen.ops.sources.tables.join import joined_to, kept_rows
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.features.file_formats import GeoTiff
     from pipegen.ops.sources.listing.blocks import BlockReader
-    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.tables.table import Table
 
     _Listed: TypeAlias = tuple[Location, tuple[Note, ...], tuple[Missing, ...]]
@@ -70,8 +70,8 @@ class TableSource(FeatureSource):
     @property
     def pictures(self) -> tuple[str, ...]:
         """The features in files, images first; the first one identifies a record."""
-        found = [name for name, feature in self.features.items() if kind_of(feature).storage == "encoded" and feature.size is None]
-        return tuple(sorted(found, key=lambda name: not kind_of(self.features[name]).levels))
+        found = [name for name, feature in self.features.items() if feature.own_kind.storage == "encoded" and feature.size is None]
+        return tuple(sorted(found, key=lambda name: not self.features[name].own_kind.levels))
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         return self.listing(self.read(base), base, progress)
@@ -84,7 +84,7 @@ class TableSource(FeatureSource):
         `kept_rows`."""
         joined = joined_to(self.join, table, base) if self.join is not None else None
         table = joined or table
-        labels = {name: feature for name, feature in self.features.items() if kind_of(feature).labels}
+        labels = {name: feature for name, feature in self.features.items() if feature.own_kind.labels}
         rows, chosen = kept_rows(table, self.where, labels, joined.partners if joined is not None else None)
         table = table if len(rows) == table.num_rows else table.only(rows)
         tried = Attempts()

@@ -23,8 +23,8 @@ from typing import Any
 from pipegen.errors import OpError
 from pipegen.files import inert, whole_file
 from pipegen.frozen import dataclass
-from pipegen.ops.sources.features.label_values import text_of
-from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.fields.label_values import text_of
+from pipegen.ops.fields.notes import Note
 from pipegen.ops.sources.tables.table import WholeTable, needed
 from pipegen.terminal import Secretive, without_secrets
 

@@ -10,9 +10,10 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import content_of
-from pipegen.ops.sources.features.label_values import is_missing, label_texts, text_of
-from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.listing.wording import close_names, count, quoted
+from pipegen.ops.fields.label_values import is_missing, label_texts, text_of
+from pipegen.ops.fields.notes import count, quoted
+from pipegen.ops.fields.strings import Strings
+from pipegen.ops.sources.listing.paths import close_names
 from pipegen.ops.sources.shards.findings import UNPACK, compression
 from pipegen.ops.sources.stores.field_types import MissingFieldError, MissingLibrary, column_and_path, value_at
 from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
@@ -20,8 +21,8 @@ from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.features.feature import NumberType
-    from pipegen.ops.sources.listing.base import Note
+    from pipegen.ops.fields.notes import Note
+    from pipegen.ops.fields.numbers import NumberType
     from pipegen.ops.sources.listing.blocks import BlockReader
 
 Cell = TypeVar("Cell")

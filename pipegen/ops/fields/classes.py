@@ -12,7 +12,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.sources.features.label_values import (
+from pipegen.ops.fields.label_values import (
     BOOLEANS,
     LIST,
     Values,
@@ -25,13 +25,12 @@ from pipegen.ops.sources.features.label_values import (
     twins,
     written_lists,
 )
-from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import count, is_are, quoted
+from pipegen.ops.fields.notes import Note, count, is_are, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
 
 
 def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -131,6 +130,11 @@ _ALL_OF_THEM = "list all of them in `classes`, or remove such rows"
 _NO_LABEL = "leave rows of -1 out with `ignore: [-1]`; if all are -1, for no label, remove the feature"
 _SHOWN = 3
 _OBJECT = re.compile(r"""\{\s*["'][^"']*["']\s*:""")
+
+
+def named_classes(classes: int | tuple[str, ...], offset: int) -> tuple[str, ...]:
+    """Returns class names; for a number of classes, their stored indices."""
+    return classes if isinstance(classes, tuple) else tuple(map(str, range(offset, classes + offset)))
 
 
 def read_labels(
@@ -274,7 +278,7 @@ def _numbered(
         help_ = _NO_LABEL if low == -1 and not shifted else help_
         message = f"{where(row)} is {int(stored[odd])}, but {there}"
         raise OpError("PG420", message, field="classes" if classes is not None else None, help=help_)
-    names = classes if isinstance(classes, tuple) else tuple(map(str, range(offset, known + offset)))
+    names = classes if isinstance(classes, tuple) else named_classes(known, offset)
     indices: Ints = np.asarray(stored, np.int64) - offset
     return (indices if codes is None else indices[codes]), names
 

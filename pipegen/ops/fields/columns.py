@@ -1,4 +1,4 @@
-"""Columns of which a record has any number of items, or of bytes: the outlines of its objects, say."""
+"""Columns, the values of a field for all records: a number of each, or any number of items or of bytes, such as outlines."""
 
 from __future__ import annotations
 
@@ -6,11 +6,27 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
+from pipegen.ops.fields.strings import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.fields.strings import Ints
+    from pipegen.types import FeatureType
+
+    Place = Callable[[int], str]
+    """A function from the number of a record to the name of its place, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The values of a feature for every record."""
+
+    values: Any  # an array with a row for each record
+    type: FeatureType  # the type of a row
+    classes: tuple[str, ...] = ()  # the classes of a label
+    stays: Any = None  # false for records that are left out, bool `(n,)`; `None` to keep all
+    notes: tuple[Any, ...] = ()  # findings about the values
 
 
 class _OfLengths:
@@ -39,8 +55,6 @@ class Packed(_OfLengths):
     @classmethod
     def hold(cls, parts: Sequence[bytes]) -> Packed:
         """Makes a column from the bytes of each record."""
-        from pipegen.ops.sources.listing.strings import aligned
-
         lengths = np.array([len(part) for part in parts], np.int64)
         return cls(aligned([np.frombuffer(b"".join(parts), np.uint8)]), np.cumsum(lengths) - lengths, lengths)
 
@@ -62,11 +76,6 @@ class Packed(_OfLengths):
         return Packed(self.values, self.starts[records], self.lengths[records])
 
 
-def counts_classes(listing: Listing, name: str) -> bool:
-    """Checks for a packed mask whose pixels are the classes of the labels, which then cannot be renamed."""
-    return isinstance(listing.columns.get(name), Packed) and listing.type is not None and listing.type[name].classes is not None
-
-
 @dataclass(frozen=True, eq=False)
 class Ragged(_OfLengths):
     """A column of a ragged feature. It can be indexed by records, like an array."""
@@ -85,14 +94,17 @@ class Ragged(_OfLengths):
 
     def __getitem__(self, records: Any) -> Ragged:
         starts, lengths = (np.cumsum(self.lengths) - self.lengths)[records], self.lengths[records]
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return Ragged(self.values[np.repeat(starts, lengths) + within], lengths)
+        return Ragged(self.values[np.repeat(starts, lengths) + within(lengths)], lengths)
+
+    def place(self, item: int) -> tuple[int, int]:
+        """Returns the record of an item, and its number in it."""
+        ends = np.cumsum(self.lengths)
+        record = int(np.searchsorted(ends, item, side="right"))
+        return record, item - int(ends[record] - self.lengths[record])
 
 
 def joined(columns: Sequence[Any]) -> Any:
     """Concatenates columns; raises `ValueError` if rows differ in shape."""
-    from pipegen.ops.sources.listing.strings import aligned
-
     if not isinstance(columns[0], (Packed, Ragged)):
         return np.concatenate(columns)
     values, lengths = [c.values for c in columns], np.concatenate([c.lengths for c in columns])
@@ -119,3 +131,32 @@ def spread(values: Any, records: Any, total: int) -> Any:
 def most_items(items: Ragged) -> int:
     """Returns the largest number of items of a record, at least 1."""
     return max(1, int(items.lengths.max(initial=0)))
+
+
+def within(lengths: Ints) -> Ints:
+    """Numbers the items of each record from 0, int64 `(items,)`."""
+    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+def counted_up(lengths: Ints) -> Ragged:
+    """Returns the numbers of the items of each record in a mask, from 1."""
+    return Ragged((within(lengths) + 1).astype(np.float32), np.asarray(lengths, np.int64))
+
+
+def classes_used(column: Any, names: tuple[str, ...]) -> set[str]:
+    """Returns the classes of a column of labels that some row has."""
+    values = column.values if isinstance(column, Ragged) else column
+    used = values.any(0).nonzero()[0] if values.ndim == 2 else np.unique(values)
+    return {names[i] for i in used.tolist()}
+
+
+def with_classes(column: Any, own: tuple[str, ...], names: tuple[str, ...]) -> Any:
+    """Renumbers labels with their own classes by another list, which has all used ones."""
+    index = {name: i for i, name in enumerate(names)}
+    if isinstance(column, Ragged) or column.ndim == 1:
+        return changed(column, np.array([index.get(name, -1) for name in own], column.dtype).__getitem__)
+    values: Any = np.zeros((len(column), len(names)), np.uint8)
+    for i, name in enumerate(own):
+        if name in index:
+            values[:, index[name]] = column[:, i]
+    return values

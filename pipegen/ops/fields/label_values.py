@@ -24,7 +24,7 @@ from pipegen.lazy import np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.fields.strings import Ints
 
 LIST = "\x1f"  # precedes each item of a cell with a list; no label text contains it
 WHITESPACE = "whitespace"  # the separator of cells between any number of blanks and tabs
@@ -240,6 +240,15 @@ def parts(cell: str, separator: str) -> list[str]:
     """Splits a cell into its classes."""
     found = cell[1:].split(LIST) if cell.startswith(LIST) else cell.split(separator)
     return [part for part in map(str.strip, found) if part]
+
+
+def split_text(value: Any, separator: str) -> Any:
+    """Splits the classes of a record in a text, or in the only text of a list; returns other lists as they are."""
+    listed = value.tolist() if hasattr(value, "tolist") else value
+    text = listed[0] if isinstance(listed, (list, tuple)) and len(listed) == 1 else listed
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "surrogateescape")
+    return parts(text, separator) if isinstance(text, str) else value
 
 
 def not_text(texts: Iterable[str]) -> str | None:

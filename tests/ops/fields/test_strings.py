@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipegen.ops.sources.listing.strings import ALIGNED, Collector, Strings, aligned, as_places, as_sizes, encode
+from pipegen.ops.fields.strings import ALIGNED, Collector, Strings, aligned, as_places, as_sizes, encode
 
 texts = st.lists(st.text(st.sampled_from("ab/.-_0é日\U0001f600\udcff\0"), max_size=20), max_size=40)
 

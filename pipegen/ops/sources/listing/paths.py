@@ -1,4 +1,4 @@
-"""Wording shared by all sources: counts, a few names of many, and suggestions for paths that do not exist."""
+"""Finds the files and folders that arguments name, and suggests others for those that do not exist."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 
 from pipegen.errors import OpError
+from pipegen.ops.fields.notes import quoted
 
-_SHOWN = 5
 _REMOTE = "remote addresses are not supported here; copy or mount the data and give its folder"
 
 
@@ -64,24 +64,3 @@ def close_names(name: str, names: Sequence[str]) -> list[str]:
     """Returns at most three names similar to `name`, ignoring case."""
     folded = {n.casefold(): n for n in names}
     return [folded[n] for n in difflib.get_close_matches(name.casefold(), list(folded), n=3, cutoff=0.6)]
-
-
-def quoted(names: Sequence[str]) -> str:
-    """Quotes a few names, and counts the rest."""
-    more = len(names) - _SHOWN
-    return ", ".join(repr(name) for name in names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def count(n: int, noun: str, plural: str | None = None) -> str:
-    """Formats a count with its noun: `1 file`, `3 files`."""
-    return f"{n} {noun if n == 1 else plural or noun + 's'}"
-
-
-def is_are(n: int) -> str:
-    """Returns the verb for `n` things."""
-    return "is" if n == 1 else "are"
-
-
-def joined(words: Sequence[str]) -> str:
-    """Lists words in a sentence: `a`, `a and b`, `a, b and c`."""
-    return " and ".join([*([", ".join(words[:-1])] if words[:-1] else []), *words[-1:]])

@@ -1,0 +1,137 @@
+"""Reads the features of which a record has any number of items, and several labels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import OpError
+from pipegen.lazy import np
+from pipegen.ops.fields.columns import Column, Ragged, counted_up, spread
+from pipegen.ops.fields.label_values import split_text
+from pipegen.ops.fields.notes import count
+from pipegen.ops.kinds.item_number import item_number_type, number_name
+from pipegen.ops.kinds.registry import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pipegen.ops.fields.columns import Place
+    from pipegen.ops.fields.strings import Ints
+    from pipegen.ops.sources.features.any_kind import AnyKind
+    from pipegen.ops.sources.features.feature import Feature
+
+    StoredValues = Sequence[Any]
+    """The stored value of each record: a list of numbers or texts, perhaps nested, or an array."""
+
+
+def read_items(
+    features: Mapping[str, AnyKind],
+    values: Callable[[str], StoredValues],
+    place_in: Callable[[str], Place],
+    kept: Callable[[str, Callable[[], Ragged]], Ragged] | None = None,
+    used: Ints | None = None,
+) -> dict[str, Column]:
+    """Reads the features of items of all records. Returns those that others are `with` first.
+
+    Args:
+        features: All features of the source, but for labels that are not read here.
+        values: Reads the values of a feature.
+        place_in: Returns the function that describes the place of a record's value of a feature.
+        kept: Returns the kept items of a feature, else those that the given function reads, and keeps them.
+        used: The numbers of the records that are used, by default of all; others have no items.
+
+    Raises:
+        OpError: `PG431` for a value that cannot be one of the feature, `PG418` for another number of items than that of the feature that it
+            is `with`; or an error of the kind.
+    """
+    wanted = {name: feature for name, feature in features.items() if feature.own_kind.ragged or feature.own_kind.labels}
+    stored: dict[str, Ragged] = {}
+    columns: dict[str, Column] = {}
+    for name in sorted(wanted, key=lambda name: wanted[name].home is not None):
+        feature, home = wanted[name], stored[wanted[name].home or ""].lengths if wanted[name].home else None
+        place = place_in(name)
+        read = partial(_items, name, feature, values, home, place)
+        try:
+            items = stored[name] = kept(name, read) if kept is not None else read()
+            columns[name] = _of_used(name, feature, items, place, used)
+        except OpError as error:
+            own = (error.field or "").startswith("features.")  # set by what reads labels, too
+            raise error if own else error.below(f"features.{name}") from None
+        odd = np.flatnonzero(items.lengths != home) if home is not None else np.zeros(0, np.int64)
+        odd = odd if used is None else np.intersect1d(odd, used)
+        if home is not None and len(odd):
+            first, has = int(odd[0]), count(int(items.lengths[odd[0]]), "item")
+            message = f"{place(first)} has {has} of `{name}` and {int(home[first])} of `{feature.home}`"
+            raise OpError("PG418", message, field=f"features.{name}", help=f"each of `{feature.home}` needs one of `{name}`")
+    return columns | item_numbers(features, columns)
+
+
+def item_numbers(features: Mapping[str, Feature], columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Numbers the items of masks of instances."""
+    homes = dict.fromkeys(feature.home for feature in features.values() if feature.home and feature.own_kind.marks_items)
+    return {number_name(home): Column(counted_up(columns[home].values.lengths), item_number_type(home)) for home in homes}
+
+
+def classes_of_several(columns: Iterable[Column]) -> tuple[str, ...]:
+    """Returns the classes of the first label among columns: those of the data, if no label has one class for each record."""
+    return next((column.classes for column in columns if kind_of(column.type).labels), ())
+
+
+def _of_used(name: str, feature: AnyKind, items: Ragged, place: Place, used: Ints | None) -> Column:
+    """Reads the items of the records that are used; the room for items, and their classes, are those of these records."""
+    if used is None:
+        return feature.own_kind.read_array(name, feature, items, place)
+    numbers, total = used.tolist(), len(items)
+    found = feature.own_kind.read_array(name, feature, items[used], lambda i: place(numbers[i]))
+    stays = None if found.stays is None else spread(found.stays, used, total)
+    return replace(found, values=spread(found.values, used, total), stays=stays)
+
+
+def side_by_side(parts: tuple[Any, ...]) -> Any:
+    """Joins the lists of a record, with one number per item each, to one row per item; lists of other lengths stay as they are."""
+    rows = [np.ravel(part) for part in parts]
+    return np.stack(rows, -1) if len({len(row) for row in rows}) == 1 else list(parts)
+
+
+def _items(name: str, feature: AnyKind, values: Callable[[str], StoredValues], home: Ints | None, place: Place) -> Ragged:
+    """Reads stored values, and converts them to items; numbers one after another get the shape of an item."""
+    rows, lengths, texts = [], [], False
+    counts = home.tolist() if home is not None else None
+    for record, value in enumerate(values(name)):
+        try:
+            row = _array(value if feature.separator is None else split_text(value, feature.separator))
+            if row.dtype.kind in "US" and row.size and not feature.own_kind.counts:
+                raise ValueError(f"it holds {str(row.flat[0])!r:.40}, not numbers")
+            if row.ndim == 1:
+                row = row.reshape(-1, *feature.own_kind.item_shape(feature, row.size, counts[record] if counts is not None else None))
+        except ValueError as error:
+            raise OpError("PG431", f"{place(record)} cannot be `{name}`: {error}") from None
+        texts = texts or row.dtype.kind in "USO"
+        rows.append(row)
+        lengths.append(len(row))
+    full = [row for row in rows if len(row)]
+    if len({row.shape[1:] for row in full}) > 1:
+        odd = next(i for i, row in enumerate(rows) if len(row) and row.shape[1:] != full[0].shape[1:])
+        message = f"{place(odd)} has items of the shape {rows[odd].shape[1:]}, but others have {full[0].shape[1:]}"
+        raise OpError("PG431", message)
+    held = np.concatenate(full) if full else np.zeros(0, np.float32)
+    return Ragged(held.astype(str) if texts else held, np.array(lengths, np.int64))
+
+
+def _array(value: Any) -> Any:
+    """Converts the list of a record to an array, bytes to texts; `ValueError` if it is none."""
+    listed = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(listed, (list, tuple)) and any(isinstance(one, bytes) for one in listed):
+        try:
+            value = [one.decode() if isinstance(one, bytes) else one for one in listed]
+        except UnicodeDecodeError:
+            raise ValueError("it holds bytes that are not text") from None
+    try:
+        row = np.asarray(value)
+    except ValueError:
+        row = np.empty(1, object)
+    if row.dtype == object or row.ndim == 0:
+        raise ValueError("its items differ in length, or are no numbers" if row.ndim else "it is one value, not a list")
+    return row
