@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.listing.base import Listing, Shards, Source
+from pipegen.ops.sources.listing.base import Listing, Location, Shards, Source
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType
 
@@ -51,7 +51,8 @@ class MadeUp(Source):
         shards = Shards(rows, np.arange(self.files), tuple(f"{n}" for n in rows))
         classes = tuple(f"class {i}" for i in range(CLASSES))
         readers = {"": Made(rows, self)}
-        return Listing("/made/up", keys, None, classes, tuple((rows * 100).tolist()), shards=shards, readers=readers)
+        location = Location.below("/made/up", keys, rows * 100)
+        return Listing("/made/up", location, None, classes, shards=shards, readers=readers)
 
 
 class Made(Reader):

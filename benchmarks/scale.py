@@ -67,7 +67,7 @@ def listing_of(count: int) -> Any:
     import numpy as np
 
     from pipegen.ops.fields.strings import Collector
-    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.sources.listing.base import Listing, Location
 
     classes = min(CLASSES, count)
     ends = [(i + 1) * count // classes for i in range(classes)]
@@ -77,7 +77,8 @@ def listing_of(count: int) -> Any:
         start = end
     labels = np.repeat(np.arange(classes, dtype=np.int32), np.diff([0, *ends]))
     sizes = 50_000 + np.arange(count, dtype=np.uint32) % 100_000
-    return Listing("/data/images", keys.strings(), labels, tuple(f"class_{i:03d}" for i in range(classes)), sizes)
+    location = Location.below("/data/images", keys.strings(), sizes)
+    return Listing("/data/images", location, labels, tuple(f"class_{i:03d}" for i in range(classes)))
 
 
 def measure(method: str, count: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from PIL import Image
 import pipegen
 from pipegen.errors import DataError, SpecError
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.listing.base import Listing, Shards, Source
+from pipegen.ops.sources.listing.base import Listing, Location, Shards, Source
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.types import ElementType, FeatureType
@@ -48,7 +48,8 @@ class Packs(Source):
         sizes = np.array([file.stat().st_size for file in files])
         shards = Shards(sizes // SIZE, np.arange(len(files)), ("",) * len(files))  # type: ignore[arg-type]
         names = tuple(f"class {i}" for i in range(self.classes))
-        return Listing(root, [f.name for f in files], None, names, sizes, shards=shards, readers={"": Packed(files)})  # type: ignore[arg-type]
+        location = Location.below(root, [file.name for file in files], sizes)
+        return Listing(root, location, None, names, shards=shards, readers={"": Packed(files)})
 
 
 class Packed(Reader):

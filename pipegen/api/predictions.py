@@ -202,7 +202,8 @@ _WAYS: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 }
 
 
-_Stored = tuple[Sequence[str], Sequence[str], Reader]  # names and keys of the records, and their reader
+_Stored = tuple[Sequence[str], Sequence[str], np.ndarray[Any, Any] | None, Reader]
+"""Names and keys of the records, their rows if they are no files, and their reader."""
 Wanted = str | os.PathLike[str] | Sequence[Any] | np.ndarray[Any, Any]
 
 
@@ -236,18 +237,17 @@ def predict_on(bound: BoundSpec, wanted: Any, views: Any = None) -> Predictions:
         TypeError: For an array that is not an image of the type that the plan decodes.
     """
     spec, manifest = bound.spec.model, bound.manifest
-    arrays = manifest.type is not None and manifest.listing.numbered and not any(t.encoded for _, t in manifest.type.items())
+    arrays = manifest.type is not None and manifest.listing.location.kind == "row" and not any(t.encoded for _, t in manifest.type.items())
     rows, type_ = rows_like(manifest.type, wanted) if manifest.type is not None and arrays else (None, None)
     each = [(spec, 0)] if views is None else specs_of_views(spec, views)
     plans = [optimise(own, unlabelled_plan(own, bound.spec.loaded.locate.label, type_), cache=False).plan for own, _ in each]
     with tf.init_scope():  # called while a function is traced, they would belong to its graph
-        names, keys, reader = _numbered(rows) if rows is not None else _stored(wanted, plans[0])
-        place = np.arange(len(names)) if reader.numbered else None
+        names, keys, places, reader = _numbered(rows) if rows is not None else _stored(wanted, plans[0])
         buckets = _buckets(spec, wanted, names) if plans[0].buckets else None
         found, treatment = [], damage.Treatment(None, bound.spec.where, "leave it out of the list")
         for (own, epoch), plan in zip(each, plans, strict=True):
             features = tuple(name for name, _ in plan.read.items())
-            records = Records(names, example_ids("predict", keys), None, 0.0, reader, features, ram_budget(spec.runtime), place)
+            records = Records(names, example_ids("predict", keys), None, 0.0, reader, features, ram_budget(spec.runtime), places)
             found.append(fixed_dataset(Executor(plan, own, records, damage=treatment, buckets=buckets), Position(epoch)))
         ordered = names if buckets is None else [names[i] for i in buckets.members.tolist()]
         return Predictions(found[0] if views is None else together(found), tuple(ordered))
@@ -276,7 +276,7 @@ def _stored(wanted: Wanted, plan: Plan) -> _Stored:
             listing = ImageFolder(path=str(path), labels="none").list(Path.cwd())
         except OpError as error:
             raise SpecError([make(error.code, error.message, help=error.help or ())]) from None
-        return listing.files(), listing.keys, listing.reader()
+        return listing.location.paths, listing.keys, listing.location.rows, listing.reader()
     if isinstance(wanted, np.ndarray) and wanted.ndim == 3 and wanted.shape[-1] in (1, 3):
         raise TypeError(f"an array of shape {wanted.shape} looks like one image; predict_on takes several: wrap it in a list")
     if not isinstance(wanted, (np.ndarray, Sequence)) or isinstance(wanted, bytes):
@@ -317,7 +317,7 @@ def rows_like(record: ElementType, wanted: Any) -> tuple[Rows, ElementType]:
 
 def _numbered(rows: Rows) -> _Stored:
     names = [str(i) for i in range(len(next(iter(rows.arrays.values()))))]
-    return names, names, rows
+    return names, names, np.arange(len(names)), rows
 
 
 def _files(paths: list[str]) -> _Stored:
@@ -325,7 +325,7 @@ def _files(paths: list[str]) -> _Stored:
     if missing:
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise SpecError([make("PG401", f"{len(missing)} of {len(paths)} files do not exist: {shown}")])
-    return paths, paths, FileReader()
+    return paths, paths, None, FileReader()
 
 
 def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> bytes:

@@ -398,7 +398,8 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
         texts = [listing.keys.take(held.selected.shards), held.files.take(held.selected.shards)]
         keys.update(b"" if held.selected.bitmap is None else held.selected.bitmap.bits.tobytes())
     else:
-        texts = [manifest.keys("train"), *([manifest.files("train"), *manifest.beside("train").values()] if not listing.numbered else [])]
+        features = ("", *listing.beside) if listing.location.kind != "row" else ()
+        texts = [manifest.keys("train"), *(manifest.files("train", feature) for feature in features)]
     order = texts[0].order()
     # With the times of files: with names and sizes alone, two data sets can look alike.
     for key, *files in zip(*(texts if order is None else [column.take(order) for column in texts]), strict=True):

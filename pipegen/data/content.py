@@ -13,7 +13,7 @@ import numpy as np
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.memory import available_cores
-from pipegen.mounts import Opened, size_of
+from pipegen.mounts import Opened
 from pipegen.ops.fields.strings import encode
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ def content_digest(listing: Listing, progress: Callable[[int], None] | None = No
 
     `progress` is called now and then with the number of files read. Raises `OSError` for a file that cannot be read."""
     digest = hashlib.sha256()
-    if listing.numbered:
+    if listing.location.kind in ("row", "memory"):
         for split, reader in sorted(listing.readers.items()):
             digest.update(f"{split} {reader.digest(whole=True)}\n".encode())
         return digest.hexdigest()
-    if not listing.in_files:
+    if listing.location.kind == "member":
         return _archived_digest(listing, progress)
     named, done = _named(listing), 0
     with ThreadPoolExecutor(available_cores()) as threads:
@@ -53,16 +53,15 @@ def content_digest(listing: Listing, progress: Callable[[int], None] | None = No
 
 
 def _archived_digest(listing: Listing, progress: Callable[[int], None] | None) -> str:
-    """Computes the `content_digest` of members of archives: the same as that of the unpacked files."""
+    """Computes the `content_digest` of members of archives, perhaps beside files or rows: that of members as of the unpacked files."""
     digest = hashlib.sha256()
-    splits = None if listing.parts is None else list(listing.parts)
+    whole = {reader: reader.digest(whole=True) for _, reader in sorted(listing.readers.items())}  # of rows, which are no members
+    digest.update("".join(f"{own}\n" for own in whole.values() if own).encode())
     for done, record in enumerate(sorted(range(len(listing.keys)), key=lambda i: encode(listing.keys[i]))):
-        reader: Any = listing.reader(splits[record] if splits is not None else "")
-        if reader.archived:
-            found = hashlib.sha256(reader.stored("image", np.array([listing.row(record)]))[0]).digest()
-        else:
-            found = _hash_file(listing.path(record), hashlib.sha256())
-        digest.update(b"\0%b\0%b\n" % (encode(listing.keys[record]), found))
+        reader, place, path = listing.place_of(record)
+        if not whole[reader]:
+            found = hashlib.sha256(reader.stored("image", *place)[0]).digest() if place else _hash_file(path, hashlib.sha256())
+            digest.update(b"\0%b\0%b\n" % (encode(listing.keys[record]), found))
         if progress is not None and not done % _AT_ONCE:
             progress(done)
     return digest.hexdigest()
@@ -70,10 +69,9 @@ def _archived_digest(listing: Listing, progress: Callable[[int], None] | None) -
 
 def _named(listing: Listing) -> Iterator[tuple[bytes, bytes]]:
     """Yields the name and path of each file, sorted by name, so that the digest does not depend on the order of the listing."""
-    columns = [("", listing.keys, listing.files()), *((name, files.keys, files.paths) for name, files in sorted(listing.beside.items()))]
-    for feature, keys, paths in columns:
-        order = keys.order()
-        rising, beside = (keys, paths) if order is None else (keys.take(order), paths.take(order))
+    for feature, files in [("", listing.location), *sorted(listing.beside.items())]:
+        order = files.keys.order()
+        rising, beside = (texts if order is None else texts.take(order) for texts in (files.keys, files.paths))
         for some, places in zip(rising.blocks(), beside.blocks(), strict=True):
             yield from ((b"%b\0%b" % (feature.encode(), key), place) for key, place in zip(some, places, strict=True))
 
@@ -128,13 +126,7 @@ def same_files(
     Of several files of a record, the first is compared. `workers` threads read; `progress` is called with the number of records done.
     Raises `OpError`: `PG702` for a file that cannot be read."""
     names = [(split, key, path) for split in splits for key, path in zip(manifest.keys(split), manifest.files(split), strict=True)]
-    if manifest.listing.beside:  # the listing knows only the sum of a record's files
-        try:
-            sizes = np.array([size_of(path) for _, _, path in names], np.int64)
-        except OSError as error:
-            raise _unreadable(str(error.filename), error) from None
-    else:
-        sizes = np.concatenate([manifest.listing.sizes[manifest.members[split]].astype(np.int64) for split in splits])
+    sizes = np.concatenate([manifest.listing.location.sizes[manifest.members[split]] for split in splits])
     # Only files whose size occurs in two splits are read.
     home: Array = np.repeat(np.arange(len(splits)), [manifest.num_examples(split) for split in splits])
     _, which = np.unique(sizes, return_inverse=True)

@@ -48,7 +48,7 @@ def fingerprint(listing: Listing) -> str:
 
 
 def _covered(listing: Listing) -> Iterator[bytes]:
-    if listing.numbered:
+    if listing.location.kind == "row":
         yield "\n".join(f"{split} {reader.digest()}" for split, reader in listing.readers.items()).encode() + b"\n"
         yield from _classes(listing)
     if listing.in_table:  # the order of the records is the table's, not that of their names

@@ -74,11 +74,11 @@ def with_sides(
     if not len(wanted):
         return replace(manifest, sides=sides), []
     listing = manifest.listing
-    if listing.shards is not None or not listing.in_files or listing.numbered:
+    if not listing.in_files:
         message = f"buckets need the sizes of images, and `{manifest.source_name}` knows them only after reading a record"
         help_ = ("`measured: {columns: [HEIGHT, WIDTH]}` takes the sizes from features of a table", "or give the step a size")
         return manifest, [make("PG262", message, at, help=help_)]
-    files = listing.beside[feature].paths if feature in listing.beside else listing.files()
+    files = listing.location_of(feature).paths
     began = time.perf_counter()
     key = hashlib.sha256(f"{fingerprint(listing)}\n{feature}\n{_FORMAT}".encode()).hexdigest()[:32]
     found, from_file = _kept_or_read(chosen, key, files, wanted, total, progress)
@@ -169,7 +169,7 @@ def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[
         if image != name and type_[image].encoded and kind_of(type_[image]).has(Levels) and image not in listing.columns:
             aligned.setdefault(image, []).append(name)
     for image, lying in aligned.items():
-        if listing.shards is None and listing.in_files:
+        if listing.in_files:
             listing = _turned(spec, listing, type_, image, lying, progress)
         elif any(name in listing.columns for name in lying):  # whose images have no annotated size
             found = [(called, orientation_in(content)) for called, _, content in _some_records(listing, image)]
@@ -185,24 +185,14 @@ def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[
 
 def _some_records(listing: Listing, feature: str) -> Iterator[tuple[str, int, bytes]]:
     """Yields the places, the numbers and the contents of some records' encoded feature; those that cannot be read are reported later."""
-    held, own = listing.shards, listing.beside.get(feature)
+    held, paths = listing.shards, listing.location_of(feature).paths
     total = len(listing.keys) if held is None else held.total
-    ends = None if held is None else np.cumsum(held.rows)
     used = np.arange(total) if held is None or held.kept is None else np.flatnonzero(held.kept)
     for i in used[np.unique(np.linspace(0, len(used) - 1, min(len(used), _LOOKED_AT)).astype(np.int64))].tolist():
-        split, called = 0, listing.path(i) if held is None else ""
-        place: tuple[Any, ...] = (np.array([i if listing.rows is None else listing.rows[i]]),)
-        if held is not None and ends is not None:
-            split = int(np.searchsorted(ends, i, side="right"))
-            row = i - int(ends[split] - held.rows[split]) + (0 if held.offsets is None else int(held.offsets[split]))
-            place, called = (held.numbers[split : split + 1], np.array([row])), f"{listing.path(split)}#{row}"
-        part = "" if listing.parts is None else listing.parts.names[int(listing.parts.codes[split if held is not None else i])]
+        reader, place, name = listing.place_of(i)
+        called = name if place else paths[i]
         with suppress(OSError, ValueError):
-            if held is None and not listing.reader(part).numbered:
-                called = own.paths[i] if own is not None else called
-                content: Any = content_of(called)
-            else:
-                (content,) = listing.reader(part).stored(feature, *place)
+            (content,) = reader.stored(feature, *place) if place else [content_of(called)]
             if isinstance(content, bytes):
                 yield called, i, content
 
@@ -230,7 +220,7 @@ def _unknown_instances(listing: Listing, name: str, x: FeatureType) -> list[Note
 def _turned(
     spec: PipelineSpec, listing: Listing, type_: ElementType, image: str, lying: Sequence[str], progress: Callable[[int], None] | None
 ) -> Listing:
-    files = listing.beside[image].paths if image in listing.beside else listing.files()
+    files = listing.location_of(image).paths
     orientations = _orientations(spec, listing, image, files, progress)
     odd = np.flatnonzero(orientations > 1)
     if not len(odd):

@@ -102,11 +102,6 @@ class Manifest:
         return self.listing.keys
 
     @property
-    def every_file(self) -> Sequence[str]:
-        """The files of all records; see `files`."""
-        return self.listing.files()
-
-    @property
     def every_label(self) -> Ints | None:
         """Class index of each record of the data; `None` without labels."""
         return self.listing.labels
@@ -115,27 +110,20 @@ class Manifest:
         """The manifest of each part of a mix, by name; a single source is a part named ""."""
         return {"": self}
 
-    def places(self, split: str) -> tuple[Ints, ...]:
-        """The rows of a split's records, in source order, for its reader; empty if each record is a file."""
-        rows = self.rows(split)
-        return () if rows is None else (rows,)
-
     def narrowed(self, split: str, places: Ints) -> Manifest:
         """Keeps only the examples of a split at some positions, which rise."""
         spared = self.spared + self.num_examples(split) - len(places)
         return replace(self, members={**self.members, split: self.members[split][places]}, spared=spared)
 
-    def files(self, split: str) -> Strings:
-        """The absolute paths of a split, in source order; for rows, their numbers as text."""
-        return self.listing.files().take(self.members[split])
+    def files(self, split: str, feature: str = "") -> Strings:
+        """The absolute paths of a split, in source order, of a feature or of all; for rows, what messages call them."""
+        return self.listing.location_of(feature).paths.take(self.members[split])
 
     def rows(self, split: str) -> Ints | None:
         """The row of each record of a split in source order, int64; `None` if records are not read by row."""
-        if not self.listing.reader(split).numbered:
-            return None
-        if self.listing.rows is not None:
-            return self.listing.rows[self.members[split]]
-        return np.fromiter((int(key.rpartition("/")[2]) for key in self.keys(split)), np.int64, self.num_examples(split))
+        rows = self.listing.location.rows
+        own = None if rows is None else rows[self.members[split]]
+        return None if own is None or (own < 0).any() else own
 
     def blocks(self, split: str) -> Ints | None:
         """The first example of each block that records are read by, int64 with the end; `None` if they are read one by one."""
@@ -159,10 +147,6 @@ class Manifest:
     def columns(self, split: str) -> dict[str, np.ndarray[Any, Any]]:
         """The features held in memory, a few numbers per record: `(n, ...)` each, for a split in source order."""
         return {name: values[self.members[split]] for name, values in self.listing.columns.items()}
-
-    def beside(self, split: str) -> dict[str, Strings]:
-        """Further files of a split's records: absolute paths by feature, in source order."""
-        return {name: files.paths.take(self.members[split]) for name, files in self.listing.beside.items()}
 
     def lists(self, feature: str) -> bool:
         """Decides if a label or number is in the listing, rather than read with the record."""
@@ -273,26 +257,12 @@ class ShardedManifest(Manifest):
 
     @property
     def every_key(self) -> Sequence[str]:
-        return names_of(self._every, self.listing.keys.__getitem__)
-
-    @property
-    def every_file(self) -> Sequence[str]:
-        """`FILE#ROW` of each record, with the absolute path."""
-        return names_of(self._every, self.listing.path)
-
-    @cached_property
-    def _every(self) -> Selected:
         held = shards_of(self.listing)
-        return Selected(held.rows, np.arange(len(held.rows)), offsets=held.offsets)
+        return names_of(Selected(held.rows, np.arange(len(held.rows)), offsets=held.offsets), self.listing.keys.__getitem__)
 
     @cached_property
     def every_label(self) -> Ints | None:
         return listed_labels(self.listing)
-
-    def places(self, split: str) -> tuple[Ints, ...]:
-        """The reader's number of the file of each record of a split, and the row in that file."""
-        shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
-        return shards_of(self.listing).numbers[shard], row
 
     def narrowed(self, split: str, places: Ints) -> ShardedManifest:
         held = self.members[split]
@@ -306,12 +276,12 @@ class ShardedManifest(Manifest):
         """`FILE#ROW` of each record of a split, with the relative path, in source order."""
         return names_of(self.members[split], self.listing.keys.__getitem__)
 
-    def files(self, split: str) -> Sequence[str]:  # type: ignore[override]
+    def files(self, split: str, feature: str = "") -> Sequence[str]:  # type: ignore[override]
         """`FILE#ROW` of each record of a split, with the absolute path, in source order."""
-        return names_of(self.members[split], self.listing.path)
+        return names_of(self.members[split], self.listing.location.paths.__getitem__)
 
     def in_shards(self, split: str) -> InShards:
-        return InShards(self.members[split], self.bases, shards_of(self.listing).numbers, self.listing.files())
+        return InShards(self.members[split], self.bases, shards_of(self.listing).numbers, self.listing.location.paths)
 
     def blocks(self, split: str) -> Ints:
         """The first example of each file, or of each block of a file, int64 with the end."""

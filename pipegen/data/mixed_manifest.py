@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,8 +17,7 @@ from pipegen.data.rounding import Mixture, epoch_examples, mixture, part_seed
 from pipegen.data.sampling import Easiest, Epochs, Paced, Repeats, epochs_of, paced
 from pipegen.data.shards import OnAccess
 from pipegen.frozen import dataclass
-from pipegen.ops.fields.strings import Strings
-from pipegen.ops.sources.listing.base import Files, Listing, Shards
+from pipegen.ops.sources.listing.base import Listing, Location, Parts
 from pipegen.spec.variants import joined
 
 if TYPE_CHECKING:
@@ -91,10 +90,10 @@ class MixedManifest(Manifest):
         """`PART/KEY` of each record of a split, part by part."""
         return Several([_below(f"{name}/", part.keys(split)) for name, part in self.of(split).items()])
 
-    def files(self, split: str) -> Sequence[str]:  # type: ignore[override]
+    def files(self, split: str, feature: str = "") -> Sequence[str]:  # type: ignore[override]
         """Files of the records of a split, part by part; for rows, `PART/ROW`."""
-        own = [(name, part, part.files(split)) for name, part in self.of(split).items()]
-        return Several([_below(f"{name}/", files) if part.listing.numbered else files for name, part, files in own])
+        own = [(name, part, part.files(split, feature)) for name, part in self.of(split).items()]
+        return Several([_below(f"{name}/", files) if part.listing.location.kind == "row" else files for name, part, files in own])
 
     def rows(self, split: str) -> Ints | None:
         """Returns `None`: the parts know their rows."""
@@ -111,11 +110,6 @@ class MixedManifest(Manifest):
             if all(isinstance(v, np.ndarray) and v.shape[1:] == values[0].shape[1:] for v in values):
                 found[name] = np.concatenate(values)
         return found
-
-    def beside(self, split: str) -> dict[str, Strings]:
-        """Further files of the records, for the features that all parts have: absolute paths by feature, part by part."""
-        each = [part.beside(split) for part in self.of(split).values()]
-        return {name: Strings.join(paths) for name, paths in _shared(each).items()}
 
     def labels(self, split: str) -> Ints | None:
         """Class index of each example of a split among the classes of all parts, int64; `None` if a part has no labels."""
@@ -222,37 +216,23 @@ def mixed_manifest(spec: PipelineSpec, parts: Mapping[str, Manifest]) -> MixedMa
 
 
 def _listing(parts: Mapping[str, Listing]) -> Listing:
-    """Joins the listings of the parts; prefixes their keys with `PART/`."""
+    """Joins the listings of the parts; prefixes keys with `PART/`. The shards are those of one part, and tell only that there are some."""
     every = tuple(parts.values())
     first = every[0]
-    keys = Strings.join([listing.keys.below(f"{name}/") for name, listing in parts.items()])
-    sharded = any(listing.shards is not None for listing in every)
-    paths = [listing.keys.below(f"{name}/") if listing.numbered else listing.files() for name, listing in parts.items()]
+
+    def named(name: str, own: Location) -> Location:
+        paths = own.paths.below(f"{name}/") if own.kind == "row" else own.paths
+        return replace(own, keys=own.keys.below(f"{name}/"), paths=paths)
+
     return Listing(
         first.root,
-        keys,
-        None if sharded else _all_or_none([listing.labels for listing in every]),
+        Location.join([named(name, listing.location) for name, listing in parts.items()]),
+        _all_or_none([listing.labels for listing in every]),
         first.class_names,
-        np.concatenate([np.asarray(listing.sizes, np.int64) for listing in every]),
-        paths=Strings.join(paths),
+        parts=Parts(tuple(parts), np.repeat(np.arange(len(every), dtype=np.int16), [len(listing.keys) for listing in every])),
         readers={name: listing.reader() for name, listing in parts.items()},
         in_table=any(listing.in_table for listing in every),
         column_classes=first.column_classes,
-        beside={
-            name: Files(Strings.join([f.keys for f in own]), Strings.join([f.paths for f in own]), np.concatenate([f.sizes for f in own]))
-            for name, own in _shared([listing.beside for listing in every]).items()
-        },
-        shards=_shards(every) if sharded else None,
+        beside={name: Location.join(own) for name, own in _shared([listing.beside for listing in every]).items()},
+        shards=next((listing.shards for listing in every if listing.shards is not None), None),
     )
-
-
-def _shards(every: Sequence[Listing]) -> Shards:
-    """Joins the shards of all parts; a file of a single record is a shard of one row."""
-    made = [
-        listing.shards
-        if listing.shards is not None
-        else Shards(np.ones(len(listing.keys), np.int64), np.arange(len(listing.keys)), Strings.hold([""] * len(listing.keys)))
-        for listing in every
-    ]
-    rows, numbers = np.concatenate([s.rows for s in made]), np.concatenate([s.numbers for s in made])
-    return Shards(rows, numbers, Strings.join([s.digests for s in made]))

@@ -22,7 +22,7 @@ from pipegen.frozen import dataclass
 from pipegen.kept import SPLITS, keep_or_warn, open_kept
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sampling_sections import PathGroup, Splits
-from pipegen.ops.sources.listing.base import Listing, Parts, listed_labels, shards_of
+from pipegen.ops.sources.listing.base import Listing, Location, Parts, listed_labels, shards_of
 
 Array = np.ndarray[Any, Any]
 
@@ -319,7 +319,8 @@ def _each(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str, B
         keys = listing.keys.take(of)  # names of files, for messages
     labels = labels if labels is None else labels[counted]
     parts = None if listing.parts is None else Parts(listing.parts.names, listing.parts.codes[of])
-    records = replace(listing, keys=keys, sizes=np.zeros(len(keys), np.uint32), labels=labels, parts=parts, shards=None)
+    location = Location(keys, keys, np.zeros(len(keys), np.uint32))
+    records = replace(listing, location=location, labels=labels, parts=parts, shards=None)
     records = records if shards.kept is None else replace(records, cells=records.cells_of(counted))
     found = {}
     for name, members in assign(splits, records, names).items():

@@ -280,7 +280,7 @@ def _other_part(splits: Splits) -> tuple[str, float]:
 
 def _classes_as_keras(listing: Listing) -> list[Ints]:
     """The records of each class in Keras' order, by folder and then by name; rows are one class in their own order."""
-    folders = not listing.numbered and not listing.in_table
+    folders = listing.location.kind != "row" and not listing.in_table
     everything = np.arange(len(listing.keys))
     of = listing.labels if folders and listing.labels is not None else np.zeros(len(everything), np.int32)
     ranked = Ranked(everything, of, np.arange(int(of.max(initial=0)) + 1))

@@ -94,7 +94,7 @@ class ListedData:
     def keys(self, split: str) -> Sequence[str]:
         """The names of the examples of a split; for rows, their places."""
         if split not in self._keys:
-            rows = self.manifest.listing.in_table and self.manifest.listing.numbered
+            rows = self.manifest.listing.in_table and self.manifest.listing.location.kind == "row"
             self._keys[split] = self.manifest.files(split) if rows else self.manifest.keys(split)
         return self._keys[split]
 
@@ -131,8 +131,7 @@ class ListedData:
         listing = self.manifest.listing
         if feature not in type_ or not type_[feature].encoded or listing.shards is not None or feature in listing.columns:
             return None
-        beside = self.manifest.beside(split)
-        return beside[feature] if feature in beside else self.manifest.files(split)
+        return self.manifest.files(split, feature)
 
     def copies(self, splits: Sequence[str], near: bool) -> tuple[Sequence[Copies], int]:
         """Finds pairs of copies between splits, and counts the records compared."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipegen.data.manifest import Manifest
-    from pipegen.ops.fields.strings import Ints
     from pipegen.spec.locate import Locate
 
 
@@ -221,9 +220,7 @@ def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list
     """Reports files of 0 bytes, which would stop the first epoch that reads them, unless training skips them."""
     if manifest.listing.shards is not None:
         return []
-    listing, further = manifest.listing, manifest.listing.beside.values()
-    own: Ints = sum((-files.sizes.astype("int64") for files in further), start=listing.sizes)
-    columns = [(listing.keys, own), *((files.keys, files.sizes) for files in further)]
+    columns = [(files.keys, files.sizes) for files in (manifest.listing.location, *manifest.listing.beside.values())]
     strict = [records for split, records in manifest.members.items() if split != "train" or spec.errors.skip is None]
     empty = sorted(key for keys, sizes in columns for records in strict for key in keys.take(records[sizes[records] == 0]))
     if not empty:

@@ -208,7 +208,7 @@ def files_in(manifest: Manifest, split: str) -> list[str]:
     """Lists files of a split of one source, at most `_TAKEN`: images or shards."""
     listing = manifest.listing
     if listing.shards is not None:
-        every: Sequence[str] = listing.files().take(manifest.members[split].shards)  # type: ignore[attr-defined]  # it is sharded
+        every: Sequence[str] = listing.location.paths.take(manifest.members[split].shards)  # type: ignore[attr-defined]  # it is sharded
     elif listing.in_files:
         every = manifest.files(split)
     else:

@@ -39,7 +39,7 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
     model, manifest = bound.spec.model, bound.manifest
 
     def copies(splits: Sequence[str], near: bool) -> tuple[Any, int]:
-        if not near and manifest.listing.in_files and manifest.listing.shards is None:
+        if not near and manifest.listing.in_files:
             from pipegen.data.content import same_files
 
             return same_files(manifest, splits, threads(model.runtime), progress)

@@ -297,11 +297,10 @@ def readers_of(manifest: Manifest, plan: Plan) -> Iterator[tuple[str, Manifest, 
 
 def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:
     """Reports files that TensorFlow cannot decode, or would decode differently."""
-    if not manifest.listing.in_files or manifest.listing.shards is not None:
+    if not manifest.listing.in_files:
         return
-    beside = manifest.beside(plan.split)
     for stage in (stage for stage in plan.stages() if isinstance(stage, Decodes)):
-        files = beside.get(stage.feature, manifest.files(plan.split))
+        files = manifest.files(plan.split, stage.feature)
         named = []
         for i in range(0, len(files), max(1, len(files) // _LOOKED_AT)):
             with suppress(OSError):  # reported when it is read

@@ -22,7 +22,6 @@ from pipegen.memory import threads
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.lowering.library import ready_for
-from pipegen.ops.sources.records.archives import split_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -60,7 +59,7 @@ class Pictures:
     def __init__(self, manifest: Manifest) -> None:
         self.keys = manifest.every_key
         parts = manifest.by_part().values()
-        self._parts = [_InFiles(part) if part.listing.in_files and part.listing.shards is None else _InReader(part) for part in parts]
+        self._parts = [*map(_Part, parts)]
         self._firsts = np.cumsum([0, *(part.total for part in parts)]).tolist()
 
     def read(self, record: int) -> Picture:
@@ -87,7 +86,7 @@ class Pictures:
         part, own = self._found(record)
         return part.source(own)
 
-    def _found(self, record: int) -> tuple[_InFiles | _InReader, int]:
+    def _found(self, record: int) -> tuple[_Part, int]:
         part = bisect_right(self._firsts, record) - 1
         return self._parts[part], record - self._firsts[part]
 
@@ -96,26 +95,11 @@ class Pictures:
         return part.stored(own)
 
 
-class _InFiles:
-    """Records that are a file each."""
+class _Part:
+    """The records of a source, or of a part of a mix."""
 
     def __init__(self, manifest: Manifest) -> None:
-        self._files = manifest.every_file
-
-    def stored(self, record: int) -> tuple[Any, None]:
-        return content_of(self._files[record], _MOST_BYTES + 1), None
-
-    def source(self, record: int) -> tuple[str, str]:
-        return self._files[record], self._files[record]
-
-
-class _InReader:
-    """Records that are read by the reader of their split."""
-
-    def __init__(self, manifest: Manifest) -> None:
-        self._manifest = manifest
-        self._splits = {split: (manifest.numbers(split), manifest.places(split)) for split in manifest.splits}
-        type_ = manifest.type
+        self._listing, type_ = manifest.listing, manifest.type
         levels = [] if type_ is None else having(type_, Levels)
         # An archive has no type of its own: a member is the only image of its record.
         self._name = levels[0] if levels else "image" if type_ is None else None
@@ -123,24 +107,22 @@ class _InReader:
 
     def stored(self, record: int) -> tuple[Any, Interval | None]:
         """Reads the bytes of an encoded picture, or an array; raises `NotAPictureError` if the record has none, or it is damaged."""
-        for split, (numbers, places) in self._splits.items():
-            at = int(np.searchsorted(numbers, record))
-            if self._name is not None and at < len(numbers) and numbers[at] == record:
-                reader = self._manifest.listing.reader(split)
-                try:
-                    (found,) = reader.stored(self._name, *(place[at : at + 1] for place in places))
-                except ValueError as error:
-                    raise NotAPictureError(str(error)) from error
-                return found, self._interval
-        raise NotAPictureError("the record has no picture")
+        reader, place, name = self._listing.place_of(record)
+        if not place:
+            return content_of(name, _MOST_BYTES + 1), None
+        if self._name is None:
+            raise NotAPictureError("the record has no picture")
+        try:
+            (found,) = reader.stored(self._name, *place)
+        except ValueError as error:
+            raise NotAPictureError(str(error)) from error
+        return found, self._interval
 
     def source(self, record: int) -> tuple[str, str] | None:
-        """The name of a record and its file, if it lies with others in a file."""
-        listing, name = self._manifest.listing, self._manifest.every_file[record]
-        if listing.shards is not None:
-            return name, name.rpartition("#")[0]
-        inside = split_path(name) if not listing.numbered else None
-        return None if inside is None else (name, inside[0])
+        """The name of a record and its file, which may hold others."""
+        reader, place, name = self._listing.place_of(record)
+        file = reader.file_of(*place) if place else name
+        return None if file is None else (name, file)
 
 
 def decode(data: bytes) -> Picture:
@@ -349,7 +331,8 @@ class _Kept:
         self._folder: Path | None = kept_folder(runtime.cache, LOOKS)
         self._pictures = pictures
         made_by = f"{_FORMAT}\0{pillow_version}"
-        named = f"{made_by}\0{manifest.source_name}\0{manifest.listing.root or manifest.listing.path(0)}".encode("utf-8", "surrogateescape")
+        place = manifest.listing.root or manifest.listing.location.paths[0]
+        named = f"{made_by}\0{manifest.source_name}\0{place}".encode("utf-8", "surrogateescape")
         self._name = f"{hashlib.blake2b(named, digest_size=16).hexdigest()}.{LOOKS}"
         self._keys: Array = np.zeros(0, _KEY)
 

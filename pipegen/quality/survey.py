@@ -241,7 +241,7 @@ def _of_pictures(seen: Survey, at: Label) -> Iterator[Diagnostic]:
     """Reports unreadable, repeated and odd pictures."""
     keys, labels = seen.manifest.every_key, seen.manifest.every_label
     if seen.leaks.unreadable:
-        named = f": {quoted(seen.unreadable)}" if seen.unreadable and not seen.manifest.listing.numbered else ""
+        named = f": {quoted(seen.unreadable)}" if seen.unreadable and seen.manifest.listing.location.kind != "row" else ""
         help_ = "`pipegen validate SPEC --data=all` says what is wrong with each file; files that Pillow cannot read are not compared"
         yield make("PG742", f"{count(seen.leaks.unreadable, 'record')} could not be checked{named}", at, help=help_)
     if seen.contradictions and labels is not None:

@@ -171,9 +171,10 @@ def _write(compiled: CompiledSpec, engine: Engine, folder: Path, splits: Sequenc
 
 def data_root(manifest: Manifest) -> str:
     """Finds the innermost folder that contains every file of the data; "" without one, or without files."""
-    if not manifest.listing.in_files:
+    listing = manifest.listing
+    if listing.location.kind != "file":
         return ""
-    columns = (manifest.listing.files(), *(one.paths for one in manifest.listing.beside.values()))
+    columns = [files.paths for files in (listing.location, *listing.beside.values())]
     # The prefix of the first and the last path in sorted order is common to all.
     folders = [os.path.dirname(file) for files in columns if len(files) for file in (min(files), max(files))]
     return os.path.commonpath(folders).removesuffix("/") if folders else ""

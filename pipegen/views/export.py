@@ -207,7 +207,7 @@ class _Source:
 
     def _files(self, record: int, epoch: int, slot: int) -> dict[str, Any]:
         """Names the files of an example: `file_name`, and `FEATURE_file_name` for further pictures."""
-        stem = self.keys[record] if not self.engine.manifest.listing.numbered else f"row-{self.keys[record]}"
+        stem = self.keys[record] if self.engine.manifest.listing.location.kind != "row" else f"row-{self.keys[record]}"
         stem = re.sub(r"[^\w.-]+", "-", os.path.splitext(stem)[0])[-_NAME_LENGTH:].lstrip("-.")
         digits = len(str(max(len(self.keys), self.order.slots, self.order.steps * self.order.batch) - 1))
         name = f"{self.wanted.prefix}{stem}-e{epoch:03d}-p{slot:0{digits}d}"
@@ -254,7 +254,7 @@ def _check(wanted: Wanted, plain: Plan, engine: Engine) -> None:
         raise ValueError("export writes images, but the model receives none")
     listing = engine.manifest.listing
     is_inside = wanted.folder.resolve().is_relative_to(Path(listing.root).resolve())
-    if not listing.numbered and listing.paths is None and not listing.in_table and is_inside:
+    if listing.location.paths[0] == f"{listing.root}/{listing.keys[0]}" and not listing.in_table and is_inside:
         raise ValueError(f"{wanted.folder} is inside {listing.root}, so its images would become part of the data; use another folder")
     if not wanted.overwrite and wanted.folder.is_dir() and any(wanted.folder.iterdir()):
         raise FileExistsError(errno.EEXIST, "the folder is not empty", str(wanted.folder))

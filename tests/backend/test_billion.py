@@ -12,7 +12,7 @@ import pytest
 from pipegen.data.manifest import ShardedManifest
 from pipegen.data.shards import assign_shards, mix64
 from pipegen.ops.sampling_sections import Splits
-from pipegen.ops.sources.listing.base import Listing, Shards
+from pipegen.ops.sources.listing.base import Listing, Location, Shards
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ def manifest(files: int = FILES, each: int = EACH, *, parts: Any = None, method:
     keys = tuple(f"{'validation' if i % 10 == 9 else 'train'}/{i:05}.rec" for i in range(files))
     shards = Shards(rows, np.arange(files), ("",) * files)
     splits = Splits(parts=parts or {"train": "train", "validation": "validation"}, method=method)
-    listing = Listing("/data", keys, None, (), tuple((rows * 100).tolist()), shards=shards)
+    listing = Listing("/data", Location.below("/data", keys, rows * 100), None, (), shards=shards)
     return ShardedManifest(listing, assign_shards(splits, listing, tuple(splits.parts), "fake", None), "fake")
 
 

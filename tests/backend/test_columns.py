@@ -20,7 +20,7 @@ from pipegen.backend.running.walk import batches_of
 from pipegen.cache.folder import files_in
 from pipegen.ops.fields.strings import Strings, aligned
 from pipegen.ops.sources.image_folder import ImageFolder
-from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.physical.nodes import FIXED
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ pytestmark = pytest.mark.tf
 def folder(count: int) -> Listing:
     """So many images that are nowhere."""
     labels = [i % 10 for i in range(count)]
-    return Listing("/data", [f"{c}/{i:07d}.jpg" for i, c in enumerate(labels)], labels, tuple(map(str, range(10))), [9] * count)  # type: ignore[arg-type]
+    location = Location.below("/data", [f"{c}/{i:07d}.jpg" for i, c in enumerate(labels)], [9] * count)
+    return Listing("/data", location, labels, tuple(map(str, range(10))))
 
 
 def graphs(count: int, patch: pytest.MonkeyPatch) -> tuple[GraphDef, GraphDef]:

@@ -19,14 +19,15 @@ from pipegen.kept import kept_folder
 from pipegen.ops.arguments.learned import Moments, Whitening
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.registry import transforms
-from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.plan.evaluation_plans import fitting_plan, learning_steps
 from pipegen.spec.models import Runtime
 
 MOMENTS = Moments(480, (0.1, 1 / 3, -250.25), (0.0, 1e-300, 1e18))
 LEARNS: dict[str, Any] = {"standardize": {"statistics": "featurewise"}}
 BASE: dict[str, Any] = {"transforms": [{"resize": {"size": 32}}, "random_flip", LEARNS]}
-LISTING = Listing("/data", tuple(f"{c}/{i}.jpg" for c in "ab" for i in range(5)), (0,) * 5 + (1,) * 5, ("a", "b"), (100,) * 10)
+LOCATION = Location.below("/data", (f"{c}/{i}.jpg" for c in "ab" for i in range(5)), (100,) * 10)
+LISTING = Listing("/data", LOCATION, (0,) * 5 + (1,) * 5, ("a", "b"))
 MANIFEST = Manifest(LISTING, {"train": (0, 1, 2, 5, 6, 7), "validation": (3, 4, 8, 9)}, "image_folder")
 
 
@@ -150,7 +151,7 @@ def test_what_is_learned_is_kept_apart() -> None:
 
 
 def test_other_data_and_another_training_split_ask_for_others() -> None:
-    larger = replace(MANIFEST, listing=replace(LISTING, sizes=(101,) + (100,) * 9))
+    larger = replace(MANIFEST, listing=replace(LISTING, location=replace(LOCATION, sizes=(101,) + (100,) * 9)))
     dealt = replace(MANIFEST, members={"train": (0, 1, 3, 5, 6, 7), "validation": (2, 4, 8, 9)})
     smaller = replace(MANIFEST, members={"train": (0, 1, 2, 5, 6), "validation": (3, 4, 7, 8, 9)})
     assert len({key(), key(larger), key(dealt), key(smaller)}) == 4

@@ -12,10 +12,11 @@ from pipegen.data.fingerprint import example_ids, fingerprint
 from pipegen.data.manifest import Manifest
 from pipegen.errors import InternalError
 from pipegen.ops.fields.strings import encode
-from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.ops.sources.listing.reader import Reader
 
-LISTING = Listing("/data", ("a/1.jpg", "a/2.jpg", "b/1.jpg"), (0, 0, 1), ("a", "b"), (10, 20, 60))
+LOCATION = Location.below("/data", ("a/1.jpg", "a/2.jpg", "b/1.jpg"), (10, 20, 60))
+LISTING = Listing("/data", LOCATION, (0, 0, 1), ("a", "b"))
 MANIFEST = Manifest(LISTING, {"train": (0, 2), "validation": (1,)}, "image_folder")
 
 
@@ -46,10 +47,10 @@ def test_two_records_with_one_id_are_refused(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_fingerprint_follows_names_and_sizes_and_not_the_place() -> None:
     print_ = MANIFEST.fingerprint
     assert print_ == fingerprint(replace(LISTING, root="/elsewhere"))
-    reordered = Listing("/data", LISTING.keys[::-1], LISTING.labels, ("b", "a"), LISTING.sizes[::-1])
+    reordered = Listing("/data", LISTING.location.take(np.array([2, 1, 0])), LISTING.labels, ("b", "a"))
     assert print_ == fingerprint(reordered)
-    assert print_ != fingerprint(replace(LISTING, sizes=(10, 20, 61)))
-    assert print_ != fingerprint(replace(LISTING, keys=("a/1.jpg", "a/2.jpg", "b/3.jpg")))
+    assert print_ != fingerprint(replace(LISTING, location=replace(LOCATION, sizes=(10, 20, 61))))
+    assert print_ != fingerprint(replace(LISTING, location=Location.below("/data", ("a/1.jpg", "a/2.jpg", "b/3.jpg"), (10, 20, 60))))
 
 
 def test_names_that_are_no_utf8_have_bytes_of_their_own() -> None:
@@ -60,12 +61,11 @@ def test_names_that_are_no_utf8_have_bytes_of_their_own() -> None:
 class Blocks(Reader):
     """Rows in two blocks, of which the first has the rows up to 20."""
 
-    numbered = True
     starts = np.array([0, 20, 100])
 
 
 def test_the_blocks_of_a_split_begin_where_its_rows_reach_them() -> None:
-    rows = replace(LISTING, readers={"": Blocks()}, rows=np.array([7, 19, 20]))
+    rows = replace(LISTING, readers={"": Blocks()}, location=replace(LOCATION, rows=np.array([7, 19, 20]), kind="row"))
     manifest = Manifest(rows, {"train": (0, 1, 2), "validation": (1,), "test": (2,)}, "rows")
     found = {split: manifest.blocks(split) for split in manifest.splits}
     assert {split: None if starts is None else starts.tolist() for split, starts in found.items()} == {

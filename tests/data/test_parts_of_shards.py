@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipegen.data.manifest import ShardedManifest
 from pipegen.data.shards import assign_shards
 from pipegen.ops.sampling_sections import Splits
-from pipegen.ops.sources.listing.base import Listing, Parts, Shards
+from pipegen.ops.sources.listing.base import Listing, Location, Parts, Shards
 from pipegen.ops.sources.listing.reader import Reader
 
 Array = np.ndarray[Any, Any]
@@ -35,7 +35,8 @@ def manifest_of(rows: list[int], pieces: list[tuple[str, int, int, int]] | None 
     shards = Shards(np.array(counts, np.int64), np.array(files, np.int64), ("",) * len(files), offsets=offsets)  # type: ignore[arg-type]
     parts = None if pieces is None or section else Parts.hold(splits)
     keys = tuple(f"{file:05}.rec" for file in files)
-    listing = Listing("/data", keys, None, ("a", "b", "c"), counts, parts=parts, shards=shards, readers={"": Classed(rows)})  # type: ignore[arg-type]
+    location = Location.below("/data", keys, counts)
+    listing = Listing("/data", location, None, ("a", "b", "c"), parts=parts, shards=shards, readers={"": Classed(rows)})
     own = Splits(**section)
     names = list(own.parts) or list(dict.fromkeys(splits))
     return ShardedManifest(listing, assign_shards(own, listing, names, "records", None), "records")

@@ -9,7 +9,7 @@ import pytest
 from pipegen.data import content as module
 from pipegen.data.content import same_files
 from pipegen.data.manifest import Manifest
-from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.base import Listing, Location
 
 CONTENTS = {"a": b"one", "b": b"two", "c": b"one", "d": b"three", "e": b"two", "f": b"one"}
 SPLITS = {"train": (0, 1, 3), "validation": (2, 4, 5)}
@@ -23,7 +23,8 @@ def test_pairs_of_two_splits_are_found_and_progress_is_told_if_asked_for(
     for name, content in CONTENTS.items():
         (tmp_path / name).write_bytes(content)
     sizes = tuple(map(len, CONTENTS.values()))
-    manifest = Manifest(Listing(str(tmp_path), tuple(CONTENTS), (0,) * 6, ("x",), sizes), SPLITS, "image_folder")
+    listing = Listing(str(tmp_path), Location.below(str(tmp_path), CONTENTS, sizes), (0,) * 6, ("x",))
+    manifest = Manifest(listing, SPLITS, "image_folder")
     told: list[int] = []
     found, compared = same_files(manifest, ["train", "validation"], 1, told.append)
     assert [(same.key, same.other_key) for same in found] == [("a", "c"), ("b", "e"), ("a", "f")]

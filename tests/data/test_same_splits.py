@@ -11,7 +11,7 @@ from pipegen.data.manifest import Manifest
 from pipegen.data.splits import assign
 from pipegen.errors import OpError
 from pipegen.ops.sampling_sections import Splits
-from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.base import Listing, Location
 
 CHARACTERS = ["a", "b", "é", "-", ".", "_", "0", "1", "日", "\U0001f600", "\udcff", "/x", "~"]
 PARTS: list[dict[str, Any]] = [
@@ -42,10 +42,9 @@ def _listing(chance: random.Random) -> Listing:
         chance.shuffle(ordered)
     return Listing(
         "/data",
-        tuple(ordered),
+        Location.below("/data", ordered, [chance.choice([0, 5, 100, 2**32 - 1, 2**33]) for _ in ordered]),
         tuple(int(key[1 : key.index("/")]) for key in ordered),
         tuple(f"c{i}" for i in range(classes)),
-        tuple(chance.choice([0, 5, 100, 2**32 - 1, 2**33]) for _ in ordered),
         parts=tuple(chance.choice(["train", "validation"]) for _ in ordered) if chance.random() < 0.1 else None,
         in_table=chance.random() < 0.3,
     )

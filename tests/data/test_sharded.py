@@ -16,7 +16,7 @@ from pipegen.data.manifest import ShardedManifest
 from pipegen.data.shards import assign_shards, mix64, shard_bases
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.sampling_sections import Splits
-from pipegen.ops.sources.listing.base import Listing, Shards
+from pipegen.ops.sources.listing.base import Listing, Location, Shards
 from pipegen.ops.sources.listing.reader import Reader
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def listing_of(
     reader = Reader()  # which reads nothing
     for name, value in own.items():
         setattr(reader, name, value)
-    return Listing("/data", keys, None, tuple(classes), tuple(10 * n for n in rows), shards=shards, readers={"": reader})
+    location = Location.below("/data", keys, [10 * n for n in rows])
+    return Listing("/data", location, None, tuple(classes), shards=shards, readers={"": reader})
 
 
 def manifest_of(listing: Listing, names: Sequence[str] = (), **section: Any) -> ShardedManifest:

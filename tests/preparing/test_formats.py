@@ -136,7 +136,7 @@ def test_without_tensorflow_the_stored_files_are_the_same(drawings: Path, tmp_pa
     """Reports and looks at images read them so."""
     done = pipegen.prepare(spec(drawings, ["decode", {"random_resized_crop": {"size": 8}}]), tmp_path, format=form)  # type: ignore[arg-type]
     listing = pipegen.build(done.spec)._manifest.listing
-    found = listing.reader().stored("image", listing.rows[::-1])
+    found = listing.reader().stored("image", listing.location.rows[::-1])
     assert [bytes(one) for one in found] == [(drawings / key).read_bytes() for key in list(listing.keys)[::-1]]
 
 

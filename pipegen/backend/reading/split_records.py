@@ -53,6 +53,7 @@ class Records:
     blocks: Ints | None = None
     """The first record of each block of records stored or read together, int64 with the end; `None` for single records."""
     in_shards: InShards | None = None  # the places of records stored many in a file, in place of files, `ids` and `labels`
+    in_paths: bool = True  # whether `paths` are those of files or members of archives, if not `in_shards`
 
     def locate(self, record: int, features: Iterable[str] = ()) -> str:
         """Names the place of a record: for several features in their own files, `A or B`."""
@@ -61,7 +62,7 @@ class Records:
 
     def files(self, read: ElementType) -> list[Sequence[str]]:
         """Returns the files of the records that are read, one sequence for each feature; none if records are not files or in archives."""
-        if (self.rows is not None and not self.reader.archived) or self.in_shards is not None:
+        if not self.in_paths or self.in_shards is not None:
             return []
         return [self.beside.get(name, self.paths) for name in files_of(read)]
 
@@ -310,6 +311,7 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
     if held is not None:
         return Records(manifest.files(split), (), None, *about, columns=columns, blocks=manifest.blocks(split), in_shards=held)
     # Tensors share the memory of these columns, so splits hold no copies.
-    beside, members = manifest.beside(split), manifest.members[split]
+    beside, members = {name: manifest.files(split, name) for name in manifest.listing.beside}, manifest.members[split]
     rows, blocks = manifest.rows(split), manifest.blocks(split)
-    return Records(manifest.files(split), manifest.all_ids, labels, *about, rows, columns, beside, members, blocks)
+    in_paths = manifest.listing.location.kind != "row"
+    return Records(manifest.files(split), manifest.all_ids, labels, *about, rows, columns, beside, members, blocks, in_paths=in_paths)

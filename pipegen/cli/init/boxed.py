@@ -193,7 +193,7 @@ def _points_of(folder: str) -> dict[str, Any]:
 
 def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_folder: str, *, drops: bool) -> Written:
     first = next(iter(listings.values()))
-    sample = sample_of(first.keys, first.path)
+    sample = sample_of(first.keys, first.location.paths)
     boxes: dict[str, Any] = {split: listing.columns["labels"] for split, listing in listings.items()}  # ragged columns
     counts: Counter[str] = Counter()
     for split, listing in listings.items():

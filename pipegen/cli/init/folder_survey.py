@@ -11,13 +11,12 @@ from dataclasses import field
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 from pipegen.cli.failures import CannotRun
 from pipegen.data.rounding import spread
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.lazy import np
 from pipegen.ops.fields.notes import quoted
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.image_folder import ImageFolder
@@ -40,9 +39,9 @@ class Sample:
     unreadable: list[str] = field(default_factory=list)
 
 
-def sample_of(names: Sequence[str], path: Callable[[int], str]) -> Sample:
-    """Reads the headers of a sample of files; `path` maps an index to a path."""
-    return _sample((names[i], path(i)) for i in spread(len(names), _FILES))
+def sample_of(names: Sequence[str], paths: Sequence[str]) -> Sample:
+    """Reads the headers of a sample of files."""
+    return _sample((names[i], paths[i]) for i in spread(len(names), _FILES))
 
 
 def sample_of_bytes(contents: Iterable[bytes]) -> Sample:
@@ -64,15 +63,11 @@ def _sample(images: Iterable[tuple[str, str | bytes]]) -> Sample:
 
 def sample_of_records(listing: Listing, feature: str) -> Sample:
     """Reads the headers of a sample of images in records, or the shapes of arrays."""
-    shards, reader, sample = listing.shards, listing.reader(), Sample()
-    ends = np.array([len(listing.keys)]) if shards is None else np.cumsum(shards.rows)
-    for i in spread(int(ends[-1]), _RECORDS):
-        file = int(np.searchsorted(ends, i, side="right"))
-        place: list[Any] = [i]
-        if shards is not None:
-            place = [shards.numbers[file], i - ends[file] + shards.rows[file] + (0 if shards.offsets is None else shards.offsets[file])]
+    sample = Sample()
+    for i in spread(len(listing.keys) if listing.shards is None else listing.shards.total, _RECORDS):
+        reader, place, _ = listing.place_of(i)
         try:
-            (found,) = reader.stored(feature, *(np.array([int(number)]) for number in place))
+            (found,) = reader.stored(feature, *place)
             if isinstance(found, bytes):
                 _add(BytesIO(found), sample)
             else:
@@ -168,7 +163,7 @@ def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey
     parts = parts if layout == "splits" else {}
     with readable():
         listing = source.list_parts(Path.cwd(), parts, progress) if parts else source.list(Path.cwd(), progress)
-    return Survey(folder, layout, labelled, parts, listing, sample_of(listing.keys, listing.path), remarks, bool(linked))
+    return Survey(folder, layout, labelled, parts, listing, sample_of(listing.keys, listing.location.paths), remarks, bool(linked))
 
 
 @contextmanager

@@ -114,7 +114,7 @@ def _find_pairs(folder: str, progress: Callable[[int], None] | None) -> Pairs | 
         names = f"{first.images}/ and {first.masks}/"
         remarks.append(f"if {names} are two classes, not images and masks, the source is `image_folder: {{path: ...}}`")
     files = [os.path.join(splits[split], two.images, image) for split, two in found.items() for image, _ in two.pairs]
-    sample = sample_of(files, lambda i: os.path.join(folder, files[i]))
+    sample = sample_of(files, [os.path.join(folder, file) for file in files])
     levels = Levels(set().union(*(two.levels.values for two in found.values())), [p for two in found.values() for p in two.levels.palettes])
     return Pairs(folder, parts, counts, sum(two.alone for two in found.values()), levels, sample, remarks)
 

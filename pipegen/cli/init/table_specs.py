@@ -141,7 +141,7 @@ def _image_spec(table: TextTable, columns: list[int], op: str, arguments: Mappin
     image, mask, levels = _with_mask(table, columns)
     label = _label_column(table, columns) if levels is None else None
     rows, files, own = len(table.rows), _paths(table, image), os.path.dirname(table.file)
-    sample = sample_of(files, files.__getitem__)
+    sample = sample_of(files, files)
 
     def feature(kind: str, column: int) -> dict[str, Any]:
         root = _root(table, column) if kind != "label" else None

@@ -28,9 +28,8 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.kept import REMOTE, below, make_below, user_folder
 from pipegen.mounts import ChangedError, mount
-from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.folders.glob import compile_glob
-from pipegen.ops.sources.listing.base import Files, Listing, Source
+from pipegen.ops.sources.listing.base import Listing, Location, Source
 from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.shards.paths import expand
 from pipegen.spec.places import Address, fetched, replaced
@@ -343,14 +342,14 @@ class Localised(Generic[S]):
             split: FetchedFileReader() if type(reader) is FileReader and not direct else reader for split, reader in listing.readers.items()
         }
 
-        def named(paths: Strings) -> Strings:
-            return Strings.hold([self.named(path) for path in paths])
+        def named(files: Location) -> Location:
+            return replace(files, paths=files.paths.renamed(self.named))
 
-        beside = {name: Files(files.keys, named(files.paths), files.sizes) for name, files in listing.beside.items()}
+        beside = {name: named(files) for name, files in listing.beside.items()}
         notes = tuple(replace(note, message=self.named(note.message)) for note in listing.notes)
-        paths = None if listing.paths is None else named(listing.paths)
         missing = tuple(group.renamed(self.named) for group in listing.missing)
-        return replace(listing, root=self.named(listing.root), paths=paths, beside=beside, readers=readers, notes=notes, missing=missing)
+        root, location = self.named(listing.root), named(listing.location)
+        return replace(listing, root=root, location=location, beside=beside, readers=readers, notes=notes, missing=missing)
 
     @contextmanager
     def errors_named(self) -> Iterator[None]:

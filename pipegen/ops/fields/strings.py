@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pipegen.lazy import np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     Ints: TypeAlias = np.ndarray[Any, Any]
     """Whole numbers `(n,)`."""
@@ -80,8 +80,8 @@ class Strings(Sequence[str]):
         return cls._of_blocks([encode(text.decode("utf-8", "surrogateescape")) for text in block] for block in found.blocks())
 
     @classmethod
-    def join(cls, parts: Sequence[Strings]) -> Strings:
-        """Concatenates several; prefixes stay separate."""
+    def join(cls, parts: Sequence[Strings], alike: Strings | None = None) -> Strings:
+        """Concatenates several, in the block of `alike` if that has the same bytes; prefixes stay separate."""
         parts = [part.packed() for part in parts]
         prefixes = tuple(dict.fromkeys(prefix for part in parts for prefix in part.prefixes)) or (b"",)
         kinds = None
@@ -89,6 +89,8 @@ class Strings(Sequence[str]):
             number = {prefix: i for i, prefix in enumerate(prefixes)}
             own = [np.array([number[prefix] for prefix in part.prefixes], np.int16) for part in parts]
             kinds = np.concatenate([o[p.of] if p.of is not None else np.repeat(o[:1], len(p)) for o, p in zip(own, parts, strict=True)])
+        if alike is not None:
+            return cls(alike.blob, alike.bounds, prefixes, kinds)
         lengths = [np.diff(part.bounds) for part in parts]
         blob = aligned([*(part.blob[: int(part.bounds[-1])] for part in parts), np.zeros(_WORD, np.uint8)])
         return cls(blob, _bounds(np.concatenate(lengths) if lengths else np.zeros(0, np.int64)), prefixes, kinds)
@@ -102,13 +104,21 @@ class Strings(Sequence[str]):
         rows = as_places(places if self.rows is None else self.rows[places], len(self.bounds))
         return Strings(self.blob, self.bounds, self.prefixes, self.of, rows)
 
-    def packed(self) -> Strings:
-        """Returns the same texts in a block of bytes without others; prefixes stay separate."""
+    def packed(self, alike: Strings | None = None) -> Strings:
+        """Returns the same texts in a block of bytes without others, that of `alike` if it has the same bytes; prefixes stay separate."""
         if self.rows is None:
             return self
+        kinds = None if self.of is None else self.of[self.rows]
+        if alike is not None:
+            return Strings(alike.blob, alike.bounds, self.prefixes, kinds)
         blob = aligned([*(self._bytes(at, stop)[0] for at, stop in self._spans()), np.zeros(_WORD, np.uint8)])
-        lengths = np.diff(self.bounds)[self.rows]
-        return Strings(blob, _bounds(lengths), self.prefixes, None if self.of is None else self.of[self.rows])
+        return Strings(blob, _bounds(np.diff(self.bounds)[self.rows]), self.prefixes, kinds)
+
+    def renamed(self, name: Callable[[str], str]) -> Strings:
+        """Rewrites the prefixes; the texts themselves if some have no prefix."""
+        if b"" in self.prefixes:
+            return Strings.hold(map(name, self))
+        return Strings(self.blob, self.bounds, tuple(encode(name(decode(prefix))) for prefix in self.prefixes), self.of, self.rows)
 
     def blocks(self) -> Iterator[list[bytes]]:
         """Yields the encoded texts, some thousands at a time."""

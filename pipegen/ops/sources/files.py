@@ -21,8 +21,7 @@ from pipegen.ops.sources.features.file_formats import FileFeature, unread_format
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan, Tree
-from pipegen.ops.sources.listing.base import Files as FilesOf
-from pipegen.ops.sources.listing.base import Listing, Missing, always
+from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.patterns import compile_pattern
@@ -121,13 +120,12 @@ class Files(SelectingSource, FeatureSource):
         first, *others = self.pictures
         root, files = found[first]
         if not others:
-            return self.selected(Listing(root, files.paths, None, (), files.sizes, tuple(notes)), base)
+            return self.selected(Listing(root, Location.below(root, files.paths, files.sizes), None, (), tuple(notes)), base)
         places = self._paired(found)
         missing = [m for name in self.pictures for m in self._unpaired(name, *found[name], places[name], root)]
-        whole = {name: _chosen(*found[name], places[name]) for name in self.pictures}
-        sizes: Ints = sum((whole[name].sizes.astype("int64") for name in others), start=whole[first].sizes)
+        whole = {name: Location.below(own, tree.paths, tree.sizes).take(places[name]) for name, (own, tree) in found.items()}
         beside = {name: whole[name] for name in others}
-        listing = Listing(root, whole[first].keys, None, (), sizes, tuple(notes), beside=beside, missing=tuple(missing))
+        listing = Listing(root, whole[first], None, (), tuple(notes), beside=beside, missing=tuple(missing))
         return self.selected(listing, base)
 
     def _find(self, name: str, base: str, progress: Callable[[int], None] | None, notes: builtins.list[Note]) -> tuple[str, Tree]:
@@ -207,8 +205,3 @@ def _numbered(texts: Strings) -> Ints:
     numbers: Ints = np.zeros(len(texts), np.int64)
     numbers[slice(None) if order is None else order] = np.concatenate([[0], np.cumsum(differs)])
     return numbers
-
-
-def _chosen(root: str, files: Tree, places: Ints) -> FilesOf:
-    paths = files.paths.take(places).packed()
-    return FilesOf(paths, paths.below(f"{root}/"), files.sizes[places])

@@ -13,11 +13,11 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.classes import class_notes as class_name_notes
 from pipegen.ops.fields.notes import Note, quoted
-from pipegen.ops.fields.strings import Strings, as_sizes
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import class_notes, loose_notes, nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan
-from pipegen.ops.sources.listing.base import Listing, always
+from pipegen.ops.sources.listing.base import Listing, Location, always
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.types import ElementType, FeatureType
@@ -152,7 +152,8 @@ class ImageFolder(SelectingSource):
             inner = self._walk(archive, progress)
             listing = self._list_below(inner, "")
             known = archive.inner or os.path.splitext(folder)[0]
-            return replace(listing, keys=listing.keys.below(f"{known}/"), paths=listing.files(), notes=(*_damaged(inner), *listing.notes))
+            location = replace(listing.location, keys=listing.keys.below(f"{known}/"))
+            return replace(listing, location=location, notes=(*_damaged(inner), *listing.notes))
         if whole is None:
             find_root(scan.root, folder)
         elif not scan.has_folder(folder):
@@ -200,9 +201,10 @@ def _archive_at(path: str) -> Archive | None:
 
 
 def _listed(scan: Scan, keys: Strings, labels: Ints | None, names: tuple[str, ...], sizes: Ints, notes: Iterable[Note]) -> Listing:
-    reader = scan.reader(keys)
-    rows = np.arange(len(keys)) if reader.numbered else None
-    return Listing(scan.root, keys, labels, names, as_sizes(sizes), tuple(notes), readers={"": reader}, rows=rows)
+    location = Location.below(scan.root, keys, sizes)
+    if _archive_of(scan) is not None:
+        location = replace(location, rows=np.arange(len(keys)), kind="member")
+    return Listing(scan.root, location, labels, names, tuple(notes), readers={"": scan.reader(keys)})
 
 
 def _damaged(scan: Scan) -> Iterator[Note]:

@@ -17,7 +17,7 @@ from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.any_kind import Beside, KeepsBoxes, NamesPoints
 from pipegen.ops.sources.features.feature import HeldKindName
-from pipegen.ops.sources.listing.base import Listing, Parts, always
+from pipegen.ops.sources.listing.base import Listing, Location, Parts, always
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
@@ -172,7 +172,6 @@ class Prepared(SelectingSource):
         from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, read_column
         from pipegen.ops.sources.prepared_store.rows import StoredMessages, StoredRows, places
 
-        at = places(about)
         reader = StoredRows(root, about)
         if about.suffix == ARRAY_RECORD and about.shards:
             reader = StoredMessages(root, about)
@@ -180,20 +179,18 @@ class Prepared(SelectingSource):
         type_ = self.infer()
         columns = {name: _column(root, about, name, t) for name, t in type_.items() if kind_of(t).pixels is None}
         label = columns.pop(about.label, None) if about.label is not None else None
-        blob, bounds = (np.array(read_column(root, name)) for name in ("@keys", "@bounds"))
+        keys = Strings(*(np.array(read_column(root, name)) for name in ("@keys", "@bounds")))
         codes: Ints = np.repeat(np.arange(len(about.splits), dtype=np.int16), list(about.splits.values()))
         return Listing(
             root=str(root),
-            keys=Strings(blob, bounds),
+            location=Location(keys, keys, np.array(read_column(root, "@bytes")), places(about), "row"),
             labels=label,
             class_names=about.class_names,
-            sizes=np.array(read_column(root, "@bytes")),
             parts=Parts(tuple(about.splits), codes),
             readers={"": reader},
             in_table=True,
             columns=columns,
             column_classes={name: classes for name, classes in about.classes.items() if name in columns},
-            rows=at,
             ids=np.array(read_column(root, "@ids")),
             type=type_,
         )

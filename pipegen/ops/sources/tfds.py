@@ -161,4 +161,5 @@ def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared) -> 
     numbers = held.records(places, counts, firsts) if listing.columns else places
     columns = {name: values[numbers] for name, values in listing.columns.items()}
     cells = listing.cells_of(places, counts, firsts)
-    return replace(listing.take(places), sizes=sizes, shards=shards, columns=columns, cells=cells)
+    taken = listing.take(places)
+    return replace(taken, location=replace(taken.location, sizes=sizes), shards=shards, columns=columns, cells=cells)

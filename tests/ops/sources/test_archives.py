@@ -79,7 +79,7 @@ def test_an_archive_lists_what_its_folder_lists(data: Path, archive: str, argume
     assert fingerprint(here) == fingerprint(there)
     assert content_digest(here) == content_digest(there)
     assert [note.code for note in here.notes] == [note.code for note in there.notes]
-    assert here.path(0) == str(data / archive / "train" / here.keys[0])
+    assert here.location.paths[0] == str(data / archive / "train" / here.keys[0])
 
 
 def test_what_is_wrong_with_a_path_into_an_archive_is_said(data: Path) -> None:
@@ -122,7 +122,7 @@ def test_folders_of_splits_may_be_archives(data: Path) -> None:
     assert list(here.keys) == list(there.keys)
     assert list(here.parts or ()) == list(there.parts or ())
     assert here.labels.tolist() == there.labels.tolist()  # type: ignore[union-attr]
-    assert here.path(len(here.keys) - 1) == str(data / "val.zip" / "dog" / "z.png")
+    assert here.location.paths[len(here.keys) - 1] == str(data / "val.zip" / "dog" / "z.png")
 
 
 @pytest.mark.tf

@@ -75,7 +75,7 @@ def test_arguments_that_contradict_each_other(arguments: dict[str, Any], said: s
 def test_rows_are_records_known_by_their_number() -> None:
     found = listed(y=LABELS[:, None])
     assert found.keys == tuple(map(str, range(12)))
-    assert found.path(7) == "7"
+    assert found.location.paths[7] == "7"
     assert tuple(found.labels) == tuple(LABELS.tolist())
     assert found.class_names == ("0", "1", "2")
     assert tuple(found.sizes) == (90,) * 12

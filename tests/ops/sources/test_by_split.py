@@ -31,7 +31,7 @@ def test_records_carry_their_split_and_the_classes_of_train(tree: Tree) -> None:
     assert listing.keys == ("validation/dog/1.jpg", "train/cat/1.jpg", "train/dog/1.jpg")
     assert tuple(listing.labels) == (1, 0, 1)
     assert tuple(listing.parts) == ("validation", "train", "train")
-    assert [listing.path(i) for i in range(3)] == [str(root / p) for p in ("b/dog/1.jpg", "a/cat/1.jpg", "a/dog/1.jpg")]
+    assert [listing.location.paths[i] for i in range(3)] == [str(root / p) for p in ("b/dog/1.jpg", "a/cat/1.jpg", "a/dog/1.jpg")]
 
 
 def test_a_class_that_train_has_not_is_an_error_that_names_class_split_and_folder(tree: Tree) -> None:

@@ -61,7 +61,7 @@ def alike(a: Listing, b: Listing) -> None:
         tuple(b.sizes),
         b.column_classes,
     )
-    assert [a.path(i) for i in range(len(a.keys))] == [b.path(i) for i in range(len(b.keys))]
+    assert [a.location.paths[i] for i in range(len(a.keys))] == [b.location.paths[i] for i in range(len(b.keys))]
     assert a.columns.keys() == b.columns.keys()
     for name, values in a.columns.items():
         np.testing.assert_array_equal(values, b.columns[name])

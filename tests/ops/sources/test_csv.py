@@ -48,7 +48,7 @@ def test_rows_are_records_in_their_order(folder: Path) -> None:
     listing = listed(folder)
     assert listing.keys == ("a.jpg", "sub/b.png", "c.jpg")
     assert (tuple(listing.labels), listing.class_names) == ((1, 0, 1), ("chow", "pug"))
-    assert [os.path.getsize(listing.path(i)) for i in range(3)] == list(listing.sizes)
+    assert [os.path.getsize(listing.location.paths[i]) for i in range(3)] == list(listing.sizes)
     assert listing.notes == ()
 
 
@@ -93,11 +93,11 @@ def test_the_name_of_the_feature_is_the_column_unless_told(folder: Path) -> None
 def test_paths_are_relative_to_the_table_or_to_root_or_absolute(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "lists").mkdir()
     listing = listed(folder, f"file,breed\nb.png,x\n{folder}/a.jpg,y\n", features=FEATURES | {"image": FEATURES["image"] | {"root": "sub"}})
-    assert [listing.path(i) for i in range(2)] == [str(folder / "sub/b.png"), str(folder / "a.jpg")]
+    assert [listing.location.paths[i] for i in range(2)] == [str(folder / "sub/b.png"), str(folder / "a.jpg")]
     assert listing.keys[0] == "b.png"
     text = "file,breed\n../data/a.jpg,x\n"
     (tmp_path / "lists" / "t.csv").write_text(text)
-    assert os.path.samefile(Csv(path="lists/t.csv", features=FEATURES).list(tmp_path).path(0), folder / "a.jpg")
+    assert os.path.samefile(Csv(path="lists/t.csv", features=FEATURES).list(tmp_path).location.paths[0], folder / "a.jpg")
 
 
 def test_numbers_are_class_indices_and_names_where_names_are_listed(folder: Path) -> None:
@@ -259,7 +259,7 @@ def test_an_ending_is_added_where_paths_lack_it(tree: Tree) -> None:
     folder = tree("a.jpg", "sub/b.jpg", "17.jpg")
     listing = listed(folder, "file,breed\na,pug\nsub/b.jpg,chow\n17,pug\n", features=ENDING)
     assert listing.keys == ("a.jpg", "sub/b.jpg", "17.jpg"), "records are known as in a table of whole names"
-    assert all(os.path.isfile(listing.path(i)) for i in range(3))
+    assert all(os.path.isfile(listing.location.paths[i]) for i in range(3))
     assert fingerprint(listing) == fingerprint(listed(folder, "file,breed\na.jpg,pug\nsub/b.jpg,chow\n17.jpg,pug\n"))
 
 

@@ -32,7 +32,7 @@ def source(features: dict[str, Any] | None = None, **arguments: Any) -> Files:
 def test_files_without_labels(folder: Path) -> None:
     listing = source({"image": {"kind": "image", "path": "photos/**/a.*"}}).list(folder)
     assert (listing.keys, listing.labels, listing.class_names) == (("a.jpg", "deep/a.jpg"), None, ())
-    assert listing.path(1) == f"{folder}/photos/deep/a.jpg"
+    assert listing.location.paths[1] == f"{folder}/photos/deep/a.jpg"
     assert not source().has_labels()
 
 

@@ -41,7 +41,7 @@ def test_classes_are_the_sub_folders_sorted_and_records_stand_by_class_and_path(
     assert listing.keys == ("Cat/z.gif", "cat/deep.jpg", "cat/deep/er/y.webp", "cat/x.bmp", "dog/a.png", "dog/b.jpg")
     assert tuple(listing.labels) == (0, 1, 1, 1, 2, 2)
     assert [(note.code, note.message.split(" differ")[0]) for note in listing.notes] == [("PG665", "the classes 'Cat' and 'cat'")]
-    assert [os.path.getsize(listing.path(i)) for i in range(6)] == list(listing.sizes)
+    assert [os.path.getsize(listing.location.paths[i]) for i in range(6)] == list(listing.sizes)
 
 
 def test_class_folders_that_are_splits_are_probably_one_level_too_high(tree: Tree) -> None:
@@ -231,7 +231,7 @@ def test_names_that_are_no_utf8_are_listed(tree: Tree) -> None:
     with open(os.fsencode(root) + b"/cat/\xff.jpg", "wb") as file:
         file.write(b"x")
     listing = listed(root)
-    assert os.path.exists(listing.path(1))
+    assert os.path.exists(listing.location.paths[1])
 
 
 def test_a_folder_that_cannot_be_read_is_named(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def refusal(source: Any, folder: Path) -> OpError:
 def test_json_lines_are_rows(folder: Path) -> None:
     listing = JsonLines(path=lines(folder, *ROWS, "", "  "), features=FEATURES).list(folder)
     assert fingerprint(listing) == fingerprint(plain(folder))
-    assert listing.path(2) == f"{folder}/a.jpg"
+    assert listing.location.paths[2] == f"{folder}/a.jpg"
 
 
 def test_nested_keys_have_dots_and_lists_hold_several_labels(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_sheet_is_a_table(folder: Path) -> None:
     assert fingerprint(source.list(folder)) == fingerprint(plain(folder))
     numbers = Excel(path="t.xlsx", sheet=1, features={"n": {"kind": "tensor"}}, where="n > 0").list(folder)
     assert numbers.keys == ("0", "2")
-    assert numbers.path(1) == f"{folder}/t.xlsx, sheet 'dogs', row 5"
+    assert numbers.location.paths[1] == f"{folder}/t.xlsx, sheet 'dogs', row 5"
     bare = Excel(path="t.xlsx", sheet=1, header=False, features={"x": {"kind": "label", "column": 1}}).list(folder)
     assert bare.class_names == ("breed", "cat", "dog")
 

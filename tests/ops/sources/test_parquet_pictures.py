@@ -155,7 +155,7 @@ def test_some_rows_alone_keep_their_ids_and_pictures(file: Path, tmp_path: Path)
     (tmp_path / "more.csv").write_text("number,weight\n" + "".join(f"{row},{row / 2}\n" for row in range(ROWS)))
     whole, some = listing(file), listing(file, where="number >= 30 and breed != 'owl'")
     assert some.keys == [str(row) for row in range(30, ROWS) if row % 3 != 2]
-    assert some.path(0) == f"{file}#30"
+    assert some.location.paths[0] == f"{file}#30"
     assert some.reader().take("image", np.array([int(key) for key in some.keys[:2]])).tolist() == [picture(30), picture(31)]
     joined = listing(file, join={"table": {"csv": {"path": str(tmp_path / "more.csv")}}, "on": "number"})
     assert joined.keys == whole.keys

@@ -61,7 +61,7 @@ def listed(data: Path, path: Any, **features: Any) -> Listing:
 def read(listing: Listing) -> list[int]:
     """The rows that the pictures say, in the order of the records."""
     reader: Any = listing.reader()
-    return [Image.open(io.BytesIO(reader.take("image", listing.row(i)))).getpixel((0, 0))[0] for i in range(len(listing.keys))]  # type: ignore[index]
+    return [Image.open(io.BytesIO(reader.take("image", listing.location.rows[i]))).getpixel((0, 0))[0] for i in range(len(listing.keys))]  # type: ignore[index]
 
 
 @pytest.mark.parametrize("path", ["data/train-*.parquet", "data/train-{00000..00001}-of-00002.parquet"])
@@ -73,7 +73,7 @@ def test_rows_of_several_files_are_one_table(data: Path, path: str) -> None:
     assert [found.class_names[label] for label in found.labels.tolist()] == [row["about"]["breed"] for row in rows]  # type: ignore[union-attr]
     assert found.columns["age"].tolist() == [row["about"]["deep"]["age"] for row in rows]
     assert read(found) == list(range(19))
-    assert found.path(12) == str(data / "data" / "train-00001-of-00002.parquet#1")
+    assert found.location.paths[12] == str(data / "data" / "train-00001-of-00002.parquet#1")
 
 
 def test_a_folder_and_a_list_and_bytes_by_their_own_name(data: Path) -> None:

@@ -67,10 +67,10 @@ def test_windows_are_cut_out_of_files_that_are_read_nowhere_else(table: list[tup
     kept = [row for row in table if row[1] > 60]
     keys = [f"{row[0]}#{i // 2 + 1}".removesuffix("#1") for i, row in enumerate(table) if row[1] > 60]
     assert listing.keys == keys, "that row and no other number, whatever `where` leaves out"
-    assert listing.rows is not None
+    assert listing.location.rows is not None
     assert listing.sizes.tolist() == [TILE * TILE * 2 * 4] * len(kept)
     assert "image" not in listing.columns
-    for content, row in zip(listing.reader().stored("image", listing.rows), kept, strict=True):
+    for content, row in zip(listing.reader().stored("image", listing.location.rows), kept, strict=True):
         np.testing.assert_array_equal(np.load(io.BytesIO(content)), due(row))
     damaged = (tmp_path / "a.tif").read_bytes()
     at = next(i for i, row in enumerate(kept) if row[0] == "a.tif")
@@ -78,7 +78,7 @@ def test_windows_are_cut_out_of_files_that_are_read_nowhere_else(table: list[tup
     (tmp_path / "a.tif").write_bytes(damaged[:200] + bytes(len(damaged) - 200))
     os.utime(tmp_path / "a.tif", ns=(about.st_atime_ns, about.st_mtime_ns + 1))
     with pytest.raises(OSError, match=r"windows\.csv.*a\.tif was changed since it was listed"):
-        listing.reader().stored("image", listing.rows[at : at + 1])
+        listing.reader().stored("image", listing.location.rows[at : at + 1])
     with pytest.raises(DataError, match="was changed"):
         listing.reader().check()
 

@@ -67,7 +67,7 @@ def test_rows_are_those_of_the_query_with_everything_a_table_has(folder: Path) -
     listing = sql(where="age == '' or age > 1").list(folder)
     assert listing.keys == ("3", "4", "5", "6", "7")
     assert (tuple(listing.labels), listing.class_names) == ((1, 0, 1, 0, 1), ("a", "b"))
-    assert listing.path(0) == "row 3 of the query"
+    assert listing.location.paths[0] == "row 3 of the query"
     assert [(n.code, n.help) for n in listing.notes] == [("PG455", "delete the file to query the database again")]
 
 

@@ -36,7 +36,7 @@ def listing(folder: Path, text: str = TABLE, **features: dict[str, Any]) -> List
 def test_numbers_are_stacked_in_the_order_of_the_columns(tmp_path: Path) -> None:
     found = listing(tmp_path, body={"kind": "tensor", "columns": ["height", "age"]}, age={"kind": "tensor"}, w={"kind": "weight"})
     assert found.keys == ("0", "1", "2", "3")
-    assert found.path(2) == f"{tmp_path}/t.csv:4"
+    assert found.location.paths[2] == f"{tmp_path}/t.csv:4"
     np.testing.assert_array_equal(found.columns["body"], np.array([[1.5, 1], [-0.25, 2], [1000, 3], [0, 4]], np.float32))
     np.testing.assert_array_equal(found.columns["age"], np.array([1, 2, 3, 4], np.float32))
     np.testing.assert_array_equal(found.columns["w"], np.array([1, 0, 2.5, 1], np.float32))

@@ -68,7 +68,7 @@ def test_rows_keep_their_keys_and_files_of_others_need_not_be_there(folder: Path
 def test_rows_without_files_keep_their_numbers_and_places(folder: Path) -> None:
     listing = listed(folder, {"age": {"kind": "tensor"}}, where="age != ''")
     assert listing.keys == ("0", "2", "3", "4")
-    assert listing.path(1) == f"{folder}/t.csv:4"
+    assert listing.location.paths[1] == f"{folder}/t.csv:4"
     assert refusals(folder, {"breed": {"kind": "tensor"}}, where="age == '7'")[0][2].startswith(f"{folder}/t.csv:4 has 'tabby'")
 
 
@@ -209,7 +209,7 @@ def test_images_of_a_joined_table_lie_beside_it(folder: Path) -> None:
     listing = listed(
         folder, {"image": {"kind": "image", "column": "photo"}}, join={"table": {"csv": {"path": "other/files.csv"}}, "on": "patient"}
     )
-    assert listing.path(0) == f"{folder}/other/c.jpg"
+    assert listing.location.paths[0] == f"{folder}/other/c.jpg"
 
 
 def spec(**source: Any) -> PipelineSpec:

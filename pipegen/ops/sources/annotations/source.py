@@ -25,7 +25,7 @@ from pipegen.ops.kinds.label import item_label_type
 from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.any_kind import KeepsBoxes
-from pipegen.ops.sources.listing.base import Files, Listing, Missing, Parts, SplitSource, always
+from pipegen.ops.sources.listing.base import Listing, Location, Missing, Parts, SplitSource, always
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.types import ElementType, FeatureType
 
@@ -167,22 +167,21 @@ class BoxedSource(KeepsBoxes, SelectingSource):
         found, of_boxes = _on_image(found)
         found, others = self.finished(found)
         columns: dict[str, Any] = found.columns()
-        keys = Strings.hold(found.keys)
+        location = Location.below(root, found.keys, [_size_of(f"{root}/{key}") for key in found.keys])
         beside = {name: _files(root, paths) for name, paths in found.beside.items()}
-        images = as_sizes([_size_of(f"{root}/{key}") for key in keys])
-        sizes: Ints = sum((files.sizes.astype("int64") for files in beside.values()), start=images)
         known = {"labels": found.names}
         if found.points is not None and POINT_LABELS in found.own:
             known[POINT_LABELS] = found.points.names
         type_ = self._type(found)
-        listing = Listing(root, keys, None, found.names, sizes, (*notes, *of_classes, *of_boxes, *others), parts, columns=columns)
+        listing = Listing(root, location, None, found.names, (*notes, *of_classes, *of_boxes, *others), parts, columns=columns)
         sides = np.where(np.isfinite(found.sides), found.sides, np.nan)[:, ::-1]
         listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides, beside=beside, missing=found.missing)
         listing = self.selected(listing, base, found.more)
         boxes: Any = listing.columns["boxes"]
         lengths: Ints = boxes.lengths
         if self.empty == "refuse" and not lengths.all():
-            message = f"{listing.path(int(np.argmin(lengths)))} has no box, like {int((lengths == 0).sum())} of {len(lengths):,} images"
+            first = listing.location.paths[int(np.argmin(lengths))]
+            message = f"{first} has no box, like {int((lengths == 0).sum())} of {len(lengths):,} images"
             raise OpError("PG251", message, field="empty", help="leave such images out with `empty: drop`")
         if self.empty != "drop" or lengths.all():
             return listing
@@ -257,9 +256,9 @@ def _chosen(found: Found, about: Classes, listed: int | tuple[str, ...] | None) 
     return replace(found, classes=indices, names=names).only(np.flatnonzero(indices >= 0)), notes
 
 
-def _files(root: str, paths: Sequence[str]) -> Files:
+def _files(root: str, paths: Sequence[str]) -> Location:
     keys = [os.path.relpath(path, root).replace(os.sep, "/") for path in paths]
-    return Files(Strings.hold(keys), Strings.hold(paths), as_sizes([_size_of(path) for path in paths]))
+    return Location(Strings.hold(keys), Strings.hold(paths), as_sizes([_size_of(path) for path in paths]))
 
 
 def _size_of(path: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
@@ -13,7 +13,7 @@ from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.features.feature import aligned_images, record_type
 from pipegen.ops.sources.features.items import classes_of_several, item_numbers
-from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.types import MOST_INSTANCES, FeatureType
 
@@ -35,8 +35,6 @@ class Rows(Reader):
     Args:
         arrays: Images by feature, as NumPy arrays `(n, height, width, channels)`; everything else is in the listing.
     """
-
-    numbered: ClassVar[bool] = True
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
         self.arrays = arrays
@@ -149,18 +147,17 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], l
     numbers = np.flatnonzero(np.logical_and.reduce(staying)) if staying else np.arange(n)
     if not len(numbers):
         return _nothing([Note("PG402", "`ignore` leaves out every row", field="features", severity="error")])
+    keys = Strings.hold(map(str, numbers.tolist()))
     return Listing(
         "",
-        Strings.hold(map(str, numbers.tolist())),
+        Location(keys, keys, np.full(len(numbers), size), numbers, "row"),
         main if main is None or not staying else main[numbers],
         classes_of_several(found.values()) if label is None else found[label].classes,
-        np.full(len(numbers), size),
         tuple(note for column in found.values() for note in column.notes),
         readers={"": Rows(images)},
         columns={name: values[numbers] for name, values in columns.items()} if staying else columns,
         column_classes={name: column.classes for name, column in found.items() if column.classes and name != label},
         type=type_,
-        rows=numbers,
     )
 
 
@@ -179,7 +176,7 @@ def _items_apart(types: Mapping[str, FeatureType], columns: Mapping[str, Any]) -
 
 
 def _nothing(notes: list[Note]) -> Listing:
-    return Listing("", Strings.hold(()), None, (), np.zeros(0), tuple(notes))
+    return Listing("", Location.below("", (), ()), None, (), tuple(notes))
 
 
 def sizes_apart(types: Mapping[str, FeatureType]) -> list[Note]:

@@ -36,8 +36,8 @@ class Changes:
 
 
 _UNCHANGED = (
-    "numbered", "in_place", "at_once", "called", "starts", "checksums",
-    "check", "block_rows", "hold_window", "keeps", "damaged_files", "digest",
+    "in_place", "at_once", "called", "starts", "checksums",
+    "file_of", "check", "block_rows", "hold_window", "keeps", "damaged_files", "digest",
 )  # fmt: skip
 """Attributes and methods that an adapted reader forwards to the other one."""
 

@@ -138,15 +138,41 @@ def taken(groups: Sequence[Missing], records: Ints, total: int) -> tuple[Missing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Files:
-    """One more file of each record, in source order."""
+class Location:
+    """Where records are, in source order; or files of many records, or one more file of each record."""
 
-    keys: Strings  # identifiers independent of where the data is mounted, such as relative paths
-    paths: Strings  # absolute paths
+    keys: Strings  # names that do not depend on where the data is mounted, such as relative POSIX paths; unique for records
+    paths: Strings  # absolute paths, of members of archives as if unpacked; what messages call anything else
     sizes: Ints  # bytes of each, uint32 or int64
+    rows: Ints | None = None  # the number of each record for its reader, int64, -1 for a file; `None` if all are files, or in memory
+    kind: Literal["file", "member", "row", "memory"] = "file"
+    """`member`: of an archive, perhaps beside files. `memory`: columns have all features."""
 
-    def take(self, records: Ints) -> Files:
-        return Files(self.keys.take(records), self.paths.take(records), self.sizes[records])
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", as_sizes(self.sizes))
+
+    @classmethod
+    def below(cls, root: str, keys: Iterable[str], sizes: Ints | Sequence[int]) -> Location:
+        """Builds it from the paths of files relative to a folder, and their sizes."""
+        held = Strings.hold(keys)
+        return cls(held, held.below(f"{root}/"), as_sizes(sizes))
+
+    @classmethod
+    def join(cls, parts: Sequence[Location]) -> Location:
+        """Concatenates several; keys must be unique."""
+        keys = Strings.join([part.keys for part in parts])
+        shared = keys if all(part.paths.blob is part.keys.blob for part in parts) else None
+        rows, kinds = None, [part.kind for part in parts]
+        if any(part.rows is not None for part in parts):
+            rows = np.concatenate([np.full(len(part.keys), -1) if part.rows is None else part.rows for part in parts])
+        kind = kinds[0] if kinds[0] == "row" or len({*kinds}) == 1 else "file" if rows is None else "member"
+        return cls(keys, Strings.join([part.paths for part in parts], shared), np.concatenate([part.sizes for part in parts]), rows, kind)
+
+    def take(self, records: Ints) -> Location:
+        """Returns some, in the given order."""
+        keys = self.keys.take(records).packed()
+        paths = self.paths.take(records).packed(keys if self.paths.blob is self.keys.blob else None)
+        return Location(keys, paths, self.sizes[records], None if self.rows is None else self.rows[records], self.kind)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,16 +206,13 @@ class Listing:
     """The records of a source, in source order: a table of arrays. Sequences of Python objects are converted."""
 
     root: str  # the absolute folder that the keys are relative to
-    keys: Strings  # relative POSIX paths, unique; they identify the records wherever the data is mounted
+    location: Location  # where each record is; with `shards`, each file
     labels: Ints | None  # a class index for each key, int32, or `None` without labels
     class_names: tuple[str, ...]  # the classes in index order; empty without labels
-    sizes: Ints  # bytes of each record's files, uint32 or int64
     notes: tuple[Note, ...] = field(default=())  # findings about the data
     parts: Parts | None = None  # the split that each record belongs to, if the source assigns splits
-    paths: Strings | None = None  # absolute paths, if they are not `root/key` (several roots)
     readers: Mapping[str, Reader] = field(default_factory=lambda: {"": FileReader()})
-    """The reader of each split, or under the empty name the reader of all. If readers are `numbered`, a key is a row number, after the
-    split if there are several."""
+    """The reader of each split, or under the empty name the reader of all."""
 
     in_table: bool = False  # whether a table, rather than the keys, gives the records, their order and their labels
 
@@ -197,13 +220,11 @@ class Listing:
     """Features of a few numbers per record: an array `(n, ...)` each, in source order, in shards file after file. For an encoded feature
     without files, the bytes of each record, `Packed`."""
     column_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the classes of those columns that are labels
-    beside: Mapping[str, Files] = field(default_factory=dict)
-    """Further files of each record, by feature, beside the one in `keys` and `paths`."""
+    beside: Mapping[str, Location] = field(default_factory=dict)  # further files of each record, by feature
     cells: Cells | None = None
     """Reads any column of a table, or the short values under a key of records, those of all files one after another."""
     type: ElementType | None = None  # the type of a record, if the data determines it further than the arguments
 
-    rows: Ints | None = None  # the row of each `numbered` record, int64; by default its key
     ids: Ints | None = None  # the 64-bit id of each record, uint64, if it does not follow from the source's name and the key
 
     shards: Shards | None = None  # for files of many records: their numbers of records. Keys, sizes and parts are then those of the files.
@@ -214,13 +235,11 @@ class Listing:
     """Height and width of each image in pixels according to annotations, float64 `(n, 2)`, else NaN."""
 
     def __post_init__(self) -> None:
-        columns: dict[str, Any] = {"keys": Strings.hold(self.keys), "sizes": as_sizes(self.sizes)}
+        columns: dict[str, Any] = {}
         if self.labels is not None:
             columns["labels"] = shareable(np.asarray(self.labels, np.int32))
         if self.parts is not None and not isinstance(self.parts, Parts):
             columns["parts"] = Parts.hold(self.parts)
-        if self.paths is not None:
-            columns["paths"] = Strings.hold(self.paths)
         for name, column in columns.items():
             object.__setattr__(self, name, column)
 
@@ -229,28 +248,35 @@ class Listing:
         return self.readers.get(split) or next(iter(self.readers.values()))
 
     @property
-    def numbered(self) -> bool:
-        """Whether records are rows without files, identified by number."""
-        return self.reader().numbered and not self.reader().archived
+    def keys(self) -> Strings:
+        """The names of the records: unique, and the same wherever the data is mounted."""
+        return self.location.keys
+
+    @property
+    def sizes(self) -> Ints:
+        """The bytes of each record's files: whole numbers `(n,)`."""
+        return sum((files.sizes.astype("int64") for files in self.beside.values()), start=self.location.sizes)
 
     @property
     def in_files(self) -> bool:
-        """Whether the paths of all records are files, neither rows nor members of an archive."""
-        return not any(reader.numbered for reader in self.readers.values())
+        """Whether each record is a file, or several."""
+        return self.location.kind == "file" and self.shards is None
 
-    def row(self, i: int) -> int:
-        """Returns the row of record `i`, if it has one."""
-        return int(self.rows[i]) if self.rows is not None else int(self.keys[i].rpartition("/")[2])
+    def location_of(self, feature: str) -> Location:
+        """Returns where a feature of each record is."""
+        return self.beside.get(feature, self.location)
 
-    def files(self) -> Strings:
-        """Returns the absolute paths of the records; the keys of numbered rows."""
-        if self.paths is not None:
-            return self.paths
-        return self.keys if self.numbered else self.keys.below(f"{self.root}/")
-
-    def path(self, i: int) -> str:
-        """Returns the absolute path of record `i`, or the number of its row."""
-        return self.files()[i]
+    def place_of(self, record: int) -> tuple[Reader, tuple[Ints, ...], str]:
+        """Returns the reader of a record; where that finds it, whole numbers `(1,)`, none for a file; and what messages call it."""
+        held, at, rows = self.shards, record, self.location.rows
+        place: tuple[Ints, ...] = () if rows is None or rows[record] < 0 else (rows[record : record + 1],)
+        if held is not None:
+            ends = np.cumsum(held.rows)
+            at = int(np.searchsorted(ends, record, side="right"))
+            row = record - ends[at : at + 1] + held.rows[at] + (0 if held.offsets is None else held.offsets[at])
+            place = (held.numbers[at : at + 1], row)
+        split = "" if self.parts is None else self.parts.names[int(self.parts.codes[at])]
+        return self.reader(split), place, self.location.paths[at] + ("" if held is None else f"#{int(place[1][0])}")
 
     def take(self, records: Ints) -> Listing:
         """Returns the listing of some records, or files of many, in the given order."""
@@ -258,15 +284,12 @@ class Listing:
         rows = records if held is None or not self.columns else held.records(records, held.rows[records])
         return replace(
             self,
-            keys=self.keys.take(records).packed(),
-            sizes=self.sizes[records],
+            location=self.location.take(records),
             labels=None if self.labels is None else self.labels[records],
             parts=None if self.parts is None else Parts(self.parts.names, self.parts.codes[records]),
-            paths=None if self.paths is None else self.paths.take(records).packed(),
             columns={name: values[rows] for name, values in self.columns.items()},
             beside={name: files.take(records) for name, files in self.beside.items()},
             shards=None if self.shards is None else self.shards.take(records),
-            rows=None if self.rows is None else self.rows[records],
             ids=None if self.ids is None else self.ids[records],
             sides=None if self.sides is None else self.sides[records],
             missing=taken(self.missing, records, len(self.keys)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 class Reader:
     """A reader of a source's records. Another way of storing them needs a source in a file of its own, with a reader in it.
 
-    `Source.list` is the index: it lists the records as a table or as `Shards`. The place of a record follows from it: the path of its file,
-    its row if records are `numbered`, or, in shards, the number of the file and the row in it. Errors name a record likewise.
+    `Source.list` is the index: it lists the records as `Location` or as `Shards`. The place of a record follows from it: the path of its
+    file, its row, or, in shards, the number of the file and the row in it. Errors name a record likewise.
     """
 
-    numbered: ClassVar[bool] = False  # whether records are rows without files, identified by number
-    archived: ClassVar[bool] = False  # whether records are read by number but identified by path, as members of an archive
     in_place: bool = False  # whether a graph maps the files into memory by name, so that they must not move
     at_once: int = 1  # number of records that reading one unpacks. Above 1 random access is expensive: an order must not jump about.
     called: str = "files"  # the word for what is read whole without random access: files, row groups, chunks
@@ -38,7 +36,7 @@ class Reader:
     """Description of the format's checksums, which `validate --data=all` checks; empty if it has none, `None` if a record is a file or a
     row of its own."""
     starts: Ints | None = None
-    """First record number of each block, int64 `(blocks + 1,)` with the end, for numbered records read block by block."""
+    """First record number of each block, int64 `(blocks + 1,)` with the end, for rows read block by block."""
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
         """Returns a function that reads a feature.
@@ -72,6 +70,10 @@ class Reader:
             ValueError: A value is damaged or missing.
         """
         raise NotImplementedError
+
+    def file_of(self, *place: Ints) -> str | None:
+        """Returns the path of the file that holds a record; `None` for rows of arrays and tables."""
+        return None
 
     def check(self) -> None:
         """Raises `DataError` if a file changed since listing. Called on opening, and at each epoch."""

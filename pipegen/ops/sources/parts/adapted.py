@@ -56,7 +56,7 @@ def adapted(listing: Listing, adapting: Adapting) -> Listing:
         listing,
         columns={names(name): values for name, values in listing.columns.items()},
         column_classes={names(name): classes for name, classes in listing.column_classes.items()},
-        beside={names(name): files for name, files in listing.beside.items()},
+        beside={names(name): further for name, further in listing.beside.items()},
         type=None if listing.type is None else adapting.type_of(listing.type),
     )
 

@@ -12,7 +12,7 @@ from pipegen.ops.fields.columns import Ragged, classes_used, joined, with_classe
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.base import Indices, kind_of
-from pipegen.ops.sources.listing.base import Files, Listing, Parts, Shards
+from pipegen.ops.sources.listing.base import Listing, Location, Parts, Shards
 from pipegen.ops.sources.parts.adapted import counts_classes
 from pipegen.types import ElementType, Interval
 
@@ -35,7 +35,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         notes: More notes, put first.
     """
     if not listings:
-        return Listing(root or "", Strings.hold(()), None, (), np.zeros(0), tuple(notes))
+        return Listing(root or "", Location.below("", (), ()), None, (), tuple(notes))
     first = listings.get(reference) or next(iter(listings.values()))
     names = first.class_names
     index = {name: i for i, name in enumerate(names)}
@@ -60,23 +60,19 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
     starts = np.cumsum([0, *(len(listing.keys) for listing in every)]).tolist()
     cells = [listing.cells for listing in every if listing.cells is not None]
     all_notes += _apart(listings, first, reference)
-    apart = root is None or any(listing.paths is not None for listing in every)
     types = [listing.type for listing in every if listing.type is not None]
     return Listing(
         root=root if root is not None else first.root,
-        keys=Strings.join([listing.keys if root is not None else listing.keys.below(f"{split}/") for split, listing in chosen.items()]),
+        location=Location.join([replace(own.location, keys=own.keys.below(f"{split}/" * (root is None))) for split, own in chosen.items()]),
         labels=_all([listing.labels for listing in every]) if first.labels is not None else None,
         class_names=names,
-        sizes=_all([listing.sizes for listing in every]),
         notes=tuple(all_notes),
         parts=Parts(tuple(chosen), np.repeat(np.arange(len(every), dtype=np.int16), [len(listing.keys) for listing in every])),
-        paths=Strings.join([listing.files() for listing in every]) if apart else None,
         readers={split: listing.reader() for split, listing in listings.items()},
         in_table=any(listing.in_table for listing in listings.values()),
         columns=_joined(columns),
-        beside=_all_files([listing.beside for listing in every]),
+        beside={name: Location.join([listing.location_of(name) for listing in every]) for name in {**every[0].beside}},
         cells=partial(_cells, cells) if cells else None,
-        rows=_some([listing.rows for listing in every], [_own_rows(listing) for listing in every]),
         column_classes=first.column_classes,
         type=None if first.type is None else _common_type(types, first.type),
         shards=_all_shards([listing.shards for listing in every]),
@@ -112,7 +108,7 @@ def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tu
             message = f"`{split}` and `{reference}` have different classes, which number the pixels of `{name}`"
             notes.append(Note("PG408", message, "name them in both: `classes: […]`", split, "error"))
         shape, due = (own.shape[2 if isinstance(own, Ragged) else 1 :] for own in (listing.columns[name], first.columns[name]))
-        if shape != due and not listing.numbered:
+        if shape != due and listing.location.kind != "row":
             message = f"`{split}`: `{name}` has the shape {shape}, but {due} in `{reference}`"
             notes.append(Note("PG210", message, field=split, severity="error"))
         elif listing.type and first.type and name in first.type and kind_of(first.type[name]).guides("points"):
@@ -149,24 +145,6 @@ def _cells(parts: list[Cells], column: str | int, field: str) -> tuple[str, ...]
     return tuple(chain.from_iterable([cells(column, field) for cells in parts]))
 
 
-def _own_rows(listing: Listing) -> Ints:
-    """Returns the rows of a split by their keys; zeros for files, which are read by path."""
-    if listing.rows is not None or not listing.reader().numbered:
-        return np.zeros(len(listing.keys), np.int64)
-    return np.array([listing.row(i) for i in range(len(listing.keys))], np.int64)
-
-
-def _all_files(parts: Sequence[Mapping[str, Files]]) -> dict[str, Files]:
-    return {
-        name: Files(
-            Strings.join([part[name].keys for part in parts]),
-            Strings.join([part[name].paths for part in parts]),
-            _all([part[name].sizes for part in parts]),
-        )
-        for name in next(iter(parts), {})
-    }
-
-
 def _all(columns: Sequence[Any]) -> Ints:
     return np.concatenate([column for column in columns if column is not None] or [np.zeros(0, np.int32)])
 
@@ -195,7 +173,8 @@ def _apart(listings: Mapping[str, Listing], first: Listing, reference: str) -> l
     """Notes splits that cannot be read like the reference: other rows, other storage, other classes."""
     notes = []
     for split, listing in listings.items():
-        what = _mismatch(first.type, listing.type) if first.type and listing.type and first.numbered and listing.numbered else None
+        rows = first.location.kind == listing.location.kind == "row"
+        what = _mismatch(first.type, listing.type) if rows and first.type and listing.type else None
         if (listing.shards is None) != (first.shards is None):
             what = f"files hold many records each either here or in `{reference}`, but not in both"
         if what is not None:
@@ -210,10 +189,11 @@ def _unknown(split: str, listing: Listing, reference: str, names: tuple[str, ...
     """Notes, with `PG408`, each class of a split that the reference lacks."""
     found = []
     for i, name in enumerate(listing.class_names):
-        with_it: list[int] = (listing.labels == i).nonzero()[0][:1].tolist() if listing.labels is not None and name not in names else []
-        for example in map(listing.path, with_it):
-            where = f"in row {example}" if listing.numbered else f"such as {example}"
-            if not (listing.numbered or listing.in_table):
+        own = (listing.labels == i).nonzero()[0][:1] if listing.labels is not None and name not in names else np.zeros(0, np.int64)
+        for example in listing.location.paths.take(own):
+            row = listing.location.kind == "row"
+            where = f"in row {example}" if row else f"such as {example}"
+            if not (row or listing.in_table):
                 where = f"in {example[: example.index(f'/{name}/', len(listing.root)) + len(name) + 1]!r}"
             message = f"`{split}` has the class {name!r}, {where}, which `{reference}` lacks"
             found.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", prefix + split, "error"))

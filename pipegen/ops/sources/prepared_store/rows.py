@@ -6,7 +6,7 @@ import ctypes
 import mmap
 import os
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -69,7 +69,6 @@ def places(about: StoreAbout) -> Ints:
 class StoredRows(Reader):
     """A reader of the pixels of a prepared store."""
 
-    numbered: ClassVar[bool] = True
     in_place = True
 
     def __init__(self, root: Path, about: StoreAbout) -> None:

@@ -6,7 +6,7 @@ import os
 import stat
 from dataclasses import field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -208,9 +208,6 @@ class _Entry(NamedTuple):
 class MemberReader(MappedReader):
     """A reader of members of one archive by number, each with one feature. `records` are the numbers of those that are records."""
 
-    numbered: ClassVar[bool] = True
-    archived: ClassVar[bool] = True
-
     def __init__(self, archive: Archive, records: Sequence[int]) -> None:
         self.checksums = "those of headers, since the format has no others" if archive.members.checks is None else "those of each member"
         self._archive, self._records = archive, np.asarray(records, np.int64)
@@ -221,6 +218,9 @@ class MemberReader(MappedReader):
         index = RecordIndex(np.array([0, len(own)], np.int64), np.stack([members.offsets[own], checks], 1), lengths, ("",), ("",))
         super().__init__(None, Indexed(archive.root, [archive.file], index), {}, ("", "check"))
         self.fetches = False  # its `Read` has no `ahead`
+
+    def file_of(self, *place: Ints) -> str:
+        return self._archive.file.path
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
         from pipegen.ops.lowering.stored_readers import alone

@@ -51,6 +51,9 @@ class RecordReader(Reader):
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         raise NotImplementedError
 
+    def file_of(self, *place: Ints) -> str:
+        return self.shards[int(place[0][0])].path
+
     def labels(self, files: Ints) -> Ints | None:
         main = main_label(self.label_columns)
         return None if main is None else self.column(main, files)

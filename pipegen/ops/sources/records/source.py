@@ -22,7 +22,7 @@ from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers, having
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.items import classes_of_several
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
-from pipegen.ops.sources.listing.base import Listing, Shards, always, main_label, shards_of
+from pipegen.ops.sources.listing.base import Listing, Location, Shards, always, main_label, shards_of
 from pipegen.ops.sources.records.columns import KeyReader, RecordCells, items_of_records
 from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
@@ -214,10 +214,9 @@ class RecordSource(DescribedRecords):
         type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in items.items()})
         return Listing(
             found.root,
-            [shard.key for shard in found.shards],  # type: ignore[arg-type]
+            Location.below(found.root, [shard.key for shard in found.shards], self.record_bytes(found)),
             None,
             columns[main].names if main is not None else classes_of_several(items.values()),
-            self.record_bytes(found),
             tuple(notes),
             readers={"": reader},
             columns={name: column.values for name, column in items.items()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipegen.files import stamp
 from pipegen.lazy import np
@@ -46,7 +46,6 @@ class RowGroups(BlockReader):
         columns: The column of each feature, and the field in it that holds the bytes, if any.
     """
 
-    numbered: ClassVar[bool] = True
     called: str = "row groups"
     checksums: str | None = "those of pages, if written"
 

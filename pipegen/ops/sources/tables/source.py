@@ -8,7 +8,7 @@ import os
 from collections import Counter, deque
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -26,7 +26,7 @@ from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.items import classes_of_several
 from pipegen.ops.sources.features.predicate import Where
-from pipegen.ops.sources.listing.base import Files, Listing, Missing, always
+from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.blocks import TakingReader
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.tables.features import TableFeature
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.blocks import BlockReader
     from pipegen.ops.sources.tables.table import Table
 
-    _Listed: TypeAlias = tuple[Files, tuple[Note, ...], tuple[Missing, ...]]
+    _Listed: TypeAlias = tuple[Location, tuple[Note, ...], tuple[Missing, ...]]
     """One file of each row, findings about them, and the missing ones."""
 
 _ROOT = "the paths must be relative to `root`"
@@ -105,33 +105,31 @@ class TableSource(FeatureSource):
             first = found.get(in_files[0])
             found[name] = tried.of(self._files, name, table, base, None if found else progress, first and first[0].keys)
         missing = tuple(group for listed in found.values() if listed is not None for group in listed[2])
-        records = tried.of(self._rows, table, inside) if not in_files else found[in_files[0]]
+        records = tried.of(self._rows, table, inside, bool(pixels)) if not in_files else found[in_files[0]]
         reader: Reader | None = inside
         images = {name: tried.of(read_images, name, feature, table) for name, feature in pixels.items()}
         if images and not tried.errors:
             reader = Rows(images)
         windowed = any(self.features[name].windows() is not None for name in in_files)
         if windowed and records is not None and (cut := tried.of(self._windowed, table, found)):
-            reader, records, found = cut, (replace(records[0], sizes=cut.row_sizes()), (), ()), {}
+            windows = replace(records[0], sizes=cut.row_sizes(), rows=np.arange(table.num_rows), kind="row")
+            reader, records, found = cut, (windows, (), ()), {}
         held = read_held(self.features, table, tried)
         if tried.errors or records is None:
-            known = None if records is None else Listing(table.folder, records[0].keys, None, (), records[0].sizes, missing=missing)
+            known = None if records is None else Listing(table.folder, records[0], None, (), missing=missing)
             raise OpErrors(dict.fromkeys(tried.errors), table.column, known)
-        files, notes, _ = records
+        location, notes, _ = records
         notes = (*chosen, *notes, *chain.from_iterable(column.notes for column in held.values()))
         beside = {name: further[0] for name, further in found.items() if further is not None and name != in_files[0]}
-        sizes: Ints = sum((further.sizes.astype("int64") for further in beside.values()), start=files.sizes)
         label, inferred = self.class_feature(), self.infer()
         types = {name: column.type.with_(of=inferred[name].of) for name, column in held.items()}
         main = held.pop(label) if label is not None else None
         return Listing(
             table.folder,
-            files.keys,
+            location,
             None if main is None else main.values,
             classes_of_several(held.values()) if main is None else main.classes,
-            sizes,
             notes,
-            paths=files.paths,
             in_table=True,
             columns={name: column.values for name, column in held.items()},
             beside=beside,
@@ -139,7 +137,6 @@ class TableSource(FeatureSource):
             column_classes={name: column.classes for name, column in held.items() if column.classes},
             type=inferred.replace(**types),
             readers={"": reader or FileReader()},
-            rows=None if reader is None else np.array(table.kept, np.int64) if inside is not None else np.arange(table.num_rows),
             missing=missing,
         )
 
@@ -170,16 +167,17 @@ class TableSource(FeatureSource):
             raise OpErrors(tried.errors)
         return WindowReader(columns, table.place)
 
-    def _rows(self, table: Table, reader: BlockReader | None = None) -> _Listed:
+    def _rows(self, table: Table, reader: BlockReader | None, pixels: bool) -> _Listed:
         """Lists rows without files, identified by number from 0; messages name them by their place."""
         n = table.num_rows
         if not n:
             raise OpError("PG402", f"{table.called} has no rows", field="path" if table.file else None)
         if reader is not None:
-            whole = table.whole
-            return Files(whole.row_names(table.kept), whole.row_places(table.kept), reader.row_sizes()[list(table.kept)]), (), ()
-        size = sum(t.num_bytes or 1 for _, t in self.infer().items())
-        return Files(table.whole.row_names(table.kept), Strings.hold(map(table.place, range(n))), np.full(n, size)), (), ()
+            names, places, rows = table.whole.row_names(table.kept), table.whole.row_places(table.kept), np.array(table.kept, np.int64)
+            return Location(names, places, reader.row_sizes()[rows], rows, "row"), (), ()
+        sizes = np.full(n, sum(t.num_bytes or 1 for _, t in self.infer().items()))
+        about = (np.arange(n), "row") if pixels else (None, "memory")
+        return Location(table.whole.row_names(table.kept), Strings.hold(map(table.place, range(n))), sizes, *about), (), ()
 
     def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None, known: Strings | None) -> _Listed:
         """Lists the file of each row for a feature. Rows are named by their first file, whose keys are `known` for other features."""
@@ -204,9 +202,8 @@ class TableSource(FeatureSource):
                 progress(row + 1)
         names = Strings.hold(keys)
         alike = all(path == f"{root}/{key}" for path, key in zip(paths, keys, strict=True))
-        files = Files(
-            names, names.below(f"{root}/") if alike else Strings.hold(paths), as_sizes([size if size >= 0 else 1 for size in sizes])
-        )
+        there = as_sizes([size if size >= 0 else 1 for size in sizes])
+        files = Location(names, names.below(f"{root}/") if alike else Strings.hold(paths), there)
         repeated = [name for name, rows in Counter(map(file_name, cells)).items() if rows > 1]
 
         place, of_rows = table.place_in(column), names if known is None else known
@@ -326,7 +323,7 @@ _VALUE = 4  # bytes of a value in memory: float32
 class RasterColumn:
     """The files of a feature, one for each row."""
 
-    files: Files  # the files
+    files: Location  # the files
     bands: tuple[int, ...] = ()  # the bands that are read; empty if files are read whole
     windows: Ints | None = None  # first row and column, height and width of each window, int64 `(n, 4)`; `None` if files are read whole
 
@@ -355,8 +352,6 @@ class WindowReader(TakingReader):
         columns: The files of each feature.
         place: Describes the place of a row.
     """
-
-    numbered: ClassVar[bool] = True
 
     def __init__(self, columns: Mapping[str, RasterColumn], place: Callable[[int], str]) -> None:
         self._columns, self._place = dict(columns), place

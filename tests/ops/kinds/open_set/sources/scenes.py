@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.ops.fields.columns import Ragged
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.array_rows.rows import Rows
-from pipegen.ops.sources.listing.base import Listing, Source
+from pipegen.ops.sources.listing.base import Listing, Location, Source
 from pipegen.types import ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -39,10 +40,11 @@ class Scenes(Source):
         columns = {"points": Ragged(np.concatenate(points), np.array([len(p) for p in points], np.int64))}
         if self.folder is not None:
             keys = tuple(f"{i:02d}.png" for i in range(self.count))
-            return Listing(self.folder, keys, None, (), (1,) * self.count, columns=columns)
+            return Listing(self.folder, Location.below(self.folder, keys, (1,) * self.count), None, (), columns=columns)
         rows = Rows({"image": np.stack([scene(*SIZE)] * self.count).astype(np.float32)})
-        about = {"columns": columns, "type": self.infer()}
-        return Listing("", tuple(map(str, range(self.count))), None, (), (1,) * self.count, readers={"": rows}, **about)
+        keys = Strings.hold(map(str, range(self.count)))
+        location = Location(keys, keys, np.ones(self.count), np.arange(self.count), "row")
+        return Listing("", location, None, (), readers={"": rows}, columns=columns, type=self.infer())
 
 
 def scene(height: int, width: int) -> Any:
