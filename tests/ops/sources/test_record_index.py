@@ -12,9 +12,8 @@ from record_files import examples, framed, write_tfrecord
 from pipegen.errors import DataError, OpError
 from pipegen.ops.sources.records import index as indexing
 from pipegen.ops.sources.records.index import ShardRecords, build_index
-from pipegen.ops.sources.records.tfrecords import index_tfrecord
 from pipegen.ops.sources.shards.paths import expand, find_shards
-from pipegen.ops.sources.tfrecord import TFRecord
+from pipegen.ops.sources.tfrecord import TFRecord, index_tfrecord
 
 if TYPE_CHECKING:
     from pathlib import Path

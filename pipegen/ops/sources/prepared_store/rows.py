@@ -163,7 +163,7 @@ class StoredMessages(StoredRows):
             raise OpError("PG570", message, field="path", help=PREPARE_AGAIN) from None
 
     def _store(self, shard: int) -> Store:
-        from pipegen.ops.sources.stores.array_records import ArrayRecords
+        from pipegen.ops.sources.array_record import ArrayRecords
         from pipegen.ops.sources.stores.base import opened
 
         return opened(ArrayRecords, self._files[shard])

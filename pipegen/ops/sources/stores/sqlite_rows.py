@@ -10,8 +10,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import numpy as np
-
+from pipegen.lazy import np
 from pipegen.ops.sources.stores.base import Store, Translated, byte_strings
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingValue, StoreError, Unsuitable, list_in
 
