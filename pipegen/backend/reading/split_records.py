@@ -24,7 +24,6 @@ from pipegen.ops.lowering.decoding import START, are_plain_jpegs
 from pipegen.ops.lowering.fetched import FetchedFiles
 from pipegen.ops.lowering.stored_readers import StoredPixels, string_of
 from pipegen.ops.sources.listing.reader import FileReader, Reader
-from pipegen.ops.sources.listing.strings import aligned
 from pipegen.ops.sources.prepared_store.rows import StoredShards
 from pipegen.spec.models import Runtime
 from pipegen.types import ElementType, valid_name
@@ -287,11 +286,11 @@ class _Shards(ShardTensors):
 
 
 def _held(array: np.ndarray[Any, Any] | StoredShards) -> Read:
-    """Reads rows of an array, or of encoded images as objects, from a copy, as the user may change the original. Shards stay in files."""
+    """Reads rows of an array, whose memory is shared if possible, or of encoded images as objects. Shards stay in files."""
     if isinstance(array, StoredShards):
         return MappedShards(array)
     if array.dtype != object:
-        return Column(aligned([array]), mapped=False)
+        return Column(array, mapped=False)
     with tf.device("CPU:0"):
         texts = tf.constant(array)
     return lambda row: tf.gather(texts, row)

@@ -19,7 +19,7 @@ from pipegen.ops.sources.features.columns import as_numbers, without_fractions
 from pipegen.ops.sources.features.feature import NumberType, aligned_images
 from pipegen.ops.sources.listing.base import Listing, Note, main_label
 from pipegen.ops.sources.listing.reader import Reader
-from pipegen.ops.sources.listing.strings import Strings
+from pipegen.ops.sources.listing.strings import Strings, aligned
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
 
@@ -55,7 +55,9 @@ class Rows(Reader):
 
         key = feature, self._stays(feature, ram_budget)
         if key not in self._open:
-            self._open.setdefault(key, (Mapped if key[1] else hold)(self.arrays[feature]))
+            array = self.arrays[feature]
+            copies = array.dtype != object and not key[1]  # the user may change the original
+            self._open.setdefault(key, (Mapped if key[1] else hold)(aligned([array]) if copies else array))
         return self._open[key]
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:

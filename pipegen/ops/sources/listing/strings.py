@@ -158,8 +158,7 @@ class Strings(Sequence[str]):
         rows = self.rows[at:stop]
         starts: Ints = self.bounds[rows].astype(np.int64)
         lengths = self.bounds[rows + 1] - starts
-        ends = lengths.cumsum()
-        return self.blob[np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1])], lengths
+        return taken_bytes(self.blob, starts, lengths), lengths
 
     def _word(self, starts: Ints, lengths: Ints, word: int) -> Ints:
         """Returns eight bytes of each text as one number of the same order, padded with zeros."""
@@ -242,6 +241,12 @@ class Collector:
         lengths = np.concatenate([np.zeros(0, np.uint32), *self._lengths])
         data = [np.frombuffer(piece, np.uint8) for piece in (*self._data, bytes(_WORD))]
         return Strings(aligned(data), _bounds(lengths))
+
+
+def taken_bytes(blob: Ints, starts: Ints, lengths: Ints) -> Ints:
+    """Returns some stretches of bytes, one after another."""
+    ends = lengths.cumsum()
+    return blob[np.repeat(starts - (ends - lengths), lengths) + np.arange(int(lengths.sum()))]
 
 
 def _bounds(lengths: Ints) -> Ints:

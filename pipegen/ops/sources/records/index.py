@@ -212,7 +212,7 @@ class _Kept:
                 raise ValueError(name)
             if not rows * parts:
                 return entries, np.zeros(shape, np.int64), np.zeros(shape, np.int32)
-            return entries, np.memmap(stream, "<i8", "r", start, shape), np.memmap(stream, "<i4", "r", second, shape)
+            return entries, np.memmap(stream, "<i8", "c", start, shape), np.memmap(stream, "<i4", "c", second, shape)
 
     def add(self, entries: Sequence[_Records]) -> None:
         """Writes another file with newly indexed shards."""
