@@ -116,7 +116,7 @@ def _set(one: Any, stored: FieldType, path: str, extents: Extents, base: int) ->
     places = None if elsewhere else _places(one, size)
     if places is None:
         return _ByLibrary(stored, one)
-    return _Heap(stored, places, extents, base) if variable else _Plain(stored, one.dtype, places, extents)
+    return _Heap(stored, places, extents, base) if variable else _Plain(stored, places, extents, one.dtype)
 
 
 class _Places(NamedTuple):
@@ -165,25 +165,21 @@ class _Set:
 
 
 class _Plain(_Set):
-    """Numbers, or byte strings of one length, at known offsets."""
+    """Numbers of a dtype, or byte strings of one length, at known offsets."""
 
-    def __init__(self, stored: FieldType, dtype: Any, places: _Places, extents: Extents) -> None:
+    def __init__(self, stored: FieldType, places: _Places, extents: Extents, about: Any) -> None:
         super().__init__(stored)
-        self._dtype, self._places, self._extents = dtype, places, extents
+        self._places, self._extents, self._about = places, extents, about
 
     def read(self, rows: Array) -> Array:
         found = [self._extents.read(offset, self._places.size) for offset in self._places.of(rows)]
         if self.stored.encoded:
             return byte_strings([value.rstrip(b"\0") for value in found] if self.stored.dtype == TEXT else found)
-        return np.frombuffer(b"".join(found), self._dtype).reshape(len(rows), *self.stored.shape).astype(self.stored.dtype)
+        return np.frombuffer(b"".join(found), self._about).reshape(len(rows), *self.stored.shape).astype(self.stored.dtype)
 
 
-class _Heap(_Set):
-    """Byte strings of any length, on the global heap."""
-
-    def __init__(self, stored: FieldType, places: _Places, extents: Extents, base: int) -> None:
-        super().__init__(stored)
-        self._places, self._extents, self._base = places, extents, base
+class _Heap(_Plain):
+    """Byte strings of any length, on the global heap of a file that begins at a byte."""
 
     def read(self, rows: Array) -> Array:
         return byte_strings([self._value(offset) for offset in self._places.of(rows)])
@@ -192,7 +188,7 @@ class _Heap(_Set):
         length, heap, number = _ELEMENT.unpack(self._extents.read(offset, _ELEMENT.size))
         if not length:
             return b""
-        at = self._base + heap
+        at = self._about + heap
         magic, version, size = _COLLECTION.unpack(self._extents.read(at, _COLLECTION.size))
         if magic != b"GCOL" or version != 1:
             raise StoreError("the file is damaged: the global heap has no collection at the place of the value")

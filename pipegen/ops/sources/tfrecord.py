@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.mounts import Opened
-from pipegen.ops.sources.listing.blocks import BytesBlock, Window
+from pipegen.ops.sources.listing.blocks import BytesBlock, Window, by_block
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.messages import Buffer, MessageReader, MessageSource
 from pipegen.ops.sources.records.reader import MappedReader, stretches
@@ -168,11 +168,7 @@ class InflatedReader(MessageReader):
         return "compressed files"
 
     def messages(self, shards: Any, rows: Any) -> Any:
-        found: Any = np.empty(len(rows), object)
-        for shard in np.unique(shards).tolist():
-            here = shards == shard
-            found[here] = self._window.get(shard, "", self._load).take(rows[here])
-        return found
+        return by_block(shards, lambda shard, here: self._window.get(shard, "", self._load).take(rows[here]))
 
     def _load(self, shard: int, _: str) -> BytesBlock:
         content = inflate(self.shards[shard].path, inflated_size(self.index, shard), whole=True)

@@ -267,7 +267,7 @@ def aligned(parts: Sequence[Ints]) -> Ints:
     size, dtype = sum(part.nbytes for part in parts), parts[0].dtype
     memory = _memory(size + ALIGNED)
     start = -memory.ctypes.data % ALIGNED
-    return np.concatenate(parts, out=memory[start : start + size].view(dtype).reshape(-1, *parts[0].shape[1:]))
+    return np.concatenate(parts, out=memory[start : start + size].view(dtype).reshape(sum(map(len, parts)), *parts[0].shape[1:]))
 
 
 def _memory(size: int) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,7 +13,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, Window
+from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, Window, by_block
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.described import PIXELS, check_field, check_pickled, missing_key
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
@@ -111,10 +112,8 @@ class StoreReader(RecordReader):
             (values,) = store.read((key,), np.arange(first, min(first + self.at_once, store.rows)))
             return BytesBlock(values.tolist()) if values.dtype == object else ArrayBlock(values)
 
-        blocks = rows // self.at_once
-        parts = {int(block): self._window.get(int(block), f"{shard}/{key}", load) for block in np.unique(blocks)}
-        values = [parts[block].take(np.array([row % self.at_once])) for block, row in zip(blocks.tolist(), rows.tolist(), strict=True)]
-        return np.concatenate(values)
+        held = partial(self._window.get, feature=f"{shard}/{key}", load=load)
+        return by_block(rows // self.at_once, lambda block, here: held(block).take(rows[here] % self.at_once))
 
     def _finished(self, name: str, values: Any) -> Any:
         """Converts stored values to those of the graph."""

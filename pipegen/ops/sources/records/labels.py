@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipegen.diagnostics.diagnostic import write
@@ -15,11 +15,11 @@ from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.records.columns import kept_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.described import RecordFeature
-    from pipegen.ops.sources.records.index import Indexed, InShard
+    from pipegen.ops.sources.records.index import Indexed
 
 _WIDEST = 1_000_000  # largest table from stored to meant class indices
 
@@ -63,12 +63,14 @@ class _Read(NamedTuple):
 class LabelColumn:
     """The label of every record of a source, in source order, read on first use."""
 
+    source: Any  # the source
     name: str  # the feature
-    feature: RecordFeature  # its arguments
     records: Indexed  # the records
-    read: Callable[[InShard], Sequence[Any]]  # returns the stored labels of a shard's records: numbers, texts or bytes
-    first: Callable[[], Any]  # returns the stored label of the first record
-    one_type: bool  # whether labels must be all numbers or all text
+
+    @property
+    def feature(self) -> RecordFeature:
+        """The arguments of the feature."""
+        return self.source.features[self.name]
 
     @property
     def given(self) -> int | tuple[str, ...] | None:
@@ -113,7 +115,8 @@ class LabelColumn:
         if feature.chosen:
             return self._chosen_lookup()
         scanned = feature.classes is None
-        texts = tuple(text for text in (self._all.by_text if scanned else label_texts([self.first()])) if text)
+        stored = self._all.by_text if scanned else label_texts([self.source.first_label(self.name, self.records)])
+        texts = tuple(text for text in stored if text)
         meaning = meaning_of(texts, feature.classes, feature.offset) if texts else None
         if meaning is not None and meaning.boolean:
             indices = {text: BOOLEANS.index(text) - feature.offset for text in BOOLEANS}
@@ -175,8 +178,8 @@ class LabelColumn:
         labels, `PG431` if numbers and text are mixed but the reader needs one type."""
 
         def read() -> Values:
-            every = self.records.read(self.read, "the labels")
-            if self.one_type:
+            every = self.records.read(partial(self.source.stored, "label", self.name, self.source.key_of(self.name)), "the labels")
+            if self.source.labels_of_one_type:
                 self._check_types(every)
             return as_values(self.name, every)
 

@@ -95,8 +95,7 @@ class RecordSource(DescribedRecords):
         joined = {name: feature for name, feature in self.features.items() if feature.joined}
         plain = self.model_copy(update={"features": {n: f for n, f in self.features.items() if n not in joined}}) if joined else self
         found = plain._indexed(base, progress)
-        known = partial(plain.known_keys, found)
-        cells = RecordCells(found, partial(plain.key_reader, found), known, plain.index_options(), progress)
+        cells = RecordCells(plain, found, progress)
         if self.join is not None:
             cells.partners = partners_of(self.join, cells, found.place, base)
         found, notes = cells.kept(self.where, {name: feature for name, feature in joined.items() if kind_of(feature).labels})
@@ -158,7 +157,7 @@ class RecordSource(DescribedRecords):
             joined: The columns of these.
         """
         rows, notes = found.index.rows, [*found.notes]
-        labels = {n: self._labels(n, found) for n, f in self.features.items() if kind_of(f).labels and not f.several}
+        labels = {n: LabelColumn(self, n, found) for n, f in self.features.items() if kind_of(f).labels and not f.several}
         reader = self.reader(found, labels)
         reader.checksums, reader.main = self.checksums, whole.class_feature()
         reader.numbers = partial(self._numbers, found, joined)
@@ -167,9 +166,9 @@ class RecordSource(DescribedRecords):
         for name, label in labels.items():
             type_ = type_.replace(**{name: type_[name].with_(classes=len(label.names))})
             notes += label.notes
-        items = items_of_records(self.features, found, partial(self.stored, "list"))
-        stays = [kept for kept in (found.kept, *(one.stays for one in (*labels.values(), *items.values()))) if kept is not None]
-        kept = np.logical_and.reduce(stays) if stays else np.ones(1, bool)
+        items = items_of_records(self, found)
+        stays = [found.kept, *(label.stays for label in labels.values()), *(column.stays for column in items.values())]
+        kept = np.logical_and.reduce([np.ones(found.total, bool), *(one for one in stays if one is not None)])
         if not kept.any():
             raise OpError("PG402", "`ignore` leaves out every record", field="features")
         columns = {**items, **joined}
@@ -192,11 +191,6 @@ class RecordSource(DescribedRecords):
             shards=Shards(rows, np.arange(len(rows)), digests, blocks, kept=None if kept.all() else kept),  # type: ignore[arg-type]
             type=type_,
         )
-
-    def _labels(self, name: str, found: Indexed) -> LabelColumn:
-        read = partial(self.stored, "label", name, self.key_of(name))
-        first = partial(self.first_label, name, found)
-        return LabelColumn(name, self.features[name], found, read, first, one_type=self.labels_of_one_type)
 
     def _numbers(self, found: Indexed, joined: Mapping[str, Column], name: str, files: Ints) -> Ints | None:
         """Reads a single number of every record of some files, or a label of the joined table, 0 for records that `where` leaves out;

@@ -175,7 +175,7 @@ def _entries(table: _Table) -> dict[str, Ints]:
     every = _at_each_byte(content, _ENTRY)
     places = np.flatnonzero(every["magic"] == _MAGIC)
     rows = every[places]
-    begins = places + _ENTRY_BYTES
+    begins: Ints = places + _ENTRY_BYTES
     ends = begins + sum(rows[field].astype(np.int64) for field in ("name", "extra", "comment"))
     after, starts, at = dict(zip(places.tolist(), ends.tolist(), strict=True)), list[int](), 0
     while at in after:  # a name may have the first bytes of an entry, too
