@@ -277,7 +277,8 @@ class StoreSource(RecordSource):
                 for values in store.whole(key):
                     yield from values.tolist()
             except MissingValue as error:
-                message = f"the label of {shard.path}#{_first_missing(store, key)} is missing: {error}"
+                row = next(row for row, value in enumerate(store.cells(key)) if value is None)
+                message = f"the label of {shard.path}#{row} is missing: {error}"
                 raise OpError("PG420", message, field=f"features.{name}", help="remove records without a label") from None
 
     def record_bytes(self, found: Indexed) -> Ints:
@@ -350,12 +351,3 @@ class ArrayStoreSource(StoreSource):
                 image = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], t.of, uniform=True)
                 type_ = type_.replace(**{name: image})
         return type_
-
-
-def _first_missing(store: Store, key: str) -> int:
-    for row in range(store.rows):
-        try:
-            store.read((key,), np.array([row]))
-        except MissingValue:
-            return row
-    return 0

@@ -57,6 +57,7 @@ class _Read(NamedTuple):
     notes: tuple[Note, ...]  # findings about them
     by_text: Mapping[str, int]  # the class of each stored text; empty if numbers are stored
     stays: Ints  # whether each record stays: bool
+    chosen: Lookup | None  # the table for `map` and `ignore`, if there are any
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +110,10 @@ class LabelColumn:
         """The table from stored labels to class indices.
 
         If the spec gives the classes, the first record shows whether numbers are indices; a label of another form is an error when read.
-        `PG420` for numbers too far apart for `map` and `ignore`.
         """
         feature, names = self.feature, self.names
-        if feature.chosen:
-            return self._chosen_lookup()
+        if feature.chosen and self._all.chosen is not None:
+            return self._all.chosen
         scanned = feature.classes is None
         stored = self._all.by_text if scanned else label_texts([self.source.first_label(self.name, self.records)])
         texts = tuple(text for text in stored if text)
@@ -126,21 +126,6 @@ class LabelColumn:
             by_text = dict(self._all.by_text) if scanned else {name: i for i, name in enumerate(names)}
             return Lookup(names, feature.offset, by_text)
         return Lookup(names, feature.offset)
-
-    def _chosen_lookup(self) -> Lookup:
-        """Makes the table for `map` and `ignore`: by number if all labels are whole numbers, else by text."""
-        by_text = self._all.by_text
-        meaning = meaning_of(tuple(by_text), None, 0)
-        if meaning.indices is None or meaning.boolean or meaning.fractions or meaning.missing:
-            return Lookup(self.names, by_text=by_text)
-        low, high = min(meaning.indices.values()), max(meaning.indices.values())
-        if high - low >= _WIDEST:
-            message = f"the labels of `{self.name}` range from {low:,} to {high:,}, which is too wide for class indices"
-            raise OpError("PG420", message, field=f"features.{self.name}", help="store class indices or names")
-        table: Ints = np.full(high - low + 1, -1, np.int64)
-        for text, number in meaning.indices.items():
-            table[number - low] = by_text[text]
-        return Lookup(self.names, low, table=table)
 
     def of(self, files: Ints) -> Ints:
         """Returns the class of every record of some shards, shard after shard, int32."""
@@ -166,7 +151,8 @@ class LabelColumn:
         stays: Ints = np.zeros(total, bool)
         rows = slice(None) if used is None else used
         classes[rows], stays[rows] = indices, kept
-        return _Read(classes, names, tuple(notes), by_text, stays)
+        chosen = _chosen_lookup(self.name, names, by_text) if feature.chosen else None
+        return _Read(classes, names, tuple(notes), by_text, stays, chosen)
 
     def _place(self, row: int) -> str:
         """Names the label of one of the records that `where` keeps, in messages."""
@@ -196,3 +182,18 @@ class LabelColumn:
                 message = f"{self._place(odd)} is {every[odd]!r}, but the first one is {every[0]!r}: floats and integers are mixed"
                 help_ = "write all labels as integers"
             raise OpError("PG431", message, field=f"features.{self.name}", help=help_)
+
+
+def _chosen_lookup(name: str, names: tuple[str, ...], by_text: Mapping[str, int]) -> Lookup:
+    """Makes the table for `map` and `ignore`: by number if all labels are integers, else by text. `PG420` for numbers too far apart."""
+    meaning = meaning_of(tuple(by_text), None, 0)
+    if meaning.indices is None or meaning.boolean or meaning.fractions or meaning.missing:
+        return Lookup(names, by_text=by_text)
+    low, high = min(meaning.indices.values()), max(meaning.indices.values())
+    if high - low >= _WIDEST:
+        message = f"the labels of `{name}` range from {low:,} to {high:,}, which is too wide for class indices"
+        raise OpError("PG420", message, field=f"features.{name}", help="store class indices or names")
+    table: Ints = np.full(high - low + 1, -1, np.int64)
+    for text, number in meaning.indices.items():
+        table[number - low] = by_text[text]
+    return Lookup(names, low, table=table)

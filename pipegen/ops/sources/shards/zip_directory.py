@@ -17,7 +17,6 @@ from pipegen.ops.sources.shards.findings import compression
 from pipegen.ops.sources.shards.members import Ahead, Link, Members, linked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from pipegen.ops.sources.listing.strings import Ints
@@ -172,9 +171,8 @@ def _entries(table: _Table) -> dict[str, Ints]:
     """Returns the fields of the entries, int64 `(n,)`, in the order of their members, and as `begin` the place of each name in the
     table."""
     content = np.frombuffer(table.content, np.uint8)
-    every = _at_each_byte(content, _ENTRY)
-    places = np.flatnonzero(every["magic"] == _MAGIC)
-    rows = every[places]
+    places = np.flatnonzero(_at_each_byte(content, "<u4")[: max(0, len(content) - _ENTRY_BYTES + 1)] == _MAGIC)
+    rows = _at_each_byte(content, f"V{_ENTRY_BYTES}")[places].view(_ENTRY)
     begins: Ints = places + _ENTRY_BYTES
     ends = begins + sum(rows[field].astype(np.int64) for field in ("name", "extra", "comment"))
     after, starts, at = dict(zip(places.tolist(), ends.tolist(), strict=True)), list[int](), 0
@@ -251,7 +249,7 @@ def _starts(file: Opened, offsets: Ints, entries: dict[str, Ints], names: Ints) 
     if [*map(len, headers)] != longs.tolist():  # one outside of the file counts as empty
         headers = [header.ljust(long, b"\0") for header, long in zip(headers, longs.tolist(), strict=True)]
     content, starts = np.frombuffer(b"".join(headers), np.uint8), longs.cumsum() - longs
-    table = _at_each_byte(content, _LOCAL_ENTRY)[starts]
+    table = _at_each_byte(content, f"V{_LOCAL}")[starts].view(_LOCAL_ENTRY)
     differs = taken_bytes(content, starts + _LOCAL, entries["name"]) != names
     whole: Ints = table["magic"] == _LOCAL_MAGIC
     if differs.any():
@@ -264,7 +262,6 @@ def _starts(file: Opened, offsets: Ints, entries: dict[str, Ints], names: Ints) 
     return offsets + _LOCAL + table["name"] + table["extra"], whole
 
 
-def _at_each_byte(content: Ints, layout: Sequence[tuple[str, str]]) -> Any:
-    """Returns the fields that begin at each byte."""
-    dtype = np.dtype([*layout])
-    return np.ndarray((max(0, len(content) - dtype.itemsize + 1),), dtype, content.data, strides=(1,))
+def _at_each_byte(content: Ints, dtype: str) -> Any:
+    """Returns the values of a dtype that begin at each byte."""
+    return np.ndarray((max(0, len(content) - np.dtype(dtype).itemsize + 1),), dtype, content.data, strides=(1,))
