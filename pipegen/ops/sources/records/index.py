@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-FORMAT = 1
+FORMAT = 2  # raise it when the files, or the result of an `index_shard`, change: kept indexes are then made again
 _EVERY = 5.0  # seconds between writes of a partial index
 _WRITING = 20  # as many times as long as a write takes passes until the next
 _THREADS = 16

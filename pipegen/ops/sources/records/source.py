@@ -65,8 +65,6 @@ class RecordSource(DescribedRecords):
     """Whether all labels must have the type of the first one: number or text."""
     reads: ClassVar[type[RecordReader]]
     """The class of its reader."""
-    indexed_from: ClassVar[int] = 1
-    """Version of `index_shard`: raise it when its result changes, so that kept indexes are rebuilt."""
 
     path: Path_ | Annotated[tuple[Path_, ...], Field(min_length=1)]
     """Shards, relative to the spec's file: a file, a folder, a pattern such as `data/train-*`, a range such as `train-{000..099}.tar`, or a
@@ -123,7 +121,7 @@ class RecordSource(DescribedRecords):
         return replace(indexed, notes=tuple(notes))
 
     def _index_of(self, root: str, shards: Sequence[Found], progress: Callable[[int], None] | None = None) -> RecordIndex:
-        name = f"{self.op}\0{self.indexed_from}\0{root}\0{self.parts()}{self.index_options()}"
+        name = f"{self.op}\0{root}\0{self.parts()}{self.index_options()}"
         return build_index(shards, self._index, parts=len(self.parts()), name=name, folder=self._folder, progress=progress)
 
     def key_reader(self, found: Indexed, key: str) -> KeyReader:
