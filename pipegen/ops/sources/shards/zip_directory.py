@@ -247,7 +247,7 @@ def _starts(file: Opened, offsets: Ints, entries: dict[str, Ints], names: Ints) 
         headers += [block[at - begin : end - begin] for at, end in zip(begins[place:stop], ends[place:stop], strict=True)]
         place = stop
     if [*map(len, headers)] != longs.tolist():  # one outside of the file counts as empty
-        headers = [header.ljust(long, b"\0") for header, long in zip(headers, longs.tolist(), strict=True)]
+        headers = [header if len(header) == long else bytes(long) for header, long in zip(headers, longs.tolist(), strict=True)]
     content, starts = np.frombuffer(b"".join(headers), np.uint8), longs.cumsum() - longs
     table = _at_each_byte(content, f"V{_LOCAL}")[starts].view(_LOCAL_ENTRY)
     differs = taken_bytes(content, starts + _LOCAL, entries["name"]) != names
