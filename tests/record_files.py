@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from pipegen.ops.sources.records.tfrecords import masked_crc32c
+from pipegen.ops.sources.tfrecord import masked_crc32c
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

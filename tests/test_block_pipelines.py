@@ -71,7 +71,7 @@ WRITTEN = {"tfrecord": (write_gzip, EACH, "files"), "zarr": (write_zarr, CHUNK, 
 @pytest.fixture(autouse=True)
 def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays of the sizes of tests are read by chunks, as large ones are."""
-    monkeypatch.setattr("pipegen.ops.sources.stores.zarr_arrays.SMALL", 0)
+    monkeypatch.setattr("pipegen.ops.sources.zarr.SMALL", 0)
 
 
 def build(source: dict[str, Any], **own: Any) -> pipegen.Pipeline:
@@ -141,7 +141,7 @@ def test_a_damaged_chunk_is_named(version: int, tmp_path: Path) -> None:
 
 
 def test_a_chunk_that_is_written_anew_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipegen.ops.sources.stores.zarr_arrays.SMALL", 2**26)  # labels are read once, and held
+    monkeypatch.setattr("pipegen.ops.sources.zarr.SMALL", 2**26)  # labels are read once, and held
     source = write_zarr(tmp_path)
     listing = Zarr(**source["zarr"]).list(tmp_path)
     (chunk,) = (tmp_path / "1.zarr" / "label" / "c").glob("0")

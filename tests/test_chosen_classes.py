@@ -22,7 +22,7 @@ ALL = [(shard, row, (shard + row) % 4) for shard, n in enumerate(COUNTS) for row
 
 @pytest.fixture(autouse=True)
 def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipegen.ops.sources.stores.zarr_arrays.SMALL", 0)
+    monkeypatch.setattr("pipegen.ops.sources.zarr.SMALL", 0)
 
 
 def build(source: dict[str, Any], **own: Any) -> Any:

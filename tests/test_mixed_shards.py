@@ -114,7 +114,7 @@ def seen(pipe: Any, batches: Any) -> list[tuple[int, ...]]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipegen.ops.sources.stores.zarr_arrays.SMALL", 0)
+    monkeypatch.setattr("pipegen.ops.sources.zarr.SMALL", 0)
 
 
 @pytest.mark.nightly

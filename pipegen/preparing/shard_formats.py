@@ -260,7 +260,7 @@ class ArrayRecordFormat(ShardFormat):
 
     @contextmanager
     def reading(self, files: Mapping[str, Path]) -> Iterator[Callable[[Part], bytes | None]]:
-        from pipegen.ops.sources.stores.array_records import ArrayRecords
+        from pipegen.ops.sources.array_record import ArrayRecords
 
         with closing(ArrayRecords(str(files[RECORDS]))) as stored:
             messages = (bytes(stored.read(("",), np.array([row]))[0][0]) for row in range(stored.rows))

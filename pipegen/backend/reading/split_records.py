@@ -19,7 +19,6 @@ from pipegen.frozen import dataclass
 from pipegen.memory import ram_budget
 from pipegen.ops.families.crops import place_name, size_name, store_name
 from pipegen.ops.fields.columns import Packed, Ragged
-from pipegen.ops.fields.strings import aligned
 from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.lowering.decoding import START, are_plain_jpegs
 from pipegen.ops.lowering.fetched import FetchedFiles
@@ -288,11 +287,11 @@ class _Shards(ShardTensors):
 
 
 def _held(array: np.ndarray[Any, Any] | StoredShards) -> Read:
-    """Reads rows of an array, or of encoded images as objects, from a copy, as the user may change the original. Shards stay in files."""
+    """Reads rows of an array, whose memory is shared if possible, or of encoded images as objects. Shards stay in files."""
     if isinstance(array, StoredShards):
         return MappedShards(array)
     if array.dtype != object:
-        return Column(aligned([array]), mapped=False)
+        return Column(array, mapped=False)
     with tf.device("CPU:0"):
         texts = tf.constant(array)
     return lambda row: tf.gather(texts, row)

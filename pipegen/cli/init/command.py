@@ -15,9 +15,9 @@ from pipegen.cli.failures import CannotRun, refused
 from pipegen.cli.init.record_specs import ENDINGS, shards_in
 from pipegen.cli.init.spec import Written
 from pipegen.files import write_whole
-from pipegen.ops.sources.dataset_folders.hub import is_saved
-from pipegen.ops.sources.dataset_folders.tfds import FEATURES, INFO
+from pipegen.ops.sources.huggingface import is_saved
 from pipegen.ops.sources.prepared_store.layout import ABOUT
+from pipegen.ops.sources.tfds import FEATURES, INFO
 from pipegen.ops.sources.zarr import Zarr
 from pipegen.terminal import aligned, note, progress, say
 

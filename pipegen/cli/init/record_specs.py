@@ -25,23 +25,26 @@ from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.fields.label_values import text_of
 from pipegen.ops.registry import sources
+from pipegen.ops.sources.array_record import ArrayRecords
 from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, is_hidden, sniff
 from pipegen.ops.sources.listing.base import Listing, shards_of
 from pipegen.ops.sources.mds import index_mds, read_columns
 from pipegen.ops.sources.records.archives import Archive, open_archive
 from pipegen.ops.sources.records.messages import read_example
-from pipegen.ops.sources.records.tfrecords import MAGIC, index_inflated, index_tfrecord, masked_crc32c
 from pipegen.ops.sources.shards.paths import Found, find_shards
 from pipegen.ops.sources.shards.tar_headers import tar_members
 from pipegen.ops.sources.shards.zip_directory import zip_members
-from pipegen.ops.sources.stores.field_types import JSON
+from pipegen.ops.sources.stores.field_types import BYTES, JSON
+from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
 from pipegen.ops.sources.tables.csv import TextTable
 from pipegen.ops.sources.tables.table import WholeTable
+from pipegen.ops.sources.tfrecord import MAGIC, index_inflated, index_tfrecord, masked_crc32c
 from pipegen.spec.compose import flow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pipegen.ops.sources.records.by_library import StoreSource
     from pipegen.ops.sources.records.source import RecordSource
     from pipegen.ops.sources.shards.members import Members
     from pipegen.ops.sources.stores.base import Store
@@ -84,8 +87,6 @@ def _add_fields(key: str, content: Any, held: dict[str, str], whole: set[str]) -
 
 def _sqlite(path: str) -> Held:
     """Examines the tables of an SQLite file; chooses the first with an image."""
-    from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
-
     try:
         with _opened(path) as opened:
             tables = _table_names(opened)
@@ -127,8 +128,6 @@ def _lmdb(path: str) -> Held:
 
 
 def _of_columns(store: Store) -> tuple[dict[str, str], set[str]]:
-    from pipegen.ops.sources.stores.field_types import BYTES
-
     try:
         held: dict[str, str] = {}
         whole: set[str] = set()
@@ -262,13 +261,8 @@ def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
     if op in ("sqlite", "lmdb"):
         return (_sqlite if op == "sqlite" else _lmdb)(shard.path)
     if op in ("arrow", "hdf5"):
-        from pipegen.ops.sources.stores.arrow_tables import ArrowTables
-        from pipegen.ops.sources.stores.hdf5_sets import Hdf5Sets
-
-        return (*_of_columns((ArrowTables if op == "arrow" else Hdf5Sets)(shard.path)), {})
+        return (*_of_columns(cast("type[StoreSource]", sources()[op]).store(shard.path)), {})
     if op == "array_record":
-        from pipegen.ops.sources.stores.array_records import ArrayRecords
-
         store = ArrayRecords(shard.path)
         return _of_examples(list(map(bytes, store.read(("",), np.arange(min(store.rows, _FIRST)))[0])), {})
     if op == "tfrecord":

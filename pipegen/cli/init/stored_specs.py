@@ -68,8 +68,7 @@ def first_zarr(folder: str, spec_folder: str) -> Written:
     """Writes the spec of a Zarr group, or of a folder of groups; see `first_parquet`."""
     from pipegen.ops.sources.shards.paths import find_shards
     from pipegen.ops.sources.stores.field_types import StoreError
-    from pipegen.ops.sources.stores.zarr_arrays import ZarrArrays
-    from pipegen.ops.sources.zarr import Zarr
+    from pipegen.ops.sources.zarr import Zarr, ZarrArrays
 
     try:
         with readable():
@@ -103,7 +102,7 @@ def first_zarr(folder: str, spec_folder: str) -> Written:
 
 def first_prepared(folder: str, spec_folder: str) -> Written:
     """Writes the spec of a dataset prepared by TensorFlow Datasets; see `first_parquet`."""
-    from pipegen.ops.sources.dataset_folders.tfds import class_names, described_as, read_prepared
+    from pipegen.ops.sources.tfds import class_names, described_as, read_prepared
 
     with readable():
         prepared = read_prepared(os.path.abspath(folder))
@@ -143,7 +142,7 @@ def _fields(key: str, about: Any) -> Iterator[str]:
 
 def first_saved(folder: str, spec_folder: str) -> Written:
     """Writes the spec of a dataset of Hugging Face, saved by its library or from the Hub; see `first_parquet`."""
-    from pipegen.ops.sources.dataset_folders.hub import find_saved
+    from pipegen.ops.sources.huggingface import find_saved
 
     with readable():
         saved = find_saved(os.getcwd(), folder)

@@ -168,8 +168,7 @@ class Strings(Sequence[str]):
         rows = self.rows[at:stop]
         starts: Ints = self.bounds[rows].astype(np.int64)
         lengths = self.bounds[rows + 1] - starts
-        ends = lengths.cumsum()
-        return self.blob[np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1])], lengths
+        return taken_bytes(self.blob, starts, lengths), lengths
 
     def _word(self, starts: Ints, lengths: Ints, word: int) -> Ints:
         """Returns eight bytes of each text as one number of the same order, padded with zeros."""
@@ -254,6 +253,12 @@ class Collector:
         return Strings(aligned(data), _bounds(lengths))
 
 
+def taken_bytes(blob: Ints, starts: Ints, lengths: Ints) -> Ints:
+    """Returns some stretches of bytes, one after another."""
+    ends = lengths.cumsum()
+    return blob[np.repeat(starts - (ends - lengths), lengths) + np.arange(int(lengths.sum()))]
+
+
 def _bounds(lengths: Ints) -> Ints:
     """Returns the starts of texts of these lengths, and the end of the last."""
     bounds: Ints = aligned([np.zeros(len(lengths) + 1, np.uint32 if int(lengths.sum(dtype=np.int64)) < 2**32 else np.int64)])
@@ -272,7 +277,7 @@ def aligned(parts: Sequence[Ints]) -> Ints:
     size, dtype = sum(part.nbytes for part in parts), parts[0].dtype
     memory = _memory(size + ALIGNED)
     start = -memory.ctypes.data % ALIGNED
-    return np.concatenate(parts, out=memory[start : start + size].view(dtype).reshape(-1, *parts[0].shape[1:]))
+    return np.concatenate(parts, out=memory[start : start + size].view(dtype).reshape(sum(map(len, parts)), *parts[0].shape[1:]))
 
 
 def _memory(size: int) -> Ints:

@@ -49,8 +49,10 @@ def class_index(name: str, stored: tf.Tensor, lookup: Lookup) -> tf.Tensor:
             if stored.dtype.is_floating:
                 whole = tf.equal(tf.cast(number, stored.dtype), stored)
         found = number - lookup.offset
-        there = whole & (found >= 0) & (found < len(lookup.names))
-        listed = f", and the classes are the whole numbers {lookup.offset} to {len(lookup.names) - 1 + lookup.offset}"
+        there = whole & (found >= 0) & (found < lookup.size)
+        if lookup.table is not None:
+            found = tf.gather(tf.constant(lookup.table), tf.where(there, found, 0))
+        listed = f", and the classes are the whole numbers {lookup.offset} to {lookup.size - 1 + lookup.offset}"
         message = tf.strings.join([f"`{name}` is ", text, listed])
     return asserted(found, there, message)
 

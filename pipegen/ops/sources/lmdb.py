@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import field_validator
@@ -18,9 +19,9 @@ from pipegen.ops.sources.shards.findings import tallied
 from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError
 
 if TYPE_CHECKING:
-    import builtins
     from collections.abc import Sequence
 
+    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.described import RecordFeature
 
 ANY = "*"
@@ -69,29 +70,29 @@ class Lmdb(PartSource):
             raise error.diagnosed("LMDB") from None
         except StoreError as error:
             return ShardRecords(np.zeros((0, parts), np.int64), np.zeros((0, parts), np.int32), f"({error})")
-        rows = np.array(self._matched(path, values.keys), np.int64).reshape(-1, parts)
-        used = set(rows.ravel().tolist())
-        unused = [key for place, key in enumerate(values.keys) if place not in used]
-        findings = tallied(("unmatched", key.decode("utf-8", "backslashreplace")) for key in unused)
+        rows = self._matched(path, values.keys)
+        unused: Ints = np.ones(len(values.keys), bool)
+        unused[rows] = False
+        findings = tallied(("unmatched", values.keys[i].decode("utf-8", "backslashreplace")) for i in np.flatnonzero(unused).tolist())
         return ShardRecords(values.offsets[rows], values.lengths[rows].astype(np.int32), findings=findings)
 
-    def _matched(self, path: str, keys: Sequence[bytes]) -> builtins.list[builtins.list[int]]:
-        """Returns the places of the keys of each record, sorted by the text that `*` matched."""
+    def _matched(self, path: str, keys: Sequence[bytes]) -> Ints:
+        """Returns the places of the keys of each record, int64 `(n, features)`, sorted by the text that `*` matched."""
         found = {name: self._own(name, keys) for name in self.features}
         for name, own in found.items():
             if not own and keys:
                 shown = quoted([key.decode("utf-8", "backslashreplace") for key in keys])
                 message = f"no key of {path!r} matches {self.key_of(name)!r}"
                 raise OpError("PG442", message, field=self.features[name].key_field(name), help=f"its keys are {shown}")
-        every = sorted(set().union(*found.values()))
+        every = sorted(dict.fromkeys(chain.from_iterable(found.values())))  # most are sorted already
         for name, own in found.items():
-            lacking = [record for record in every if record not in own]
+            lacking = [record for record in every if record not in own] if len(own) < len(every) else []
             if lacking:
                 key = self.key_of(name).replace(ANY, lacking[0].decode("utf-8", "backslashreplace"))
                 message = f"{path!r} has no `{name}` for {count(len(lacking), 'record')} of {len(every):,}, such as {key!r}"
                 help_ = "each record needs a value of every feature"
                 raise OpError("PG442", message, field=self.features[name].key_field(name), help=help_)
-        return [[own[record] for own in found.values()] for record in every]
+        return np.array([[*map(own.__getitem__, every)] for own in found.values()], np.int64).T
 
     def _own(self, name: str, keys: Sequence[bytes]) -> dict[bytes, int]:
         """Maps the text that `*` matched to the place of the key, for the keys of a feature's pattern."""

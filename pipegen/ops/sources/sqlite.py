@@ -8,6 +8,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from pipegen.ops.sources.records.by_library import StoreSource
+from pipegen.ops.sources.stores.base import Store
+from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
 
 
 class Sqlite(StoreSource):
@@ -20,7 +22,7 @@ class Sqlite(StoreSource):
     op: ClassVar[str] = "sqlite"
     suffixes: ClassVar[tuple[str, ...]] = (".sqlite", ".sqlite3", ".db")
     called: ClassVar[str] = "SQLite"
-    store: ClassVar[str] = "sqlite_rows.SqliteRows"
+    store: ClassVar[type[Store]] = SqliteRows
 
     table: Annotated[str, Field(min_length=1)] | None = None
     """Name of the table; by default the only one."""

@@ -667,6 +667,6 @@ def test_what_was_found_in_a_shard_is_kept_with_its_index(tmp_path: Path, monkey
     monkeypatch.setattr(type(source), "index_shard", None)
     assert source.list(tmp_path).notes == first
     assert len(first) == 2
-    monkeypatch.setattr(type(source), "indexed_from", 99)  # what an earlier version kept is not asked
+    monkeypatch.setattr("pipegen.ops.sources.records.index.FORMAT", 99)  # what an earlier version kept is not asked
     with pytest.raises(TypeError):
         source.list(tmp_path)

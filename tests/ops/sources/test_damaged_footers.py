@@ -17,7 +17,7 @@ SCRIPT = """
 import os, random, signal, sys
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 from pipegen.errors import OpError
-from pipegen.ops.sources.stores.arrow_tables import ArrowTables
+from pipegen.ops.sources.arrow import ArrowTables
 from pipegen.ops.sources.stores.field_types import StoreError
 from pipegen.ops.sources.tables.parquet_files import read_parquet
 from pipegen.ops.sources.tables.row_groups import RowGroups

@@ -180,6 +180,16 @@ def test_a_large_archive_is_read_by_its_wider_fields(tmp_path: Path) -> None:
         assert stream.read(int(members.lengths[3])) == b"60002"
 
 
+def test_a_name_that_begins_like_an_entry_of_the_table_is_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    names = ["PK\1\2" * 20, "a" + "PK\1\2" * 11, "b.txt"]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, name)
+    members, damage = zip_members(str(path), path.stat().st_size)
+    assert (list(members.names), damage) == (names, "")
+
+
 def test_names_are_taken_apart_as_the_standard_library_does_it() -> None:
     draw = random.Random(5)
     for _ in range(300):

@@ -10,11 +10,11 @@ import pytest
 from record_files import examples, framed, write_tfrecord
 
 from pipegen.errors import DataError, OpError
+from pipegen.ops.fields.strings import shareable
 from pipegen.ops.sources.records import index as indexing
 from pipegen.ops.sources.records.index import ShardRecords, build_index
-from pipegen.ops.sources.records.tfrecords import index_tfrecord
 from pipegen.ops.sources.shards.paths import expand, find_shards
-from pipegen.ops.sources.tfrecord import TFRecord
+from pipegen.ops.sources.tfrecord import TFRecord, index_tfrecord
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,6 +116,16 @@ def test_only_shards_that_are_new_or_changed_are_indexed_again(tmp_path: Path, m
     for content in (b"", b"junk", next(folder.iterdir()).read_bytes()[:-1]):
         next(folder.iterdir()).write_bytes(content)
         assert indexed() == (["1.tfrecord", "2.tfrecord", "3.tfrecord"], [2, 9, 4]), "a damaged index is made again"
+
+
+def test_a_kept_index_is_mapped_and_its_memory_is_shared_with_the_graph(tmp_path: Path) -> None:
+    for i in range(3):
+        write_tfrecord(tmp_path / "d" / f"{i}.tfrecord", [bytes(i)] * 4)
+    for folder in (tmp_path / "kept", tmp_path / "kept", None):
+        found = build_index(shards(tmp_path / "d"), index_tfrecord, parts=1, name="x", folder=folder)
+        for column in (found.offsets, found.lengths):
+            assert shareable(column) is column
+            assert isinstance(column, np.memmap) is (folder is not None)
 
 
 def test_what_is_indexed_before_an_interruption_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 import pipegen
 from benchmarks.written_stores import example, write_array_record, write_arrow, write_hdf5, write_lmdb, write_sqlite
+from pipegen.ops.sources.array_record import ArrayRecords
+from pipegen.ops.sources.arrow import ArrowTables
+from pipegen.ops.sources.hdf5 import Hdf5Sets
 from pipegen.ops.sources.stores import base
-from pipegen.ops.sources.stores.array_records import ArrayRecords
-from pipegen.ops.sources.stores.arrow_tables import ArrowTables
 from pipegen.ops.sources.stores.base import Store
 from pipegen.ops.sources.stores.field_types import FieldType, StoreError
-from pipegen.ops.sources.stores.hdf5_sets import Hdf5Sets
 from pipegen.ops.sources.stores.lmdb_keys import list_values
 from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
 from pipegen.phases.compilation import collect_data
@@ -403,7 +403,7 @@ def test_the_least_used_files_are_let_go_of(tmp_path: Path, monkeypatch: pytest.
 def test_the_extras_that_are_named_bring_the_libraries() -> None:
     root = Path(__file__).parents[3]
     extras = (root / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]")[2]
-    texts = "".join(file.read_text(encoding="utf-8") for file in (root / "pipegen/ops/sources/stores").glob("*.py"))
+    texts = "".join(file.read_text(encoding="utf-8") for file in (root / "pipegen/ops/sources").rglob("*.py"))
     named = re.findall(r'(?:needs|MissingLibrary)\("\S+, "([\w-]+)"', texts)
-    assert sorted(named) == ["array-record", "arrow", "hdf5", "lmdb", "zarr"]
+    assert sorted(named) == ["array-record", "arrow", "hdf5", "lmdb", "parquet", "zarr"]
     assert all(f"\n{extra} = [" in extras for extra in named)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.dataset_folders.tfds import Prepared, class_names, find_prepared, parse_split, read_prepared
+from pipegen.ops.sources.tfds import Prepared, class_names, find_prepared, parse_split, read_prepared
 
 TENSOR = "tensorflow_datasets.core.features.tensor_feature.Tensor"
 INFO = {

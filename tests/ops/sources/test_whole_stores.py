@@ -17,9 +17,9 @@ from benchmarks.written_stores import write_arrow, write_hdf5, write_lmdb, write
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.excel import Excel
+from pipegen.ops.sources.hdf5 import Hdf5Sets
 from pipegen.ops.sources.huggingface import Huggingface
 from pipegen.ops.sources.records.index import counted
-from pipegen.ops.sources.stores.hdf5_sets import Hdf5Sets
 from pipegen.ops.sources.tables.csv import read_table
 from pipegen.ops.sources.tables.readings import JsonLinesTable
 
@@ -183,7 +183,7 @@ def test_an_index_of_an_earlier_version_hides_no_loss(whole: Any, tmp_path: Path
     source = sources()[op](path=str(path), features=FEATURES)
     source.keep_index_in(tmp_path / "kept")
     with monkeypatch.context() as before:
-        before.setattr(type(source), "indexed_from", 0)
+        before.setattr("pipegen.ops.sources.records.index.FORMAT", 0)
         before.setattr(type(source), "index_shard", lambda self, path, size: counted(40))
         assert source._indexed(tmp_path, None).index.rows.tolist() == [40]  # as it was counted then
     with pytest.raises(OpError, match="a second file") as error:

@@ -10,7 +10,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import Note, count, quoted
-from pipegen.ops.fields.strings import Strings
+from pipegen.ops.fields.strings import Strings, aligned
 from pipegen.ops.sources.features.feature import aligned_images, record_type
 from pipegen.ops.sources.features.items import classes_of_several, item_numbers
 from pipegen.ops.sources.listing.base import Listing, Location
@@ -45,7 +45,9 @@ class Rows(Reader):
 
         key = feature, self._stays(feature, ram_budget)
         if key not in self._open:
-            self._open.setdefault(key, (Mapped if key[1] else hold)(self.arrays[feature]))
+            array = self.arrays[feature]
+            copies = array.dtype != object and not key[1]  # the user may change the original
+            self._open.setdefault(key, (Mapped if key[1] else hold)(aligned([array]) if copies else array))
         return self._open[key]
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:

@@ -112,6 +112,18 @@ class Window:
             self._bytes -= self._held.pop(key).result().nbytes
 
 
+def by_block(blocks: Ints, take: Callable[[int, Ints], Any]) -> Any:
+    """Takes records block by block: `take` gets the number of a block and the places of its records in `blocks`, and returns their values
+    `(n, ...)`. Returns those of all records, in order."""
+    found: Any = None
+    for block in np.unique(blocks).tolist():
+        here = np.flatnonzero(blocks == block)
+        values = take(block, here)
+        found = np.empty((len(blocks), *values.shape[1:]), values.dtype) if found is None else found
+        found[here] = values
+    return found
+
+
 class TakingReader(Reader):
     """A reader that takes encoded features of records in Python: one call for all requested ones."""
 
@@ -164,17 +176,16 @@ class BlockReader(TakingReader):
         numbers = np.atleast_1d(np.asarray(place[0]))
         block: Ints = np.searchsorted(self.starts, numbers, side="right") - 1
         row = numbers - self.starts[block]
-        parts: dict[int, Any] = {}
-        for one in dict.fromkeys(block.tolist()):
+
+        def take(one: int, here: Ints) -> Any:
             try:
-                parts[one] = self._window.get(one, feature, self.load).take(row[block == one])
+                return self._window.get(one, feature, self.load).take(row[here])
             except (OSError, ValueError):
                 raise
             except Exception as error:  # a library's own class, unknown to callers
                 raise OSError(f"{type(error).__name__}: {error}") from error
-        found: Any = np.empty((len(block), *next(iter(parts.values())).shape[1:]), next(iter(parts.values())).dtype)
-        for one, values in parts.items():
-            found[block == one] = values
+
+        found = by_block(block, take)
         return found if np.ndim(place[0]) else found[0]
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
+from pipegen.ops.sources.listing.blocks import by_block
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.prepared_store.layout import PAGE, PREPARE_AGAIN, RECORDS, StoreAbout, damaged_files, read_column, shard_files
 
@@ -162,7 +163,7 @@ class StoredMessages(StoredRows):
             raise OpError("PG570", message, field="path", help=PREPARE_AGAIN) from None
 
     def _store(self, shard: int) -> Store:
-        from pipegen.ops.sources.stores.array_records import ArrayRecords
+        from pipegen.ops.sources.array_record import ArrayRecords
         from pipegen.ops.sources.stores.base import opened
 
         return opened(ArrayRecords, self._files[shard])
@@ -172,11 +173,8 @@ class StoredMessages(StoredRows):
         from pipegen.ops.sources.records.messages import read_key
         from pipegen.ops.sources.stores.base import byte_strings
 
-        messages: Any = np.empty(len(rows), object)
-        shards = rows // self.about.rows
-        for shard in np.unique(shards):
-            here = np.flatnonzero(shards == shard)
-            messages[here] = self._store(int(shard)).read(("",), rows[here] % self.about.rows)[0]
+        each = self.about.rows
+        messages = by_block(rows // each, lambda shard, here: self._store(shard).read(("",), rows[here] % each)[0])
         found = []
         for name in names:
             values = [read_key(message, f"{name}{ENCODED}".encode()) for message in messages]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import defaultdict
 from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -144,16 +145,20 @@ class ArchiveScan(Scan):
     @cached_property
     def _folders(self) -> dict[str, _Folder]:
         """The direct entries of each folder."""
-        found = {"": _Folder()}
+        found: defaultdict[str, _Folder] = defaultdict(_Folder)
         sizes, last, files = self.archive.members.sizes.tolist(), "", found[""].files
         for path, number in self.archive.numbers.items():
             folder = path[: max(0, path.rfind("/"))]
             if folder != last:
-                if folder not in found:
-                    _add_folder(found, folder)
                 last, files = folder, found[folder].files
             files[path] = sizes[number]
-        return found
+        for path in [*found]:
+            folder = path
+            while folder:
+                upper = folder[: max(0, folder.rfind("/"))]
+                found[upper].folders[folder] = None
+                folder = upper
+        return dict(found)
 
     def level(self, folder: str) -> tuple[list[str], list[str], list[Image]]:
         """Lists the direct entries of a folder; see `Scan.level`. An image ending is enough for an image."""
@@ -176,16 +181,6 @@ class ArchiveScan(Scan):
 
     def reader(self, paths: Strings) -> Reader:
         return MemberReader(self.archive, [self.archive.numbers[path] for path in paths])
-
-
-def _add_folder(found: dict[str, _Folder], folder: str) -> None:
-    """Adds a folder and its parents."""
-    found[folder] = _Folder()
-    while folder:
-        upper = folder[: max(0, folder.rfind("/"))]
-        known = upper in found
-        found.setdefault(upper, _Folder()).folders[folder] = None
-        folder = "" if known else upper
 
 
 class _Entry(NamedTuple):

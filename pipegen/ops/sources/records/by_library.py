@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager
-from importlib import import_module
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,11 +14,12 @@ from pipegen.lazy import np
 from pipegen.ops.fields.notes import quoted
 from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers, having
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, Window
+from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, Window, by_block
 from pipegen.ops.sources.records.described import PIXELS, check_field, check_pickled, missing_key
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import Form, RecordSource
+from pipegen.ops.sources.stores.base import Store, opened
 from pipegen.ops.sources.stores.field_types import (
     MissingLibrary,
     MissingValue,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.shards.paths import Found
-    from pipegen.ops.sources.stores.base import Store
     from pipegen.ops.sources.stores.field_types import FieldType
 
 
@@ -112,10 +112,8 @@ class StoreReader(RecordReader):
             (values,) = store.read((key,), np.arange(first, min(first + self.at_once, store.rows)))
             return BytesBlock(values.tolist()) if values.dtype == object else ArrayBlock(values)
 
-        blocks = rows // self.at_once
-        parts = {int(block): self._window.get(int(block), f"{shard}/{key}", load) for block in np.unique(blocks)}
-        values = [parts[block].take(np.array([row % self.at_once])) for block, row in zip(blocks.tolist(), rows.tolist(), strict=True)]
-        return np.concatenate(values)
+        held = partial(self._window.get, feature=f"{shard}/{key}", load=load)
+        return by_block(rows // self.at_once, lambda block, here: held(block).take(rows[here] % self.at_once))
 
     def _finished(self, name: str, values: Any) -> Any:
         """Converts stored values to those of the graph."""
@@ -164,21 +162,20 @@ class StoreReader(RecordReader):
             return np.array(found, np.int64)
         if values.dtype.kind == "f" and not (np.floor(values) == values).all():
             raise StoreError(f"`{name}` is {values[np.floor(values) != values][0]:g}; class indices must be integers")
-        wrong = (values < lookup.offset) | (values >= len(lookup.names) + lookup.offset)
+        wrong = (values < lookup.offset) | (values >= lookup.size + lookup.offset)
         if wrong.any():
-            raise StoreError(
-                f"`{name}` is {int(values[wrong][0])}; the classes are {lookup.offset} to {len(lookup.names) - 1 + lookup.offset}"
-            )
-        return values.astype(np.int64) - lookup.offset
+            raise StoreError(f"`{name}` is {int(values[wrong][0])}; the classes are {lookup.offset} to {lookup.size - 1 + lookup.offset}")
+        found = values.astype(np.int64) - lookup.offset
+        return found if lookup.table is None else lookup.table[found]
 
 
 class StoreSource(RecordSource):
-    """Files whose records a library reads. A subclass for each format returns the store that reads a file."""
+    """Files whose records a library reads. A subclass for each format names the store that reads a file."""
 
     called: ClassVar[str]
     """The name of the format."""
-    store: ClassVar[str]
-    """The class that reads a file of it, as `FILE.CLASS` in `pipegen.ops.sources.stores`, which is imported when data is read."""
+    store: ClassVar[type[Store]]
+    """The class that reads a file of it."""
     unit: ClassVar[str] = "groups of records"
     """The word for records that are unpacked together."""
     reads: ClassVar[type[StoreReader]] = StoreReader
@@ -201,7 +198,7 @@ class StoreSource(RecordSource):
         """Count the records of a file, and check that it is complete; `PG440` without the library, `PG441` if it must be read whole."""
         store: Store | None = None
         try:
-            store = self._store_class()(path, *self.store_arguments())
+            store = self.store(path, *self.store_arguments())
             return counted(store.rows, findings=store.check())
         except Unsuitable as error:
             raise OpError("PG441", f"{path!r} cannot be read record by record: {error}", field=error.field, help=error.help) from None
@@ -212,10 +209,6 @@ class StoreSource(RecordSource):
         finally:
             if store is not None:
                 store.close()
-
-    def _store_class(self) -> type[Store]:
-        file, name = self.store.split(".")
-        return getattr(import_module(f"pipegen.ops.sources.stores.{file}"), name)
 
     @contextmanager
     def _translated(self, what: str, field: str | None, code: str = "PG431") -> Iterator[None]:
@@ -229,9 +222,7 @@ class StoreSource(RecordSource):
 
     def opened(self, shard: Found) -> Store:
         """Opens a file."""
-        from pipegen.ops.sources.stores.base import opened
-
-        return opened(self._store_class(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
+        return opened(self.store, shard.path, (shard.size, shard.mtime), *self.store_arguments())
 
     def first(self, found: Indexed) -> Store:
         """Returns the store of the first file with a record; `PG440` if the index was kept but the library is gone."""
@@ -286,7 +277,8 @@ class StoreSource(RecordSource):
                 for values in store.whole(key):
                     yield from values.tolist()
             except MissingValue as error:
-                message = f"the label of {shard.path}#{_first_missing(store, key)} is missing: {error}"
+                row = next(row for row, value in enumerate(store.cells(key)) if value is None)
+                message = f"the label of {shard.path}#{row} is missing: {error}"
                 raise OpError("PG420", message, field=f"features.{name}", help="remove records without a label") from None
 
     def record_bytes(self, found: Indexed) -> Ints:
@@ -359,12 +351,3 @@ class ArrayStoreSource(StoreSource):
                 image = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], t.of, uniform=True)
                 type_ = type_.replace(**{name: image})
         return type_
-
-
-def _first_missing(store: Store, key: str) -> int:
-    for row in range(store.rows):
-        try:
-            store.read((key,), np.array([row]))
-        except MissingValue:
-            return row
-    return 0

@@ -81,17 +81,15 @@ def _values_of_arrays(arrays: Mapping[str, Ints], total: int) -> Values | None:
     return values if len(values) == total and known else None
 
 
-def items_of_records(
-    features: Mapping[str, RecordFeature], found: Indexed, read: Callable[[str, str, InShard], Sequence[Any]]
-) -> dict[str, Column]:
-    """Reads features with any number of items or of classes of all records; see `read_items`. `read` reads the list of each record, given
-    the feature and its key."""
+def items_of_records(source: Any, found: Indexed) -> dict[str, Column]:
+    """Reads features of a source with any number of items or of classes of all records; see `read_items`."""
+    features: Mapping[str, RecordFeature] = source.features
 
     def values(name: str) -> Sequence[Any]:
         keys = features[name].keys_of(name)
 
         def of(records: InShard) -> Sequence[Any]:
-            parts = [read(name, key, records) for key in keys]
+            parts = [source.stored("list", name, key, records) for key in keys]
             return parts[0] if len(parts) == 1 else list(map(side_by_side, zip(*parts, strict=True)))
 
         return found.read(of, f"`{name}`")
@@ -125,23 +123,14 @@ class RecordCells(RecordColumns):
     """The columns of all records of a source: the short values under their keys.
 
     Args:
-        found: The shards.
-        reader_of: Returns the reader of a key.
-        known: Returns the keys of the records, as far as they are known.
-        options: The settings that the values depend on, as text.
+        source: The source.
+        found: Its shards.
         progress: Called with the number of records read so far, now and then.
     """
 
-    def __init__(
-        self,
-        found: Indexed,
-        reader_of: Callable[[str], KeyReader],
-        known: Callable[[], Sequence[str]],
-        options: str,
-        progress: Callable[[int], None] | None,
-    ) -> None:
+    def __init__(self, source: Any, found: Indexed, progress: Callable[[int], None] | None) -> None:
         super().__init__(repr(found.root), found.total)
-        self._found, self._reader_of, self._known, self._options, self._progress = found, reader_of, known, options, progress
+        self._source, self._found, self._progress = source, found, progress
         self._read: dict[str, tuple[str, ...]] = {}
 
     def own(self, name: str, field: str) -> tuple[str, ...]:
@@ -150,33 +139,35 @@ class RecordCells(RecordColumns):
         return self._read[name]
 
     def known(self) -> Sequence[str]:
-        return self._known()
+        return self._source.known_keys(self._found)
 
     def place(self, row: int) -> str:
         return self._found.place(row)
 
     def _texts(self, key: str, field: str) -> tuple[str, ...]:
-        file = self._found.kept_as("cells", key, self._options)
+        file = self._found.kept_as("cells", key, self._source.index_options())
         try:
             texts = kept_values(self._found, file, f"`{key}` of the records", lambda: self._read_all(key)).as_texts()
         except OpError as error:  # its own field is that of a feature
             raise error.at(field or None) from None
         if texts.texts in ((), ("",)):
-            known = self._reader_of(key).known()  # which are all keys if it lacks one
+            known = self._source.key_reader(self._found, key).known()  # which are all keys if it lacks one
             help_ = suggested(key, known) if known else None
             raise OpError("PG421", f"no record of {self.called} has the key {key!r}", field=field or None, help=help_)
         return tuple(texts.texts[code] for code in texts.codes.tolist())
 
     def _read_all(self, key: str) -> Values:
-        reader = self._reader_of(key)
+        reader: KeyReader = self._source.key_reader(self._found, key)
         known: dict[str, str] = {}  # one text for all records that hold it
 
         def read(records: InShard) -> list[str]:
-            try:
-                return [known.setdefault(text, text) for text in map(_text, reader.read(records))]
-            except _NotText as error:
-                message = f"{key!r} of the records in {records.file.path!r} holds {error}, which is not text"
-                raise OpError("PG421", message, help="name a key with a short text or a number") from None
+            values = reader.read(records)
+            odd = next((value for value in values if isinstance(value, bytes) and b"\0" in value), None)
+            if odd is not None:
+                said = f"{len(odd):,} bytes such as {odd[:8]!r}, which is not text"
+                message = f"{key!r} of the records in {records.file.path!r} holds {said}"
+                raise OpError("PG421", message, help="name a key with a short text or a number")
+            return [known.setdefault(text, text) for text in map(text_of, values)]
 
         return Values.of_texts(reader.found.read(read, repr(key), self._progress))
 
@@ -192,13 +183,3 @@ class RecordCells(RecordColumns):
             message = f"`where` keeps {len(rows):,} of {total:,} records; the values that it compares were read once for all"
             notes = (*notes, Note("PG432", message, field="where"))
         return replace(found, kept=None if kept.all() else kept), notes
-
-
-class _NotText(Exception):
-    """A value that is not a short text; the message says what it is."""
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bytes) and b"\0" in value:
-        raise _NotText(f"{len(value):,} bytes such as {value[:8]!r}")
-    return text_of(value)

@@ -12,6 +12,7 @@ from pydantic import field_validator
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import quoted
+from pipegen.ops.fields.strings import taken_bytes
 from pipegen.ops.sources.folders.scan import JUNK, is_junk
 from pipegen.ops.sources.records.columns import KeyReader
 from pipegen.ops.sources.records.described import RecordFeature
@@ -195,7 +196,7 @@ class MemberNames:
             stop = min(at + _AT_ONCE, len(lengths))
             changes[at:stop] = 1
             alike: Ints = at + np.flatnonzero(lengths[at:stop] == lengths[at - 1 : stop - 1])
-            own, before = self._taken(self._starts[alike], lengths[alike]), self._taken(self._starts[alike - 1], lengths[alike])
+            own, before = (taken_bytes(self._blob, self._starts[alike - back], lengths[alike]) for back in (0, 1))
             if len(alike):
                 changes[alike] = np.logical_or.reduceat(own != before, np.cumsum(lengths[alike]) - lengths[alike])
         return changes.cumsum()
@@ -203,11 +204,10 @@ class MemberNames:
     def groups(self) -> Ints:
         """Numbers the members by stem, in order of first appearance: int64 `(n,)`."""
         runs, content = self.runs(), self._blob.tobytes()
-        seen: dict[bytes, int] = {}
         first = np.flatnonzero(np.diff(runs, prepend=-1))
-        stems = zip(self._starts[first].tolist(), self._dots[first].tolist(), strict=True)
-        numbers = [seen.setdefault(content[start:dot], len(seen)) for start, dot in stems]
-        return np.array(numbers, np.int64)[runs]
+        stems = [content[start:dot] for start, dot in zip(self._starts[first].tolist(), self._dots[first].tolist(), strict=True)]
+        numbers = {stem: number for number, stem in enumerate(dict.fromkeys(stems))}
+        return runs if len(numbers) == len(stems) else np.array([numbers[stem] for stem in stems], np.int64)[runs]
 
     def columns(self, keys: Mapping[str, int], *, last: bool = False) -> Ints:
         """Returns the number of each member's key, int64 `(n,)`, or -1; ignores case. With `last`, the key starts after the last dot."""
@@ -219,12 +219,7 @@ class MemberNames:
             fitting = np.flatnonzero(lengths == len(wanted))
             for at in range(0, len(fitting), _AT_ONCE):
                 some = fitting[at : at + _AT_ONCE]
-                own = self._taken(dots[some] + 1, lengths[some]).reshape(len(some), -1)
+                own = taken_bytes(self._blob, dots[some] + 1, lengths[some]).reshape(len(some), -1)
                 own = np.where((own >= ord("A")) & (own <= ord("Z")), own | 32, own)
                 found[some[(own == wanted).all(1)]] = number
         return found
-
-    def _taken(self, starts: Ints, lengths: Ints) -> Ints:
-        """Returns the bytes of some stretches, concatenated."""
-        ends = lengths.cumsum()
-        return self._blob[np.repeat(starts - (ends - lengths), lengths) + np.arange(int(lengths.sum()))]

@@ -5,21 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import field
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, keep_or_warn, open_kept
 from pipegen.lazy import np
 from pipegen.memory import available_cores
+from pipegen.ops.fields.strings import aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipegen.ops.fields.notes import Note
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-FORMAT = 1
-_EVERY = 5.0  # seconds between writes of a partial index: at most this much is lost if indexing is interrupted
+FORMAT = 2  # raise it when the files, or the result of an `index_shard`, change: kept indexes are then made again
+_EVERY = 5.0  # seconds between writes of a partial index
+_WRITING = 20  # as many times as long as a write takes passes until the next
 _THREADS = 16
 _ALIGNED = 64
 _MAGIC = b"pipegen index\n"
@@ -46,6 +47,7 @@ class ShardRecords:
     lengths: Ints  # bytes of each part, int32 `(n, parts)`
     damage: str = ""  # damage after those records, as `at byte N, record M: WHY`, or ""
     findings: Findings = field(default_factory=dict)  # other findings; see `findings`
+    digest: str = ""  # hash of the layout, in hexadecimal; set when it is indexed
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,21 +69,6 @@ class RecordIndex:
     def of(self, shard: int) -> tuple[Ints, Ints]:
         own = slice(int(self.first[shard]), int(self.first[shard + 1]))
         return self.offsets[own], self.lengths[own]
-
-
-class _Entry(NamedTuple):
-    """One shard in an index file: its state when it was indexed, and its records."""
-
-    key: str
-    size: int
-    mtime: int
-    rows: int
-    damage: str
-    digest: str
-    findings: Findings
-
-
-_Records: TypeAlias = tuple[_Entry, ShardRecords]
 
 
 def build_index(
@@ -106,13 +93,12 @@ def build_index(
     Raises:
         OpError: `PG430` for an unreadable shard.
     """
-    kept = _Kept(folder, hashlib.blake2b(f"{FORMAT}\0{name}\0{parts}".encode(), digest_size=16).hexdigest(), parts)
-    known = kept.read()
-    keys = [(shard.key, shard.size, shard.mtime) for shard in shards]
-    found = {place: known[key] for place, key in enumerate(keys) if key in known}
-    missing = [place for place in range(len(shards)) if place not in found]
-    fresh: list[_Records] = []
-    written = time.monotonic()
+    about = hashlib.blake2b(f"{FORMAT}\0{name}\0{parts}".encode(), digest_size=16)
+    file = f"{about.hexdigest()}.{INDEXES}"
+    stamps = [(shard.key, shard.size, shard.mtime) for shard in shards]
+    kept = _read(folder, file, parts)
+    found = {stamp: kept.shards[stamp] for stamp in stamps if stamp in kept.shards}
+    missing = [place for place, stamp in enumerate(stamps) if stamp not in found]
 
     def of(place: int) -> tuple[int, ShardRecords]:
         shard = shards[place]
@@ -122,129 +108,79 @@ def build_index(
             message = f"{shard.path!r} cannot be read: {(error.strerror or str(error)).lower()}"
             raise OpError("PG430", message, field="path") from None
 
-    pool = _threads()
+    def keep() -> None:
+        now = {stamp: found[stamp] for stamp in stamps if stamp in found}
+        keep_or_warn(folder, file, _content(now), "the index of the records")
+
+    pool, due = _threads(), time.monotonic() + _EVERY
     try:
         for place, records in pool.map(of, missing):
             digest = hashlib.blake2b(records.lengths.astype("<i4", copy=False).tobytes(), digest_size=8).hexdigest()
-            entry = _Entry(*keys[place], len(records.offsets), records.damage, digest, records.findings)
-            found[place] = entry, records
-            fresh.append(found[place])
+            found[stamps[place]] = replace(records, digest=digest)
             if progress is not None:
                 progress(len(found))
-            if time.monotonic() - written > _EVERY:
-                kept.add(fresh)
-                fresh, written = [], time.monotonic()
+            if (began := time.monotonic()) > due:
+                keep()
+                due = began + max(_EVERY, _WRITING * (time.monotonic() - began))
     finally:
         pool.shutdown(cancel_futures=True)
-        if fresh and len(found) < len(shards):
-            kept.add(fresh)
-    every = [found[place] for place in range(len(shards))]
-    if missing or kept.scattered:
-        kept.replace(every)
-        if len(missing) == len(shards) and (again := kept.read()):  # mapped from the file, in place of memory
-            every = [again.get(key, records) for key, records in zip(keys, every, strict=True)]
-    return _together(every, parts, kept.whole(every))
-
-
-def _together(every: Sequence[_Records], parts: int, whole: tuple[Ints, Ints] | None) -> RecordIndex:
-    """Joins the records of all shards; `whole` has the arrays if one file holds them in one piece."""
-    entries = [entry for entry, _ in every]
-    first = np.cumsum([0, *(entry.rows for entry in entries)], dtype=np.int64)
-    if whole is None:
-        offsets = np.concatenate([records.offsets for _, records in every] or [np.zeros((0, parts), np.int64)])
-        lengths = np.concatenate([records.lengths for _, records in every] or [np.zeros((0, parts), np.int32)])
-        whole = offsets, lengths
-    damage, digests, findings = zip(*((e.damage, e.digest, e.findings) for e in entries), strict=True) if entries else ((), (), ())
+        if len(found) > len(shards) - len(missing):
+            keep()
+    if missing:
+        kept = _read(folder, file, parts)  # mapped from the file, in place of memory
+    every = [kept.shards.get(stamp, found[stamp]) for stamp in stamps]
+    whole = kept.offsets, kept.lengths
+    if [*kept.shards] != stamps:
+        whole = aligned([kept.offsets[:0], *(one.offsets for one in every)]), aligned([kept.lengths[:0], *(one.lengths for one in every)])
+    first = np.cumsum([0, *(len(one.offsets) for one in every)], dtype=np.int64)
+    damage, digests, findings = (tuple(getattr(one, name) for one in every) for name in ("damage", "digest", "findings"))
     return RecordIndex(first, *whole, damage, digests, findings)
 
 
-class _Kept:
-    """The files of one index: a complete one, before that one file per interval of indexing."""
+class _Kept(NamedTuple):
+    """A kept index: the shards by key, size and modification time, and the arrays of all of them."""
 
-    def __init__(self, folder: Path | None, key: str, parts: int) -> None:
-        self._folder, self._key, self._parts = folder, key, parts
-        self._names: list[str] = []
-        self._whole: tuple[list[_Entry], Ints, Ints] | None = None
+    shards: dict[tuple[str, int, int], ShardRecords]
+    offsets: Ints
+    lengths: Ints
 
-    @property
-    def scattered(self) -> bool:
-        return len(self._names) > 1
 
-    def read(self) -> dict[tuple[str, int, int], _Records]:
-        """Reads the kept records, by key, size and modification time of each shard."""
-        found: dict[tuple[str, int, int], _Records] = {}
-        self._names, self._whole = [], None
-        if self._folder is None:
-            return found
-        with suppress(OSError):
-            self._names = sorted(name for name in os.listdir(self._folder) if name.startswith(self._key) and name.endswith(f".{INDEXES}"))
-        for name in self._names:
-            with suppress(OSError, ValueError, KeyError, TypeError):
-                entries, offsets, lengths = self._whole = self._mapped(name)
-                at = 0
-                for entry in entries:
-                    own = slice(at, at + entry.rows)
-                    found[entry[:3]] = entry, ShardRecords(offsets[own], lengths[own], entry.damage, entry.findings)
-                    at += entry.rows
-        return found
-
-    def whole(self, every: Sequence[_Records]) -> tuple[Ints, Ints] | None:
-        """Returns the arrays of the index file, if it has exactly these shards in this order."""
-        if self._whole is None or self.scattered or [e[:3] for e in self._whole[0]] != [e[:3] for e, _ in every]:
-            return None
-        return self._whole[1:]
-
-    def _mapped(self, name: str) -> tuple[list[_Entry], Ints, Ints]:
-        """Maps a file; `ValueError` if it is incomplete."""
-        assert self._folder is not None  # noqa: S101 - called by `read` only
-        with open_kept(self._folder, name) as stream:
+def _read(folder: Path | None, name: str, parts: int) -> _Kept:
+    """Maps a kept index; one without shards if it is missing or damaged."""
+    if folder is not None:
+        with suppress(OSError, ValueError, KeyError, TypeError), open_kept(folder, name) as stream:
             if stream.read(len(_MAGIC)) != _MAGIC:
                 raise ValueError(name)
             length = int.from_bytes(stream.read(8), "little")
             size = os.fstat(stream.fileno()).st_size
             if length > size:
                 raise ValueError(name)
-            entries = [_Entry(*entry) for entry in json.loads(stream.read(length))]
-            shape = rows, parts = sum(entry.rows for entry in entries), self._parts
+            entries = json.loads(stream.read(length))
+            shape = rows, _ = sum(rows for _, _, _, rows, *_ in entries), parts
             start = _up(len(_MAGIC) + 8 + length)
             second = start + _up(8 * rows * parts)
             if size != second + 4 * rows * parts:
                 raise ValueError(name)
-            if not rows * parts:
-                return entries, np.zeros(shape, np.int64), np.zeros(shape, np.int32)
-            return entries, np.memmap(stream, "<i8", "r", start, shape), np.memmap(stream, "<i4", "r", second, shape)
-
-    def add(self, entries: Sequence[_Records]) -> None:
-        """Writes another file with newly indexed shards."""
-        self._write(f"{self._key}-{secrets.token_hex(4)}.{INDEXES}", entries)
-
-    def replace(self, entries: Sequence[_Records]) -> None:
-        """Writes one file for all shards, and removes the others."""
-        if self._folder is None:
-            return
-        name = f"{self._key}.{INDEXES}"
-        if self._write(name, entries):
-            for other in self._names:
-                if other != name:
-                    with suppress(OSError):
-                        os.unlink(self._folder / other)
-            self._names, self._whole = [name], None
-
-    def _write(self, name: str, entries: Sequence[_Records]) -> bool:
-        written = keep_or_warn(self._folder, name, _content(entries), "the index of the records")
-        if written and name not in self._names:
-            self._names.append(name)
-        return written
+            offsets: Ints = np.memmap(stream, "<i8", "c", start, shape) if rows * parts else np.zeros(shape, np.int64)
+            lengths: Ints = np.memmap(stream, "<i4", "c", second, shape) if rows * parts else np.zeros(shape, np.int32)
+            found, at = dict[tuple[str, int, int], ShardRecords](), 0
+            for key, own, mtime, rows, damage, digest, findings in entries:
+                found[key, own, mtime] = ShardRecords(offsets[at : at + rows], lengths[at : at + rows], damage, findings, digest)
+                at += rows
+            return _Kept(found, offsets, lengths)
+    return _Kept({}, np.zeros((0, parts), np.int64), np.zeros((0, parts), np.int32))
 
 
-def _content(entries: Sequence[_Records]) -> Iterator[bytes]:
-    head = json.dumps([entry for entry, _ in entries]).encode()
+def _content(shards: Mapping[tuple[str, int, int], ShardRecords]) -> Iterator[bytes]:
+    every = shards.values()
+    entries = [(*stamp, len(one.offsets), one.damage, one.digest, one.findings) for stamp, one in shards.items()]
+    head = json.dumps(entries).encode()
     yield _MAGIC + len(head).to_bytes(8, "little") + head
-    start, size = len(_MAGIC) + 8 + len(head), sum(records.offsets.nbytes for _, records in entries)
+    start, size = len(_MAGIC) + 8 + len(head), sum(one.offsets.nbytes for one in every)
     yield bytes(_up(start) - start)
-    yield from (records.offsets.astype("<i8", copy=False).tobytes() for _, records in entries)
+    yield from (one.offsets.astype("<i8", copy=False).tobytes() for one in every)
     yield bytes(_up(size) - size)
-    yield from (records.lengths.astype("<i4", copy=False).tobytes() for _, records in entries)
+    yield from (one.lengths.astype("<i4", copy=False).tobytes() for one in every)
 
 
 def _up(size: int) -> int:

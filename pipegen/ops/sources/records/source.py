@@ -18,15 +18,14 @@ from pipegen.mounts import content_of
 from pipegen.ops.fields.columns import Ragged, spread
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.numbers import read_numbers
-from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers, having
+from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.items import classes_of_several
-from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
-from pipegen.ops.sources.listing.base import Listing, Location, Shards, always, main_label, shards_of
+from pipegen.ops.sources.listing.base import Listing, Location, Shards, always
 from pipegen.ops.sources.records.columns import KeyReader, RecordCells, items_of_records
 from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
-from pipegen.ops.sources.records.labels import LabelColumn, StoredLabels
+from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
 from pipegen.ops.sources.tables.held import read_held
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable, Iterable
 
+    from pipegen.ops.fields.columns import Column
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.reader import RecordReader
     from pipegen.ops.sources.stores.field_types import FieldType
@@ -67,8 +67,6 @@ class RecordSource(DescribedRecords):
     """Whether all labels must have the type of the first one: number or text."""
     reads: ClassVar[type[RecordReader]]
     """The class of its reader."""
-    indexed_from: ClassVar[int] = 1
-    """Version of `index_shard`: raise it when its result changes, so that kept indexes are rebuilt."""
 
     path: Path_ | Annotated[tuple[Path_, ...], Field(min_length=1)]
     """Shards, relative to the spec's file: a file, a folder, a pattern such as `data/train-*`, a range such as `train-{000..099}.tar`, or a
@@ -97,57 +95,13 @@ class RecordSource(DescribedRecords):
         joined = {name: feature for name, feature in self.features.items() if feature.joined}
         plain = self.model_copy(update={"features": {n: f for n, f in self.features.items() if n not in joined}}) if joined else self
         found = plain._indexed(base, progress)
-        known = partial(plain.known_keys, found)
-        cells = RecordCells(found, partial(plain.key_reader, found), known, plain.index_options(), progress)
+        cells = RecordCells(plain, found, progress)
         if self.join is not None:
             cells.partners = partners_of(self.join, cells, found.place, base)
         found, notes = cells.kept(self.where, {name: feature for name, feature in joined.items() if feature.own_kind.has(ExampleClass)})
-        made = plain._chosen(found)
-        if cells.partners is not None and joined:
-            made = self._with_columns(made, joined, cells.partners, found)
+        held = _read_joined(joined, cells.partners, found) if cells.partners is not None else {}
+        made = plain.listed(found, self, held)
         return replace(made, cells=None if self.column_names() == () else cells.column, notes=(*made.notes, *notes))
-
-    def _with_columns(self, listing: Listing, joined: Mapping[str, RecordFeature], partners: Partners, found: Indexed) -> Listing:
-        """Adds the features in the joined table, which are held in memory. Raises `OpErrors` as `read_held`."""
-        total, tried = found.total, Attempts()
-        rows: Ints = np.arange(total) if found.used is None else found.used
-        held = read_held(joined, partners.right.only([partners.partner[row] for row in rows.tolist()]), tried)
-        if tried.errors:
-            raise OpErrors(dict.fromkeys(tried.errors), None)
-
-        columns = {name: spread(column.values, rows, total) for name, column in held.items()}
-        main = self.class_feature()
-        labels = {name: self.features[name] for name in having(self.features, ExampleClass)}
-        plain = main_label(name for name, feature in labels.items() if not (feature.joined or feature.several))
-        classes = {
-            **listing.column_classes,
-            **({plain: listing.class_names} if plain is not None and plain != main else {}),
-            **{name: column.classes for name, column in held.items() if column.classes},
-        }
-        own = main if main is not None and main in joined else None
-        names = classes.pop(own) if own is not None else listing.class_names or classes_of_several(held.values())
-        inferred = self.infer()
-        types = {name: column.type.with_(of=inferred[name].of) for name, column in held.items()}
-        single = {name: values.reshape(-1) for name, values in columns.items() if not isinstance(values, Ragged) and values.size == total}
-        made = replace(
-            listing,
-            class_names=names,
-            notes=(*listing.notes, *chain.from_iterable(column.notes for column in held.values())),
-            columns={**listing.columns, **columns},
-            column_classes=classes,
-            type=inferred.replace(**dict(listing.type.items() if listing.type is not None else ()), **types),
-        )
-        found_in = {name: partial(found.of, values) for name, values in single.items()}
-        return read_with(made, Changes(columns=found_in, label=own))
-
-    def _chosen(self, found: Indexed) -> Listing:
-        """Returns the listing of indexed shards; `map` and `ignore` change labels and leave out records."""
-        choosing = [name for name, feature in self.features.items() if feature.chosen and not feature.several]
-        if not choosing:
-            return self.listed(found)
-        stored = {name: StoredLabels.of(self._labels(name, found)) for name in choosing}
-        plain = self.model_copy(update={"features": {**self.features, **{name: held.feature for name, held in stored.items()}}})
-        return _chosen(plain.listed(found), stored, self.class_feature())
 
     def _indexed(self, base: Path, progress: Callable[[int], None] | None) -> Indexed:
         beside: builtins.list[Note] = []
@@ -169,7 +123,7 @@ class RecordSource(DescribedRecords):
         return replace(indexed, notes=tuple(notes))
 
     def _index_of(self, root: str, shards: Sequence[Found], progress: Callable[[int], None] | None = None) -> RecordIndex:
-        name = f"{self.op}\0{self.indexed_from}\0{root}\0{self.parts()}{self.index_options()}"
+        name = f"{self.op}\0{root}\0{self.parts()}{self.index_options()}"
         return build_index(shards, self._index, parts=len(self.parts()), name=name, folder=self._folder, progress=progress)
 
     def key_reader(self, found: Indexed, key: str) -> KeyReader:
@@ -194,48 +148,55 @@ class RecordSource(DescribedRecords):
         """Returns the key that a column names."""
         return column
 
-    def listed(self, found: Indexed) -> Listing:
-        """Returns the listing of indexed shards, labels taken as stored; `PG420` for invalid ones."""
+    def listed(self, found: Indexed, whole: RecordSource, joined: Mapping[str, Column]) -> Listing:
+        """Returns the listing of indexed shards; `PG402` if `ignore` leaves out every record, `PG420` for invalid labels.
+
+        Args:
+            found: The shards.
+            whole: This source with the features in the joined table.
+            joined: The columns of these.
+        """
         rows, notes = found.index.rows, [*found.notes]
-        main = self.class_feature()
-        columns = {n: self._labels(n, found) for n, f in self.features.items() if f.own_kind.has(ExampleClass) and not f.several}
-        reader = self.reader(found, columns)
-        reader.checksums, reader.numbers = self.checksums, partial(self._numbers, found)
-        type_ = self.record_type(reader.types)
-        for name, column in columns.items():
-            type_ = type_.replace(**{name: type_[name].with_(classes=len(column.names))})
-            notes += column.notes
-        items = items_of_records(self.features, found, partial(self.stored, "list"))
-        notes += chain.from_iterable(column.notes for column in items.values())
-        stays = [column.stays for column in items.values() if column.stays is not None]
-        kept = np.logical_and.reduce([*stays, *([found.kept] if found.kept is not None else ())]) if stays else found.kept
-        if kept is not None and not kept.any():
+        labels = {n: LabelColumn(self, n, found) for n, f in self.features.items() if f.own_kind.has(ExampleClass) and not f.several}
+        reader = self.reader(found, labels)
+        reader.checksums, reader.main = self.checksums, whole.class_feature()
+        reader.numbers = partial(self._numbers, found, joined)
+        type_ = whole.infer()
+        type_ = type_.replace(**dict(self.record_type(reader.types).items()))
+        for name, label in labels.items():
+            type_ = type_.replace(**{name: type_[name].with_(classes=len(label.names))})
+            notes += label.notes
+        items = items_of_records(self, found)
+        stays = [found.kept, *(label.stays for label in labels.values()), *(column.stays for column in items.values())]
+        kept = np.logical_and.reduce([np.ones(found.total, bool), *(one for one in stays if one is not None)])
+        if not kept.any():
             raise OpError("PG402", "`ignore` leaves out every record", field="features")
-        type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in items.items()})
+        columns = {**items, **joined}
+        notes += chain.from_iterable(column.notes for column in columns.values())
+        type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in columns.items()})
+        classes = {name: label.names for name, label in labels.items()}
+        classes |= {name: column.classes for name, column in columns.items() if column.classes}
+        names = classes.pop(reader.main) if reader.main is not None else classes_of_several(columns.values())
+        digests, blocks = found.index.digests, reader.block_rows(rows)
         return Listing(
             found.root,
             Location.below(found.root, [shard.key for shard in found.shards], self.record_bytes(found)),
             None,
-            columns[main].names if main is not None else classes_of_several(items.values()),
+            names,
             tuple(notes),
             readers={"": reader},
-            columns={name: column.values for name, column in items.items()},
-            column_classes={
-                **{name: column.names for name, column in columns.items() if name != main},
-                **{name: column.classes for name, column in items.items() if column.classes},
-            },
-            shards=Shards(rows, np.arange(len(rows)), found.index.digests, reader.block_rows(rows), kept=kept),  # type: ignore[arg-type]
+            columns={name: column.values for name, column in columns.items()},
+            column_classes=classes,
+            shards=Shards(rows, np.arange(len(rows)), digests, blocks, kept=None if kept.all() else kept),  # type: ignore[arg-type]
             type=type_,
         )
 
-    def _labels(self, name: str, found: Indexed) -> LabelColumn:
-        read = partial(self.stored, "label", name, self.key_of(name))
-        first = partial(self.first_label, name, found)
-        return LabelColumn(name, self.features[name], found, read, first, one_type=self.labels_of_one_type)
-
-    def _numbers(self, found: Indexed, name: str, files: Ints) -> Ints | None:
-        """Reads a single number of every record of some files, 0 for records that `where` leaves out; `None` for other features. Raises
-        `OpError`: `PG423` and `PG666` as for a table."""
+    def _numbers(self, found: Indexed, joined: Mapping[str, Column], name: str, files: Ints) -> Ints | None:
+        """Reads a single number of every record of some files, or a label of the joined table, 0 for records that `where` leaves out;
+        `None` for other features. Raises `OpError`: `PG423` and `PG666` as for a table."""
+        if name in joined:
+            values = joined[name].values
+            return found.of(values.reshape(-1), files) if not isinstance(values, Ragged) and values.size == found.total else None
         feature = self.features.get(name)
         if feature is None or found.cells is None or not feature.own_kind.has(Numbers) or feature.stored_shape not in ((), (1,)):
             return None
@@ -324,24 +285,14 @@ class RecordSource(DescribedRecords):
         return self.reads(self, found, labels)
 
 
-def _chosen(listing: Listing, stored: Mapping[str, StoredLabels], main: str | None) -> Listing:
-    """Applies chosen classes to a listing whose labels were taken as stored; `PG402` if no record stays."""
-    kept = np.logical_and.reduce([held.stays for held in stored.values()])
-    if not kept.any():
-        raise OpError("PG402", "`ignore` leaves out every record", field="features")
-    type_ = listing.type
-    if type_ is not None:
-        type_ = type_.replace(**{name: type_[name].with_(classes=len(held.classes)) for name, held in stored.items()})
-    others = {name: held.classes for name, held in stored.items() if name != main}
-    made = replace(
-        listing,
-        class_names=stored[main].classes if main is not None and main in stored else listing.class_names,
-        column_classes={**listing.column_classes, **others},
-        type=type_,
-        notes=(*listing.notes, *(note for held in stored.values() for note in held.notes)),
-        shards=replace(shards_of(listing), kept=None if kept.all() else kept),
-    )
-    return read_with(made, Changes(tables={name: held.table for name, held in stored.items()}, label=main))
+def _read_joined(features: Mapping[str, RecordFeature], partners: Partners, found: Indexed) -> dict[str, Column]:
+    """Reads the features in the joined table, which are held in memory. Raises `OpErrors` as `read_held`."""
+    tried = Attempts()
+    rows: Ints = np.arange(found.total) if found.used is None else found.used
+    held = read_held(features, partners.right.only([partners.partner[row] for row in rows.tolist()]), tried) if features else {}
+    if tried.errors:
+        raise OpErrors(dict.fromkeys(tried.errors), None)
+    return {name: replace(column, values=spread(column.values, rows, found.total)) for name, column in held.items()}
 
 
 def _raise_error(notes: Iterable[Note]) -> None:

@@ -6,16 +6,19 @@ The layout is that of PKWARE's application note (APPNOTE.TXT, 4.3), with the 64-
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipegen.lazy import np
 from pipegen.mounts import Opened
-from pipegen.ops.fields.strings import Strings
+from pipegen.ops.fields.strings import Strings, taken_bytes
 from pipegen.ops.sources.shards.findings import compression
 from pipegen.ops.sources.shards.members import Ahead, Link, Members, linked
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from pipegen.ops.fields.strings import Ints
 
 _END, _END64, _LOCATOR, _LOCAL = 22, 56, 20, 30
@@ -27,7 +30,13 @@ _ENTRY = [
     ("offset", "<u4"),
 ]  # fmt: skip
 """Fixed part of an entry, before name, extra fields and comment."""
-_ENTRY_BYTES, _MAGIC = 46, int.from_bytes(b"PK\1\2", "little")
+_LOCAL_ENTRY = [
+    ("magic", "<u4"), ("version", "<u2"), ("flags", "<u2"), ("method", "<u2"), ("time", "<u4"), ("crc", "<u4"), ("stored", "<u4"),
+    ("size", "<u4"), ("name", "<u2"), ("extra", "<u2"),
+]  # fmt: skip
+"""Fixed part of a local header, before name and extra fields."""
+_ENTRY_BYTES, _MAGIC, _LOCAL_MAGIC = 46, int.from_bytes(b"PK\1\2", "little"), int.from_bytes(b"PK\3\4", "little")
+_READ = ("versions", "flags", "method", "crc", "stored", "size", "name", "extra", "outside", "offset")  # the fields that are used
 _ENCRYPTED, _LATER, _UTF8 = 1, 1 << 3, 1 << 11
 _MEANT = _ENCRYPTED | _LATER | _UTF8  # flags that affect reading: encryption, sums after the member, encoding of the name
 _UNIX, _LINK = 3, 0o12
@@ -48,7 +57,9 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
     with Opened(path) as file:
         try:
             table = _directory(file, size)
-            names, raw, entries = _entries(table)
+            entries = _entries(table)
+            names = taken_bytes(np.frombuffer(table.content, np.uint8), entries["begin"], entries["name"])
+            texts = _decoded(table, entries, names)
         except _Damaged as error:
             none: Ints = np.zeros(0, np.int64)
             empty = Members(Strings.hold(()), none, none, none)
@@ -56,20 +67,16 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
             if packed:
                 return replace(empty, seen=(("compressed", packed),)), ""
             return empty, f"at byte {size:,}, member 0: its table of contents cannot be read: {error}"
-        order = np.argsort(entries["offset"], kind="stable")
-        names, raw = names.take(order).packed(), [raw[i] for i in order.tolist()]
-        entries = {field: values[order] for field, values in entries.items()}
         stored, sizes = entries["stored"], entries["size"]
         offsets: Ints = entries["offset"] + table.shift
-        starts, whole = _starts(file, offsets, size, entries, raw)
+        starts, whole = _starts(file, offsets, entries, names)
         seen = _around(file, table, size, offsets, starts + stored)
         unix = (entries["versions"] >> 8 & 255 == _UNIX) & (entries["outside"] >> 28 == _LINK)
         links = [
-            Link(place, raw[place], file.pread(min(_LONGEST_LINK, int(stored[place])), int(starts[place])), hard=False)
+            Link(place, _name(table, entries, place), file.pread(min(_LONGEST_LINK, int(stored[place])), int(starts[place])), hard=False)
             for place in np.flatnonzero(unix & whole & (entries["method"] == _STORED)).tolist()
         ]
-    ends: Ints = names.bounds[1:].astype(np.int64) - 1
-    folder = names.blob[ends] == ord("/")
+    folder = names[entries["name"].cumsum() - 1] == ord("/")
     problems = {
         "{} is encrypted": entries["flags"] & _ENCRYPTED != 0,
         "{} is compressed by method {}; only deflate is supported": ~np.isin(entries["method"], (_STORED, _DEFLATED)),
@@ -81,18 +88,20 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
     }
     wrong = np.stack([*problems.values()]) & ~folder
     wrong[2] |= ~whole  # folders, too: what follows may be misplaced
-    count, damage = len(names), ""
+    count, damage = len(texts), ""
     if wrong.any():
         count = int(wrong.any(0).argmax())
-        said = [*problems][int(wrong[:, count].argmax())].format(repr(names[count]), entries["method"][count])
+        said = [*problems][int(wrong[:, count].argmax())].format(repr(texts[count]), entries["method"][count])
         damage = f"at byte {int(offsets[count]):,}, member {count:,}: {said}"
     checks = sizes << 32 | entries["crc"]
     plain = (entries["method"] == _STORED) | (sizes == 0)
-    every = Members(names, starts, np.where(sizes == 0, 0, stored), np.where(plain, ~checks, checks))
-    kept = np.setdiff1d(np.flatnonzero(~folder[:count]), [link.at for link in links])
-    members = every.take(kept)
+    every = Members(texts, starts, np.where(sizes == 0, 0, stored), np.where(plain, ~checks, checks))
+    listed = ~folder
+    listed[[link.at for link in links]] = False
+    kept = np.flatnonzero(listed[:count])
+    members = every.take(kept) if len(kept) < len(texts) else every
     if links:
-        members, unresolved = linked(members, kept, links, [raw[place] for place in np.flatnonzero(folder).tolist()])
+        members, unresolved = linked(members, kept, links, [_name(table, entries, place) for place in np.flatnonzero(folder).tolist()])
         seen += unresolved
     return replace(members, seen=tuple(seen)), damage
 
@@ -158,39 +167,46 @@ def _around(file: Opened, table: _Table, size: int, offsets: Ints, ends: Ints) -
     return seen
 
 
-def _entries(table: _Table) -> tuple[Strings, list[bytes], dict[str, Ints]]:
-    """Returns the members' names, their bytes, and the fields of their entries, int64."""
-    directory = table.content
-    starts: list[int] = []
-    at, lengths = 0, struct.Struct("<HHH").unpack_from
-    while at + _ENTRY_BYTES <= len(directory):
+def _entries(table: _Table) -> dict[str, Ints]:
+    """Returns the fields of the entries, int64 `(n,)`, in the order of their members, and as `begin` the place of each name in the
+    table."""
+    content = np.frombuffer(table.content, np.uint8)
+    places = np.flatnonzero(_at_each_byte(content, "<u4")[: max(0, len(content) - _ENTRY_BYTES + 1)] == _MAGIC)
+    rows = _at_each_byte(content, f"V{_ENTRY_BYTES}")[places].view(_ENTRY)
+    begins: Ints = places + _ENTRY_BYTES
+    ends = begins + sum(rows[field].astype(np.int64) for field in ("name", "extra", "comment"))
+    after, starts, at = dict(zip(places.tolist(), ends.tolist(), strict=True)), list[int](), 0
+    while at in after:  # a name may have the first bytes of an entry, too
         starts.append(at)
-        name, extra, comment = lengths(directory, at + 28)
-        at += _ENTRY_BYTES + name + extra + comment
-    if at != len(directory):
+        at = after[at]
+    if at != len(content):
         raise _Damaged("one of its entries is damaged")
     if table.due != (len(starts) & 0xFFFF if table.small and table.due != 0xFFFF else len(starts)):
         raise _Damaged(f"it has {len(starts):,} entries instead of {table.due:,}")
-    content, places = np.frombuffer(directory, np.uint8), np.array(starts, np.int64)
-    rows = np.ascontiguousarray(content[places[:, None] + np.arange(_ENTRY_BYTES)]).view(_ENTRY).ravel()
-    entries = {field: rows[field].astype(np.int64) for field, _ in _ENTRY}
-    if (entries["magic"] != _MAGIC).any():
-        raise _Damaged("one of its entries is damaged")
-    begins = places + _ENTRY_BYTES
-    ends = begins + entries["name"]
+    there = np.searchsorted(places, np.array(starts, np.int64))
+    entries = {field: rows[field][there].astype(np.int64) for field in _READ} | {"begin": begins[there]}
     large = (entries["size"] == _MASK) | (entries["stored"] == _MASK) | (entries["offset"] == _MASK)
     for place in np.flatnonzero(large).tolist():
-        _widen(entries, place, directory[ends[place] : ends[place] + entries["extra"][place]])
-    inside: Ints = np.zeros(len(content) + 1, np.int8)
-    inside[begins] += 1
-    inside[ends] -= 1
-    blob = content[inside.cumsum(dtype=np.int8)[:-1].view(bool)]
-    raw = [directory[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
-    if not all(raw):
+        end = int(entries["begin"][place] + entries["name"][place])
+        _widen(entries, place, table.content[end : end + entries["extra"][place]])
+    if not entries["name"].all():
         raise _Damaged("the name of a member is damaged")
-    if (blob & 128).any() or (blob == 0).any():
-        return Strings.hold(map(_text, raw, (entries["flags"] & _UTF8 != 0).tolist())), raw, entries
-    return Strings.of_bytes(blob, entries["name"]), raw, entries
+    order = np.argsort(entries["offset"], kind="stable")
+    return {field: values[order] for field, values in entries.items()}
+
+
+def _decoded(table: _Table, entries: dict[str, Ints], names: Ints) -> Strings:
+    """Decodes the bytes of all names."""
+    if not ((names & 128).any() or (names == 0).any()):
+        return Strings.of_bytes(names, entries["name"])
+    texts = (_text(_name(table, entries, i), flags & _UTF8 != 0) for i, flags in enumerate(entries["flags"].tolist()))
+    return Strings.hold(texts)
+
+
+def _name(table: _Table, entries: dict[str, Ints], place: int) -> bytes:
+    """Returns the bytes of a member's name."""
+    begin = int(entries["begin"][place])
+    return table.content[begin : begin + int(entries["name"][place])]
 
 
 def _text(name: bytes, utf8: bool) -> str:
@@ -216,34 +232,36 @@ def _widen(entries: dict[str, Ints], place: int, extras: bytes) -> None:
             entries[field][place], at = value, at + 8
 
 
-def _starts(file: Opened, offsets: Ints, size: int, entries: dict[str, Ints], names: list[bytes]) -> tuple[Ints, Ints]:
-    """Finds the start of each member's bytes, after its local header: int64 `(n,)`; and which local headers agree with the table."""
-    ahead, headers = Ahead(file), []
-    block, begin = b"", 0
+def _starts(file: Opened, offsets: Ints, entries: dict[str, Ints], names: Ints) -> tuple[Ints, Ints]:
+    """Finds the start of each member's bytes, after its local header: int64 `(n,)`; and which local headers agree with the table, whose
+    `names` are one after another."""
+    ahead, headers, place = Ahead(file), list[bytes](), 0
     longs: Ints = _LOCAL + entries["name"]
-    for at, long in zip(offsets.tolist(), longs.tolist(), strict=True):
-        here = at - begin
-        if here + long > len(block):
-            block, begin, here = ahead.block(at) if at + long <= size else b"", at, 0
-            if long > len(block):
-                block = file.pread(long, at) if at + long <= size else b""
-        header = block[here : here + long]
-        headers.append(header if len(header) == long else bytes(long))  # one outside of the file counts as empty
-    content = np.frombuffer(b"".join(headers), np.uint8)
-    places = (longs.cumsum() - longs)[:, None] + np.arange(_LOCAL)
-    table = np.ascontiguousarray(content[places])
-    named: Ints = np.ones(len(content), bool)
-    named[places] = False
-    differs = content[named] != np.frombuffer(b"".join(names), np.uint8)
-    alike: Ints = np.ones(len(names), bool)
+    begins, ends = offsets.tolist(), (offsets + longs).tolist()
+    while place < len(begins):
+        begin = begins[place]
+        block = ahead.block(begin)
+        if ends[place] > begin + len(block):
+            block = file.pread(ends[place] - begin, begin)
+        stop = max(place + 1, bisect_right(ends, begin + len(block), place))
+        headers += [block[at - begin : end - begin] for at, end in zip(begins[place:stop], ends[place:stop], strict=True)]
+        place = stop
+    if [*map(len, headers)] != longs.tolist():  # one outside of the file counts as empty
+        headers = [header if len(header) == long else bytes(long) for header, long in zip(headers, longs.tolist(), strict=True)]
+    content, starts = np.frombuffer(b"".join(headers), np.uint8), longs.cumsum() - longs
+    table = _at_each_byte(content, f"V{_LOCAL}")[starts].view(_LOCAL_ENTRY)
+    differs = taken_bytes(content, starts + _LOCAL, entries["name"]) != names
+    whole: Ints = table["magic"] == _LOCAL_MAGIC
     if differs.any():
-        alike = ~np.logical_or.reduceat(differs, entries["name"].cumsum() - entries["name"])
-    lengths = np.ascontiguousarray(table[:, 26:30]).view("<u2").astype(np.int64)
-    flags, method = (np.ascontiguousarray(table[:, at : at + 2]).view("<u2").astype(np.int64).ravel() for at in (6, 8))
-    crc, stored, sizes = np.ascontiguousarray(table[:, 14:26]).view("<u4").astype(np.int64).T.reshape(3, -1)
-    whole = (table[:, :4] == list(b"PK\3\4")).all(1) & alike & (lengths[:, 0] == entries["name"])
-    whole &= (flags & _MEANT == entries["flags"] & _MEANT) & (method == entries["method"])
+        whole &= ~np.logical_or.reduceat(differs, entries["name"].cumsum() - entries["name"])
+    flags, crc, stored, sizes = (table[field].astype(np.int64) for field in ("flags", "crc", "stored", "size"))
+    whole &= (table["name"] == entries["name"]) & (flags & _MEANT == entries["flags"] & _MEANT) & (table["method"] == entries["method"])
     whole &= (flags & _LATER != 0) | (crc == entries["crc"])
     for given, field in ((stored, "stored"), (sizes, "size")):
         whole &= (flags & _LATER != 0) | (given == _MASK) | (given == entries[field])
-    return offsets + _LOCAL + lengths.sum(1), whole
+    return offsets + _LOCAL + table["name"] + table["extra"], whole
+
+
+def _at_each_byte(content: Ints, dtype: str) -> Any:
+    """Returns the values of a dtype that begin at each byte."""
+    return np.ndarray((max(0, len(content) - np.dtype(dtype).itemsize + 1),), dtype, content.data, strides=(1,))

@@ -1,1 +1,1 @@
-"""Files of records read by a library, one module per format. Imported only where data is listed or read, with NumPy."""
+"""Files of records read by a library: the base of those that read a format, the types of what they hold, SQLite tables and LMDB keys."""

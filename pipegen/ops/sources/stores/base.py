@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-import numpy as np
-
 from pipegen.files import stamp
+from pipegen.lazy import np
 from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError, Unsuitable
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ import tempfile
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.sources.stores.field_types import MissingLibrary, StoreError
 
 if TYPE_CHECKING:

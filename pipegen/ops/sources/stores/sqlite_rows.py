@@ -10,8 +10,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import numpy as np
-
+from pipegen.lazy import np
 from pipegen.ops.sources.stores.base import Store, Translated, byte_strings
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingValue, StoreError, Unsuitable, list_in
 
@@ -53,7 +52,7 @@ class SqliteRows(Store):
             self._table = self.tables[0] if table is None else table
             declared = self._open.execute(f"PRAGMA table_info({_quoted(self._table)})").fetchall()
             columns = [(name.decode(), _affinity((kind or b"").decode())) for _, name, kind, *_ in declared]
-            self._columns = {name: self._type(name, kind or self._first_kind(name)) for name, kind in columns}
+            self._columns = {name: self._type(name, kind) for name, kind in columns}
             self._ids, self._first, self.rows = self._numbers()
 
     def check(self) -> Findings:
@@ -62,17 +61,14 @@ class SqliteRows(Store):
             check_pages(self._path, self._open)
         return {}
 
-    def _first_kind(self, column: str) -> str:
-        """Returns the dtype of a column without a declared type: that of its first value."""
-        query = f"SELECT typeof({_quoted(column)}) FROM {_quoted(self._table)} WHERE {_quoted(column)} IS NOT NULL LIMIT 1"  # noqa: S608
-        row = self._open.execute(query).fetchone()
-        return _affinity(row[0].decode()) or BYTES if row else BYTES
-
     def _type(self, column: str, kind: str) -> FieldType:
-        """Returns the type of a column of a dtype: that of the first value if it is an `.npy` file."""
-        query = f"SELECT substr({_quoted(column)}, 1, {_HEAD}) FROM {_quoted(self._table)} WHERE {_quoted(column)} IS NOT NULL LIMIT 1"  # noqa: S608
-        row = self._open.execute(query).fetchone() if kind == BYTES else None
-        held = FieldType.of_member(row[0]) if row is not None and isinstance(row[0], bytes) else FieldType(kind)
+        """Returns the type of a column of a declared dtype, else that of its first value; of bytes, that of the first value if it is an
+        `.npy` file."""
+        name = _quoted(column)
+        query = f"SELECT typeof({name}), substr({name}, 1, {_HEAD}) FROM {_quoted(self._table)} WHERE {name} IS NOT NULL LIMIT 1"  # noqa: S608
+        first, head = (self._open.execute(query).fetchone() if kind in ("", BYTES) else None) or (b"", None)
+        kind = kind or _affinity(first.decode()) or BYTES
+        held = FieldType.of_member(head) if kind == BYTES and isinstance(head, bytes) else FieldType(kind)
         return held if held.head else FieldType(kind)
 
     def _numbers(self) -> tuple[Array | None, int, int]:

@@ -1,1 +1,0 @@
-"""Metadata that dataset libraries write beside their records."""
