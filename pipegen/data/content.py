@@ -34,11 +34,12 @@ def content_digest(listing: Listing, progress: Callable[[int], None] | None = No
 
     `progress` is called now and then with the number of files read. Raises `OSError` for a file that cannot be read."""
     digest = hashlib.sha256()
-    if listing.location.kind in ("row", "memory"):
+    location = listing.location
+    if location.kind in ("row", "memory") and (location.rows is None or (location.rows >= 0).all()):
         for split, reader in sorted(listing.readers.items()):
             digest.update(f"{split} {reader.digest(whole=True)}\n".encode())
         return digest.hexdigest()
-    if listing.location.kind == "member":
+    if location.kind != "file":
         return _archived_digest(listing, progress)
     named, done = _named(listing), 0
     with ThreadPoolExecutor(available_cores()) as threads:

@@ -48,8 +48,12 @@ def fingerprint(listing: Listing) -> str:
 
 
 def _covered(listing: Listing) -> Iterator[bytes]:
-    if listing.location.kind == "row":
-        yield "\n".join(f"{split} {reader.digest()}" for split, reader in listing.readers.items()).encode() + b"\n"
+    rows = listing.location.kind == "row"
+    # Splits of other rows or members may be beside; files and members have no digest.
+    digests = [(split, reader.digest()) for split, reader in listing.readers.items()] if rows or listing.location.kind == "member" else []
+    if rows or any(digest for _, digest in digests):
+        yield "\n".join(f"{split} {digest}" for split, digest in digests).encode() + b"\n"
+    if rows:
         yield from _classes(listing)
     if listing.in_table:  # the order of the records is the table's, not that of their names
         yield from _classes(listing)

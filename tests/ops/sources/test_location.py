@@ -13,6 +13,7 @@ import pytest
 
 import pipegen
 from pipegen.data.content import content_digest
+from pipegen.data.fingerprint import fingerprint
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.listing.base import Location
 from pipegen.phases.compilation import collect_data
@@ -73,16 +74,23 @@ def test_the_content_of_files_beside_members_is_that_of_files(tmp_path: Path, na
     assert content("a.zip") == content("a")
 
 
-def test_the_content_of_rows_beside_files_and_of_numbers_alone_can_be_locked(tmp_path: Path) -> None:
-    (tmp_path / "x.png").write_bytes(b"x")
+@pytest.mark.parametrize("forms", [("csv", "parquet"), ("parquet", "csv")])
+def test_the_content_of_rows_beside_files_is_that_of_both(tmp_path: Path, forms: tuple[str, str]) -> None:
     (tmp_path / "t.csv").write_text("file,label\nx.png,a\n")
 
-    def content(held: bytes) -> str:
+    def seen(held: bytes, beside: bytes) -> tuple[str, str]:
+        (tmp_path / "x.png").write_bytes(beside)
         pq.write_table(pa.table({"file": [held], "label": ["a"]}), tmp_path / "t.parquet")
-        train, test = ({form: {"path": f"t.{form}", "features": FEATURES}} for form in ("csv", "parquet"))
-        return content_digest(listed(tmp_path, {"by_split": {"train": train, "test": test}}))
+        train, test = ({form: {"path": f"t.{form}", "features": FEATURES}} for form in forms)
+        listing = listed(tmp_path, {"by_split": {"train": train, "test": test}})
+        return content_digest(listing), fingerprint(listing)
 
-    assert content(b"one") == content(b"one") != content(b"two")
+    assert seen(b"one", b"a") == seen(b"one", b"a")
+    assert len({seen(b"one", b"a")[0], seen(b"two", b"a")[0], seen(b"one", b"b")[0]}) == 3
+    assert seen(b"one", b"a")[1] != seen(b"two", b"a")[1]
+
+
+def test_the_content_of_numbers_alone_can_be_locked(tmp_path: Path) -> None:
     (tmp_path / "n.csv").write_text("v\n1\n2\n")
     numbers = listed(tmp_path, {"csv": {"path": "n.csv", "features": {"v": {"kind": "tensor", "column": "v"}}}})
     assert numbers.location.kind == "memory"
