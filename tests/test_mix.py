@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import zipfile
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -196,3 +198,15 @@ def test_what_stands_in_for_a_damaged_file_is_of_its_part(root: Path, tmp_path: 
     shown = [label for epoch in range(2) for label, _ in pixels(build(spec).dataset("train", epoch=epoch))]
     assert Counter(label >= PHOTOS for label in shown) == {False: 40, True: 10}
     assert set(label for label in shown if label >= PHOTOS) <= set(range(PHOTOS, PHOTOS + 6))
+
+
+def test_a_damaged_member_of_an_archive_has_the_path_of_its_archive(root: Path, tmp_path: Path) -> None:
+    from pipegen import DataError
+
+    with zipfile.ZipFile(tmp_path / "drawings.zip", "w") as archive:
+        for i in range(5):
+            archive.writestr(f"class{i}/image.png", b"no picture")
+    spec = mixed(root, epoch=8, weights=(0.1, 0.9))
+    spec["source"]["mix"]["parts"]["drawings"]["source"] = {"image_folder": {"path": str(tmp_path / "drawings.zip")}}
+    with pytest.raises(DataError, match=rf"cannot decode {re.escape(str(tmp_path))}/drawings.zip/class\d/image.png"):
+        list(build(spec).train)

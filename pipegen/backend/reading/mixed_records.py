@@ -55,7 +55,7 @@ class MixedRecords(Records):
         part, own = self.located(record)
         known = self.parts[part]
         where = known.locate(own, [name for name in features if name in self.reads[part]])
-        return where if known.rows is None else f"{self.names[part]}/{where}"
+        return where if known.in_paths else f"{self.names[part]}/{where}"
 
     def files(self, read: ElementType) -> list[Sequence[str]]:
         """Returns the files of the records that are read, one sequence for each column; "" if a record has fewer files."""
@@ -87,7 +87,7 @@ class MixedTensors(RecordTensors):
         self.parts = [RecordTensors(part) for part in records.parts]
         self._firsts = records.firsts()
         self._names = records.names
-        self._rows = [part.rows is not None for part in records.parts]
+        self._rows = [not part.in_paths for part in records.parts]
         self.words = self._words
         self.path = self._path
 
