@@ -398,7 +398,7 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
         texts = [listing.keys.take(held.selected.shards), held.files.take(held.selected.shards)]
         keys.update(b"" if held.selected.bitmap is None else held.selected.bitmap.bits.tobytes())
     else:
-        features = ("", *listing.beside) if listing.location.kind != "row" else ()
+        features = ("", *listing.beside) if manifest.kind("train") != "row" else ()
         texts = [manifest.keys("train"), *(manifest.files("train", feature) for feature in features)]
     order = texts[0].order()
     # With the times of files: with names and sizes alone, two data sets can look alike.

@@ -30,16 +30,16 @@ _CHUNK = 64  # files between two reports of progress
 
 
 def content_digest(listing: Listing, progress: Callable[[int], None] | None = None) -> str:
-    """Hashes the keys of the records and the SHA-256 of their files, or the contents of rows: SHA-256 in hexadecimal.
+    """Hashes the keys of the records and the SHA-256 of their files, or the contents of rows: SHA-256 in hexadecimal. Columns are in the
+    fingerprint.
 
     `progress` is called now and then with the number of files read. Raises `OSError` for a file that cannot be read."""
     digest = hashlib.sha256()
-    location = listing.location
-    if location.kind in ("row", "memory") and (location.rows is None or (location.rows >= 0).all()):
+    if listing.location.kind in ("row", "memory"):
         for split, reader in sorted(listing.readers.items()):
             digest.update(f"{split} {reader.digest(whole=True)}\n".encode())
         return digest.hexdigest()
-    if location.kind != "file":
+    if listing.location.kind != "file":
         return _archived_digest(listing, progress)
     named, done = _named(listing), 0
     with ThreadPoolExecutor(available_cores()) as threads:

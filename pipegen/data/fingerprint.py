@@ -49,8 +49,8 @@ def fingerprint(listing: Listing) -> str:
 
 def _covered(listing: Listing) -> Iterator[bytes]:
     rows = listing.location.kind == "row"
-    # Splits of other rows or members may be beside; files and members have no digest.
-    digests = [(split, reader.digest()) for split, reader in listing.readers.items()] if rows or listing.location.kind == "member" else []
+    # Some splits may be of rows, others of files and members, which have no digest.
+    digests = [(split, reader.digest()) for split, reader in listing.readers.items()] if rows or listing.location.kinds is not None else []
     if rows or any(digest for _, digest in digests):
         yield "\n".join(f"{split} {digest}" for split, digest in digests).encode() + b"\n"
     if rows:

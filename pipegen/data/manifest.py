@@ -119,6 +119,10 @@ class Manifest:
         """The absolute paths of a split, in source order, of a feature or of all; for rows, what messages call them."""
         return self.listing.location_of(feature).paths.take(self.members[split])
 
+    def kind(self, split: str) -> str:
+        """The kind of the location of a split's records; `several` for parts of a mix that differ."""
+        return self.listing.location.kind_of(self.members[split])
+
     def rows(self, split: str) -> Ints | None:
         """The row of each record of a split in source order, int64; `None` if records are not read by row."""
         rows = self.listing.location.rows

@@ -93,7 +93,10 @@ class MixedManifest(Manifest):
     def files(self, split: str, feature: str = "") -> Sequence[str]:  # type: ignore[override]
         """Files of the records of a split, part by part; for rows, `PART/ROW`."""
         own = [(name, part, part.files(split, feature)) for name, part in self.of(split).items()]
-        return Several([_below(f"{name}/", files) if part.listing.location.kind == "row" else files for name, part, files in own])
+        return Several([_below(f"{name}/", files) if part.kind(split) == "row" else files for name, part, files in own])
+
+    def kind(self, split: str) -> str:
+        return self.listing.location.kind
 
     def rows(self, split: str) -> Ints | None:
         """Returns `None`: the parts know their rows."""

@@ -207,7 +207,8 @@ class _Source:
 
     def _files(self, record: int, epoch: int, slot: int) -> dict[str, Any]:
         """Names the files of an example: `file_name`, and `FEATURE_file_name` for further pictures."""
-        stem = self.keys[record] if self.engine.manifest.listing.location.kind != "row" else f"row-{self.keys[record]}"
+        kind = self.engine.manifest.listing.location.kind_of([record])
+        stem = self.keys[record] if kind != "row" else f"row-{self.keys[record]}"
         stem = re.sub(r"[^\w.-]+", "-", os.path.splitext(stem)[0])[-_NAME_LENGTH:].lstrip("-.")
         digits = len(str(max(len(self.keys), self.order.slots, self.order.steps * self.order.batch) - 1))
         name = f"{self.wanted.prefix}{stem}-e{epoch:03d}-p{slot:0{digits}d}"

@@ -120,3 +120,35 @@ def test_a_folder_that_is_lost_before_it_is_used_is_a_finding(photo_folder: Path
     with pytest.raises(SpecError) as caught:
         pipe["train"]
     assert [d.code for d in caught.value.diagnostics] == ["PG417"]
+
+
+@pytest.mark.parametrize("forms", [("parquet", "csv"), ("csv", "parquet")])
+def test_files_of_a_split_beside_rows_of_another_are_watched(tmp_path: Path, forms: tuple[str, str]) -> None:
+    """A cache is not read for images that have changed, whichever split comes first."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from PIL import Image
+
+    import pipegen
+
+    def write(level: int) -> bytes:
+        Image.fromarray(np.full((8, 8, 3), level, np.uint8)).save(tmp_path / "0.bmp")
+        return (tmp_path / "0.bmp").read_bytes()
+
+    pq.write_table(pa.table({"image": [write(10)], "label": [0]}), tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("image,label\n0.bmp,0\n")
+    features = {"image": {"kind": "image", "column": "image"}, "label": {"kind": "label", "column": "label", "classes": 2}}
+    parts = {
+        split: {form: {"path": str(tmp_path / f"t.{form}"), "features": features}}
+        for split, form in zip(("train", "test"), forms, strict=True)
+    }
+    spec = {"pipegen": 1, "source": {"by_split": parts}, "transforms": ["decode", {"resize": {"size": 8}}], "batch": {"size": 1}}
+    seen = []
+    for level in (10, 200):
+        write(level)
+        os.utime(tmp_path / "0.bmp", (level, level))
+        pipe = pipegen.build(spec, runtime={"jit": "never", "cache": {"disk": str(tmp_path / "cache")}})
+        split = "train" if forms[0] == "csv" else "test"
+        seen += [int(image[0].numpy().max()) for _ in range(2) for image, _ in pipe.dataset(split)]
+    assert seen == [10, 10, 200, 200]

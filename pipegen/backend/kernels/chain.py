@@ -18,7 +18,7 @@ from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand
 from pipegen.backend.kernels.lower import run as run_stage
 from pipegen.backend.kernels.reuse import Places, Reuse, block_size, finished, in_blocks, is_large
 from pipegen.backend.process.traced_functions import available, compiled, in_one_node
-from pipegen.ops.lowering.graphs import made_for
+from pipegen.ops.lowering.graphs import call, made_for
 from pipegen.plan.nodes import Kernel
 from pipegen.terminal import is_terminal, log, note
 from pipegen.types import ElementType
@@ -174,13 +174,13 @@ class Chain:
         """Adds the quantised parameters, which depend on the draws alone.
 
         They are a hundred small operations on a few numbers, as one node, which TensorFlow does not inline for every new iterator. XLA
-        would take longer to compile them than they take until a run is long.
+        would take longer to compile them than they take until a run is long. It may be unable to for steps of other packages.
         """
         if not any(self.quantised):
             return params
         # Up to the chain's last draw, and the last of all, which is the epoch if a step has a schedule.
         own = tf.concat([draws[:, : self.width], draws[:, -1:]], 1)
-        return tuple(map(operator.add, params, in_one_node(self._drawn)(own)))
+        return tuple(map(operator.add, params, (call(self._drawn, own) if self.foreign else in_one_node(self._drawn)(own))))
 
     @cached_property
     def _drawn(self) -> Any:

@@ -52,7 +52,7 @@ class Records:
     blocks: Ints | None = None
     """The first record of each block of records stored or read together, int64 with the end; `None` for single records."""
     in_shards: InShards | None = None  # the places of records stored many in a file, in place of files, `ids` and `labels`
-    in_paths: bool = True  # whether `paths` are those of files or members of archives, if not `in_shards`
+    in_paths: bool = True  # whether `paths` are those of files or members of archives, not names of rows, if not `in_shards`
 
     def locate(self, record: int, features: Iterable[str] = ()) -> str:
         """Names the place of a record: for several features in their own files, `A or B`."""
@@ -312,5 +312,5 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
     # Tensors share the memory of these columns, so splits hold no copies.
     beside, members = {name: manifest.files(split, name) for name in manifest.listing.beside}, manifest.members[split]
     rows, blocks = manifest.rows(split), manifest.blocks(split)
-    in_paths = manifest.listing.location.kind != "row"
+    in_paths = manifest.kind(split) != "row"
     return Records(manifest.files(split), manifest.all_ids, labels, *about, rows, columns, beside, members, blocks, in_paths=in_paths)

@@ -31,7 +31,9 @@ FEATURES = {"image": {"kind": "image", "column": "file"}, "label": {"kind": "lab
 def test_files_and_members_are_joined_and_cut() -> None:
     joined = Location.join([FILES, MEMBERS])
     assert (joined.keys, joined.paths) == (["a.png", "b.png", "c"], ["/data/a.png", "/data/b.png", "/d.zip/c"])
-    assert (joined.rows.tolist(), joined.sizes.tolist(), joined.kind) == ([-1, -1, 5], [7, 8, 2**33], "member")  # type: ignore[union-attr]
+    assert (joined.rows.tolist(), joined.sizes.tolist(), joined.kind) == ([-1, -1, 5], [7, 8, 2**33], "several")  # type: ignore[union-attr]
+    assert [joined.kind_of([i]) for i in range(3)] == ["file", "file", "member"]
+    assert Location.join([joined, FILES]).take(np.array([2, 0])).kind_of([0]) == "member"
     taken = joined.take(np.array([2, 0]))
     assert (taken.keys, taken.paths) == (["c", "a.png"], ["/d.zip/c", "/data/a.png"])
     assert (taken.rows.tolist(), taken.sizes.tolist()) == ([5, -1], [2**33, 7])  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""A reader with renamed features, other classes, constant features, or features in memory."""
+"""A reader with renamed features, other classes, or constant features."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipegen.lazy import np
 from pipegen.ops.sources.listing.reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.base import Listing
@@ -25,8 +25,6 @@ class Changes:
     tables: Mapping[str, Ints] = field(default_factory=dict)
     """For labels by their new names, the meant class of each stored class index: int64."""
     values: Mapping[str, Any] = field(default_factory=dict)  # constant features by their new names: an array of the shape of one
-    columns: Mapping[str, Callable[[Ints], Ints]] = field(default_factory=dict)
-    """For labels and single numbers that are held in memory, a function from numbers of files to the values of their records."""
     label: str | None = None  # the new name of the label that gives the data its classes
     rows: Mapping[int, int] = field(default_factory=dict)  # the number of records of each file, by the reader's number of the file
 
@@ -83,15 +81,11 @@ class AdaptedReader(Reader):
         changes = self._changes
         if changes.label is not None and changes.label in changes.values:
             return np.full(sum(changes.rows[number] for number in files.tolist()), changes.values[changes.label], np.int32)
-        if changes.label is not None and changes.label in changes.columns:
-            return changes.columns[changes.label](files).astype(np.int32)
         found = self._inner.labels(files)
         table = changes.tables.get(changes.label) if changes.label is not None else None
         return found if found is None or table is None else table[found].astype(np.int32)
 
     def column(self, name: str, files: Ints) -> Ints | None:
-        if name in self._changes.columns:
-            return self._changes.columns[name](files)
         found, table = self._inner.column(self._changes.own(name), files), self._changes.tables.get(name)
         return found if found is None or table is None else table[found].astype(found.dtype)
 

@@ -145,8 +145,9 @@ class Location:
     paths: Strings  # absolute paths, of members of archives as if unpacked; what messages call anything else
     sizes: Ints  # bytes of each, uint32 or int64
     rows: Ints | None = None  # the number of each record for its reader, int64, -1 for a file; `None` if all are files, or in memory
-    kind: Literal["file", "member", "row", "memory"] = "file"
-    """`member`: of an archive, perhaps beside files. `memory`: columns have all features."""
+    kind: Literal["file", "member", "row", "memory", "several"] = "file"
+    """`member`: of an archive. `memory`: columns have all features. `several`: see `kinds`."""
+    kinds: Ints | None = None  # the kind of each record, as a number in `_KINDS`, int8; `None` if all are of one
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", as_sizes(self.sizes))
@@ -162,17 +163,34 @@ class Location:
         """Concatenates several; keys must be unique."""
         keys = Strings.join([part.keys for part in parts])
         shared = keys if all(part.paths.blob is part.keys.blob for part in parts) else None
-        rows, kinds = None, [part.kind for part in parts]
+        rows, kinds = None, None
         if any(part.rows is not None for part in parts):
             rows = np.concatenate([np.full(len(part.keys), -1) if part.rows is None else part.rows for part in parts])
-        kind = kinds[0] if kinds[0] == "row" or len({*kinds}) == 1 else "file" if rows is None else "member"
-        return cls(keys, Strings.join([part.paths for part in parts], shared), np.concatenate([part.sizes for part in parts]), rows, kind)
+        kind = parts[0].kind if len({part.kind for part in parts}) == 1 else "several"
+        if kind == "several":
+            kinds = np.concatenate([_numbers(part) if part.kinds is None else part.kinds for part in parts])
+        paths = Strings.join([part.paths for part in parts], shared)
+        return cls(keys, paths, np.concatenate([part.sizes for part in parts]), rows, kind, kinds)
 
     def take(self, records: Ints) -> Location:
         """Returns some, in the given order."""
         keys = self.keys.take(records).packed()
         paths = self.paths.take(records).packed(keys if self.paths.blob is self.keys.blob else None)
-        return Location(keys, paths, self.sizes[records], None if self.rows is None else self.rows[records], self.kind)
+        rows, kinds = (None if column is None else column[records] for column in (self.rows, self.kinds))
+        return Location(keys, paths, self.sizes[records], rows, self.kind, kinds)
+
+    def kind_of(self, records: Ints | Sequence[int]) -> str:
+        """Returns the kind of records of one split, whose first tells; `file` for none."""
+        if self.kinds is None:
+            return self.kind
+        return _KINDS[self.kinds[records[0]]] if len(records) else "file"
+
+
+_KINDS = ("file", "member", "row", "memory")
+
+
+def _numbers(location: Location) -> Ints:
+    return np.full(len(location.keys), _KINDS.index(location.kind), np.int8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
