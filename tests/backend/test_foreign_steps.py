@@ -10,6 +10,7 @@ import pytest
 from planning import built, compiled, load_spec
 
 from pipegen.ops.transforms.contrast import AutoContrast
+from pipegen.ops.transforms.rotation import RandomRotation
 
 pytestmark = pytest.mark.tf
 
@@ -48,3 +49,43 @@ def test_what_xla_cannot_compile_runs_as_plain_tensorflow(caplog: pytest.LogCapt
     np.testing.assert_array_equal(found, run(node, "always"))
     with pytest.raises((tf.errors.OpError, ValueError)):
         run(foreign, "always")
+
+
+class ForeignRotation(RandomRotation):
+    """`random_rotation` by a function of Python."""
+
+    op = "foreign_random_rotation"
+
+    def matrix(self, u, height, width):  # type: ignore[no-untyped-def]
+        import tensorflow as tf
+
+        made = super().matrix(u, height, width)
+        return tf.ensure_shape(tf.numpy_function(lambda matrix: matrix, [made], made.dtype), made.shape)
+
+
+def test_parameters_of_such_a_step_are_not_compiled_in_a_long_run() -> None:
+    import tensorflow as tf
+
+    from pipegen.backend.kernels.chain import lower_kernel
+    from pipegen.ops.lowering.graphs import long_run, meanwhile
+    from pipegen.plan.nodes import Kernel
+
+    sections = {"transforms": [{"resize": {"size": [8, 9]}}, {"random_rotation": {"degrees": 40}}], "batch": {"size": 4}}
+    plan = compiled(built(sections, classes=2), load_spec(sections)).plan
+    before, node = next((a, b) for a, b in zip(plan.nodes, plan.nodes[1:], strict=False) if isinstance(b, Kernel))
+    own = ForeignRotation(degrees=40)
+    stages = tuple(replace(stage, refs=tuple(replace(ref, step=own) for ref in stage.refs)) for stage in node.stages)  # type: ignore[attr-defined,type-var]
+    images = np.random.default_rng(1).integers(0, 256, (4, 8, 9, 3), dtype=np.uint8)
+    features = {"image": tf.constant(images), "@draws": tf.constant(np.random.default_rng(2).random((4, 1)))}
+
+    def run(kernel: Kernel) -> np.ndarray:
+        made = lower_kernel(kernel, before.out, 4, "auto")
+
+        @tf.function(autograph=False)
+        def late() -> tf.Tensor:
+            with meanwhile(long_run, tf.constant(True)):
+                return made(features)["image"]
+
+        return late().numpy()
+
+    np.testing.assert_array_equal(run(replace(node, stages=stages)), run(node))

@@ -118,6 +118,26 @@ def test_only_shards_that_are_new_or_changed_are_indexed_again(tmp_path: Path, m
         assert indexed() == (["1.tfrecord", "2.tfrecord", "3.tfrecord"], [2, 9, 4]), "a damaged index is made again"
 
 
+def test_sets_of_shards_in_one_folder_are_kept_apart(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def of(path: str, size: int) -> ShardRecords:
+        seen.append(os.path.basename(path))
+        return index_tfrecord(path, size)
+
+    for name in ("train-0", "train-1", "test-0"):
+        write_tfrecord(tmp_path / "d" / f"{name}.tfrecord", [name.encode()])
+
+    def indexed() -> int:
+        for path in ("train-*", "test-*"):
+            build_index(find_shards(str(tmp_path / "d"), path, (".tfrecord",))[1], of, parts=1, name="x", folder=tmp_path / "kept")
+        return len(seen)
+
+    assert (indexed(), indexed()) == (3, 3)
+    write_tfrecord(tmp_path / "d" / "train-20.tfrecord", [b""])
+    assert indexed() == 4
+
+
 def test_a_kept_index_is_mapped_and_its_memory_is_shared_with_the_graph(tmp_path: Path) -> None:
     for i in range(3):
         write_tfrecord(tmp_path / "d" / f"{i}.tfrecord", [bytes(i)] * 4)

@@ -71,6 +71,9 @@ class RecordIndex:
         return self.offsets[own], self.lengths[own]
 
 
+_NO_DIGITS = str.maketrans("", "", "0123456789")
+
+
 def build_index(
     shards: Sequence[Found],
     index: Callable[[str, int], ShardRecords],
@@ -93,7 +96,9 @@ def build_index(
     Raises:
         OpError: `PG430` for an unreadable shard.
     """
-    about = hashlib.blake2b(f"{FORMAT}\0{name}\0{parts}".encode(), digest_size=16)
+    # Without digits, so that more shards of one set find the index, and other sets in the folder have their own.
+    sets = sorted({shard.key.translate(_NO_DIGITS) for shard in shards})
+    about = hashlib.blake2b(f"{FORMAT}\0{name}\0{parts}\0{sets}".encode("utf-8", "surrogateescape"), digest_size=16)
     file = f"{about.hexdigest()}.{INDEXES}"
     stamps = [(shard.key, shard.size, shard.mtime) for shard in shards]
     kept = _read(folder, file, parts)

@@ -48,9 +48,6 @@ or an array; or a short value, `None` for a record without it."""
 Path_ = Annotated[str, Field(min_length=1)]
 
 
-_WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
-
-
 class RecordSource(DescribedRecords):
     """Files of many records each: shards. A record is identified by `SHARD#NUMBER`, counted from 0.
 
@@ -126,9 +123,7 @@ class RecordSource(DescribedRecords):
         return replace(indexed, notes=tuple(notes))
 
     def _index_of(self, root: str, shards: Sequence[Found], progress: Callable[[int], None] | None = None) -> RecordIndex:
-        # Without digits, so that more shards of one set find the index, and other sets in the folder have their own.
-        sets = sorted({shard.key.translate(_WITHOUT_DIGITS) for shard in shards})
-        name = f"{self.op}\0{root}\0{sets}\0{self.parts()}{self.index_options()}"
+        name = f"{self.op}\0{root}\0{self.parts()}{self.index_options()}"
         return build_index(shards, self._index, parts=len(self.parts()), name=name, folder=self._folder, progress=progress)
 
     def key_reader(self, found: Indexed, key: str) -> KeyReader:
