@@ -115,7 +115,9 @@ def build_index(
 
     def keep() -> None:
         now = {stamp: found[stamp] for stamp in stamps if stamp in found}
-        keep_or_warn(folder, file, _content(now), "the index of the records")
+        # Another host may have kept them and mapped the file, which on a network file system must then stay.
+        if not now.keys() <= _read(folder, file, parts).shards.keys():
+            keep_or_warn(folder, file, _content(now), "the index of the records")
 
     pool, due = _threads(), time.monotonic() + _EVERY
     try:
