@@ -174,7 +174,7 @@ class Chain:
         """Adds the quantised parameters, which depend on the draws alone.
 
         They are a hundred small operations on a few numbers, as one node, which TensorFlow does not inline for every new iterator. XLA
-        would take longer to compile them than they take until a run is long. It may be unable to for steps of other packages.
+        would take longer to compile them than they take until a run is long. Those of other packages' steps may not compile and stay plain.
         """
         if not any(self.quantised):
             return params
