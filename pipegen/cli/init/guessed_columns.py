@@ -17,7 +17,7 @@ from pipegen.spec.compose import flow
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from pipegen.ops.sources.tables.csv import TextTable
+    from pipegen.ops.sources.tables.table import Table
 
 
 LABELS = ("label", "labels", "class", "class_name", "classname", "target", "category", "y")  # names of columns of labels
@@ -56,7 +56,7 @@ class Column:
         return f"{self.name}: {flow({'kind': kind, 'column': self.called})}  # {remark}"
 
 
-def columns_of(table: TextTable) -> list[Column]:
+def columns_of(table: Table) -> list[Column]:
     """Examines the columns of a table, in order."""
     found: list[Column] = []
     for number in range(table.width):
@@ -88,7 +88,7 @@ def is_image_path(cell: str) -> bool:
     return os.path.splitext(cell.lower())[1].removeprefix(".") in IMAGE_EXTENSIONS
 
 
-def pixels_among(table: TextTable) -> tuple[list[int], dict[str, Any]]:
+def pixels_among(table: Table) -> tuple[list[int], dict[str, Any]]:
     """Finds images whose pixels are numbers: in one column, or in columns such as `pixel0` and `pixel1`.
 
     Returns the columns, none if there are no such images, and the arguments of a feature.

@@ -23,7 +23,6 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import Opened
-from pipegen.ops.fields.label_values import text_of
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.array_record import ArrayRecords
 from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, is_hidden, sniff
@@ -36,8 +35,7 @@ from pipegen.ops.sources.shards.tar_headers import tar_members
 from pipegen.ops.sources.shards.zip_directory import zip_members
 from pipegen.ops.sources.stores.field_types import BYTES, JSON
 from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
-from pipegen.ops.sources.tables.csv import TextTable
-from pipegen.ops.sources.tables.table import WholeTable
+from pipegen.ops.sources.tables.table import Table
 from pipegen.ops.sources.tfrecord import MAGIC, index_inflated, index_tfrecord, masked_crc32c
 from pipegen.spec.compose import flow
 
@@ -418,7 +416,7 @@ def _options(op: str | None, file: str) -> dict[str, Any]:
         return {"compression": "gzip"} if stream.read(len(MAGIC)) == MAGIC else {}
 
 
-def database_tables(file: str) -> Iterator[tuple[str, TextTable]]:
+def database_tables(file: str) -> Iterator[tuple[str, Table]]:
     """Yields a query for each table of an SQLite file, and its rows. Skips tables of bytes, and those that cannot be read."""
     whole = os.path.abspath(file)
     with suppress(sqlite3.Error), _opened(whole) as opened:  # read as records, it raises the error
@@ -433,7 +431,6 @@ def database_tables(file: str) -> Iterator[tuple[str, TextTable]]:
             first = found.fetchone()
             if first is None or any(isinstance(value, bytes) for value in first):
                 continue
-            rows = tuple(tuple(map(text_of, row)) for row in (first, *found))
-            columns = tuple(zip(*rows, strict=True))
-            about = (f"the table {name!r}", whole, os.path.dirname(whole), names, len(names), len(rows), columns.__getitem__)
-            yield reads, WholeTable(*about, rows=rows, lines=range(1, len(rows) + 1))
+            columns = tuple(zip(first, *found, strict=True))
+            about = f"the table {name!r}", whole, os.path.dirname(whole), names, len(names), len(columns[0])
+            yield reads, Table.of(*about, columns.__getitem__)

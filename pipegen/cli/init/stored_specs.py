@@ -24,14 +24,14 @@ _VALIDATION = ("validation", "val", "valid", "dev", "test")
 def first_parquet(file: str, spec_folder: str) -> Written:
     """Writes the spec of a Parquet file, or of a folder of them; raises `CannotRun` if it cannot be read, or has no images."""
     from pipegen.ops.sources.shards.paths import find_shards
-    from pipegen.ops.sources.tables.parquet_files import SUFFIXES, read_parquet
+    from pipegen.ops.sources.tables.parquet import SUFFIXES, read_parquet
 
     with readable():
         root, found = find_shards(os.getcwd(), os.path.abspath(file), SUFFIXES)
         table = read_parquet([one.path for one in found], None if os.path.isfile(file) else root)
         names = table.names or ()
-        pictures = [i for i in range(table.width) if table.holds_bytes(i, "")]
-        texts = {i: tuple(map(text_of, table.columns(i))) for i in range(table.width) if i not in pictures}
+        pictures = [i for i, column in enumerate(table.columns) if column.holds_bytes]
+        texts = {i: tuple(map(text_of, column.read())) for i, column in enumerate(table.columns) if i not in pictures}
     paths = [i for i, cells in texts.items() if cells and all(map(is_image_path, cells))]
     if not (pictures or paths) or not table.num_rows:
         raise CannotRun(f"no column of {file} contains images", "add a column of encoded images or of image paths")
@@ -44,7 +44,9 @@ def first_parquet(file: str, spec_folder: str) -> Written:
     cells_of = {names[i]: set(cells) for i, cells in texts.items() if i not in paths}
     named = {name for name, own in cells_of.items() if not all(cell.lstrip("-").replace(".", "", 1).isdigit() for cell in own)}
     seen = {name: Values(len(own), table.num_rows, name in named) for name, own in cells_of.items() if "" not in own}
-    keys = [path for i in texts for path, _ in fields_of(names[i], next((cell for cell in table.columns(i) if cell is not None), None))]
+    keys = [
+        path for i in texts for path, _ in fields_of(names[i], next((cell for cell in table.columns[i].read() if cell is not None), None))
+    ]
     keys = list(dict.fromkeys([*(names[i] for i in texts), *keys]))
     lists = partial(listed, "parquet", {"path": os.path.abspath(file)}, "")
     pixels = pixels_of(sample)

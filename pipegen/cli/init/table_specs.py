@@ -26,8 +26,9 @@ from pipegen.ops.kinds.image import read_image
 from pipegen.ops.sources.array_rows.npz import read_array, read_arrays
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.ops.sources.tables.csv import TextTable, as_text, read_table
+from pipegen.ops.sources.tables.csv import read_table
 from pipegen.ops.sources.tables.readings import ExcelTable, JsonLinesTable
+from pipegen.ops.sources.tables.table import Table
 from pipegen.types import FeatureType
 
 Features = dict[str, dict[str, Any]]
@@ -36,7 +37,7 @@ _NAMED = 40
 _TARGET = "the last column; use another if the model predicts that"
 
 
-def _numbers_in(file: str) -> tuple[TextTable, str | None, bool] | None:
+def _numbers_in(file: str) -> tuple[Table, str | None, bool] | None:
     """Finds the first separator with which two columns or more are numbers; returns the table, the separator, and if there is a header."""
     for separator in _SEPARATORS:
         try:
@@ -54,7 +55,7 @@ def _numbers_in(file: str) -> tuple[TextTable, str | None, bool] | None:
     return None
 
 
-def _number_spec(table: TextTable, op: str, arguments: Mapping[str, Any]) -> Written:
+def _number_spec(table: Table, op: str, arguments: Mapping[str, Any]) -> Written:
     columns = columns_of(table)
     usual = next((c for c in columns if c.labels and c.name.lower() in LABELS), None)
     label = usual or min((c for c in columns if c.labels and c.numbers is None), key=lambda c: c.values, default=None)
@@ -123,20 +124,20 @@ def first_database(file: str, spec_folder: str) -> Written | None:
     return None
 
 
-def _look_at(file: str) -> tuple[str, TextTable, str | None, bool, list[int]]:
+def _look_at(file: str) -> tuple[str, Table, str | None, bool, list[int]]:
     """Reads a table by its extension; returns the source that reads it, and the results of `_look`."""
     op, kind = _OTHERS.get(os.path.splitext(file)[1].lower(), ("csv", None))
     if kind is None:
         return op, *_look(file)
     with readable():
-        table = as_text(kind(path=file).read(Path()))
-    images = _image_columns(table, table.rows)
+        table = kind(path=file).read(Path())
+        images = _image_columns(table, table.rows)
     if not (images or pixels_among(table)[0]) and sum(column.numbers is not None for column in columns_of(table)) < 2:
         raise CannotRun(f"{file} has no column of image paths, and no two columns of numbers", _DUE)
     return op, table, None, True, images
 
 
-def _image_spec(table: TextTable, columns: list[int], op: str, arguments: Mapping[str, Any], spec_folder: str) -> Written:
+def _image_spec(table: Table, columns: list[int], op: str, arguments: Mapping[str, Any], spec_folder: str) -> Written:
     """Writes the spec of a table whose `columns` contain image paths: relative to the table's folder or, for a database, to the spec's."""
     image, mask, levels = _with_mask(table, columns)
     label = _label_column(table, columns) if levels is None else None
@@ -173,7 +174,7 @@ def _image_spec(table: TextTable, columns: list[int], op: str, arguments: Mappin
 
 
 def _pixel_spec(
-    table: TextTable, columns: list[int], image: dict[str, Any], op: str, arguments: Mapping[str, Any], spec_folder: str
+    table: Table, columns: list[int], image: dict[str, Any], op: str, arguments: Mapping[str, Any], spec_folder: str
 ) -> Written:
     """Writes the spec of a table that has the pixels of `image` in some columns."""
     features: Features = {"image": image}
@@ -192,7 +193,7 @@ def _pixel_spec(
     return spec_of(summary, doubts, source, rows, splits=splits, output=output)
 
 
-def _items(lists: Callable[[Features], Listing], features: Features, table: TextTable, images: list[int]) -> tuple[Features, list[str]]:
+def _items(lists: Callable[[Features], Listing], features: Features, table: Table, images: list[int]) -> tuple[Features, list[str]]:
     """Describes the boxes of a table, or the keypoints, if it has any, with remarks on them."""
     cells = {name: next((row[i] for row in table.rows if row[i]), "") for i, name in enumerate(table.names or ()) if i not in images}
     lists_in = {name: f"[{','.join(cell.split(LIST)[1:])}]" if cell.startswith(f"{LIST}{{") else cell for name, cell in cells.items()}
@@ -210,7 +211,7 @@ def _items(lists: Callable[[Features], Listing], features: Features, table: Text
     return found, doubts
 
 
-def _look(file: str) -> tuple[TextTable, str | None, bool, list[int]]:
+def _look(file: str) -> tuple[Table, str | None, bool, list[int]]:
     """Finds the first separator with which a column contains image paths, else several are numbers.
 
     Returns the table, the separator for the spec, whether there is a header, and the columns of images.
@@ -238,11 +239,11 @@ def _look(file: str) -> tuple[TextTable, str | None, bool, list[int]]:
     raise CannotRun(f"{file} has no column of image paths, and no two columns of numbers", _DUE)
 
 
-def _image_columns(table: TextTable, rows: Sequence[tuple[str, ...]]) -> list[int]:
+def _image_columns(table: Table, rows: Sequence[tuple[str, ...]]) -> list[int]:
     return [column for column in range(table.width) if rows and all(is_image_path(row[column].strip()) for row in rows)]
 
 
-def _with_mask(table: TextTable, columns: list[int]) -> tuple[int, int | None, Levels | None]:
+def _with_mask(table: Table, columns: list[int]) -> tuple[int, int | None, Levels | None]:
     """Chooses the column of images and, if there is one, that of their masks with their pixel values."""
     for image, mask in permutations(columns[:_MOST_COLUMNS], 2):
         told = table.names is not None and is_called_mask(table.names[mask]) and not is_called_mask(table.names[image])
@@ -254,12 +255,12 @@ def _with_mask(table: TextTable, columns: list[int]) -> tuple[int, int | None, L
     return columns[0], None, None
 
 
-def _paths(table: TextTable, column: int) -> list[str]:
+def _paths(table: Table, column: int) -> list[str]:
     folder = _root(table, column) or os.path.dirname(table.file)
     return [os.path.join(folder, row[column].strip()) for row in table.rows]
 
 
-def _label_column(table: TextTable, images: list[int]) -> int | None:
+def _label_column(table: Table, images: list[int]) -> int | None:
     """Finds the column of labels: one with a usual name, else the one with the fewest values, each in several rows."""
     counted: dict[int, int] = {}
     splits = {column for column, name in enumerate(table.names or ()) if name.lower() in SPLITS}
@@ -271,7 +272,7 @@ def _label_column(table: TextTable, images: list[int]) -> int | None:
     return next(iter(named), min(counted, key=lambda c: counted[c], default=None))
 
 
-def _root(table: TextTable, image: int) -> str | None:
+def _root(table: Table, image: int) -> str | None:
     """Finds the folder below the table's that contains the first file; `None` if it is the table's own."""
     first, own = table.rows[0][image].strip(), os.path.dirname(table.file)
     found = next((folder for folder, _ in some_folders(own) if os.path.isfile(os.path.join(folder, first))), own)

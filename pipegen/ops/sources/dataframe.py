@@ -69,4 +69,4 @@ def from_memory(data: Any, base: str) -> Table:
         raise OpError("PG418", f"the columns of `data` differ in length: {', '.join(map(str, sorted(number)))} rows")
     called = "`data`" if isinstance(data, Mapping) else f"the {type(data).__name__}"
     rows = next(iter(number), 0)
-    return Table(called, "", base, tuple(map(str, names)), len(names), rows, of)
+    return Table.of(called, "", base, tuple(map(str, names)), len(names), rows, of)

@@ -25,7 +25,7 @@ from pipegen.ops.sources.records.described import RecordFeature, missing_key
 from pipegen.ops.sources.shards.paths import check_sets
 from pipegen.ops.sources.stores.field_types import MissingLibrary
 from pipegen.ops.sources.tables.features import TableFeature
-from pipegen.ops.sources.tables.parquet_files import read_parquet
+from pipegen.ops.sources.tables.parquet import read_parquet
 from pipegen.ops.transform import SplitName
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from pipegen.ops.sources.tables.table import Table
+    from pipegen.ops.sources.tables.table import TableColumn
 
 DICT, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
 ONLY = "train"  # the split of a dataset without splits
@@ -261,19 +261,19 @@ class Huggingface(SplitSource, Arrow):
         """Lists the rows of Parquet files. A cell of a label is a class index if the metadata names the classes."""
         described, every = self._described(saved), tuple(split_of)
         table = read_parquet(every, saved.folder)
-        names = {
-            table.number(feature.key or name, f"features.{name}"): class_names(saved.features.get(feature.key or name, {}))
-            for name, feature in described.items()
-            if feature.own_kind.has(ExampleClass) and not (feature.offset or feature.joined or feature.chosen)  # indices by now, by `map`
-        }
-        named = replace(table, columns=partial(_named, table, names))
+        columns = list(table.columns)
+        for name, feature in described.items():
+            if feature.own_kind.has(ExampleClass) and not (feature.offset or feature.joined or feature.chosen):  # indices by now, by `map`
+                number = table.number(feature.key or name, f"features.{name}")
+                names = class_names(saved.features.get(feature.key or name, {}))
+                columns[number] = replace(columns[number], read=partial(_named, columns[number], names))
         features = {}
         for name, feature in described.items():
             own = feature.model_dump(exclude_defaults=True, exclude={"key"}) | {"kind": feature.kind}
             own |= {} if feature.joined else {"column": feature.key or name}
             features[name] = TableFeature.model_validate(own)
         source = Parquet(path=every, features=features, where=self.where, join=self.join)
-        listing = source.listing(named, base, progress)
+        listing = source.listing(replace(table, columns=columns), base, progress)
         of = {os.path.relpath(file, saved.folder).replace(os.sep, "/"): name for file, name in split_of.items()}
         return replace(listing, parts=self.parts_of([of[key.rpartition("#")[0]] for key in listing.keys]))
 
@@ -311,8 +311,6 @@ class Huggingface(SplitSource, Arrow):
         return found
 
 
-def _named(table: Table, names: Mapping[int, tuple[str, ...]], column: int) -> Iterable[Any]:
+def _named(column: TableColumn, names: tuple[str, ...]) -> Iterable[Any]:
     """Yields the cells of a column; class indices become class names."""
-    own = names.get(column)
-    cells = table.columns(column)
-    return (own[cell] if isinstance(cell, int) and 0 <= cell < len(own) else cell for cell in cells) if own else cells
+    return (names[cell] if isinstance(cell, int) and 0 <= cell < len(names) else cell for cell in column.read())

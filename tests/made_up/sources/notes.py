@@ -22,7 +22,7 @@ class NotesTable(TableReading):
         blocks = [block for block in Path(file).read_text().split("\n\n") if block.strip()]
         rows = [dict(line.split(": ", 1) for line in block.splitlines() if line) for block in blocks]
         names = tuple(rows[0])
-        return Table(repr(file), file, str(Path(file).parent), names, len(names), len(rows), lambda i: (row[names[i]] for row in rows))
+        return Table.of(repr(file), file, str(Path(file).parent), names, len(names), len(rows), lambda i: (row[names[i]] for row in rows))
 
 
 class Notes(NotesTable, TableSource):

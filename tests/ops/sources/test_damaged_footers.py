@@ -11,7 +11,7 @@ import pytest
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)
 pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
 
-from pipegen.ops.sources.tables.row_groups import leaves_of  # noqa: E402
+from pipegen.ops.sources.tables.parquet import leaves_of  # noqa: E402
 
 SCRIPT = """
 import os, random, signal, sys
@@ -19,8 +19,7 @@ import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 from pipegen.errors import OpError
 from pipegen.ops.sources.arrow import ArrowTables
 from pipegen.ops.sources.stores.field_types import StoreError
-from pipegen.ops.sources.tables.parquet_files import read_parquet
-from pipegen.ops.sources.tables.row_groups import RowGroups
+from pipegen.ops.sources.tables.parquet import RowGroups, read_parquet
 
 form, folder, every = sys.argv[1], sys.argv[2], int(sys.argv[3])
 table = pa.table({

@@ -11,7 +11,7 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.dataframe import from_memory
 from pipegen.ops.sources.huggingface import Huggingface
 from pipegen.ops.sources.parquet import Parquet
-from pipegen.ops.sources.tables import nested
+from pipegen.ops.sources.tables import held
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def test_lists_of_lists_are_arrays(tmp_path: Path) -> None:
     some = Parquet(path="t.parquet", features=FEATURES, where="label == 'a'")
     np.testing.assert_array_equal(columns(some, tmp_path), VALUES[::2])
     memory = from_memory({"label": ["a"] * 7, "at": VALUES.tolist()}, "")
-    np.testing.assert_array_equal(memory.arrays("at", (2, 3), ""), VALUES)
+    np.testing.assert_array_equal(held.read_arrays(memory, "at", (2, 3), ""), VALUES)
 
 
 def test_a_data_set_of_the_hub_has_arrays(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_what_is_no_such_array_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         with pytest.raises(OpError, match=words) as caught:
             Parquet(path=written(tmp_path, type_, values=values), features=FEATURES).list(tmp_path)
         assert [error.code for error in caught.value.every] == [code]
-    monkeypatch.setattr(nested, "available_memory", lambda: 300)
+    monkeypatch.setattr(held, "available_memory", lambda: 300)
     with pytest.raises(OpError, match="7 arrays of 6 numbers take") as caught:
         Parquet(path=written(tmp_path, type_), features=FEATURES).list(tmp_path)
     assert [error.code for error in caught.value.every] == ["PG410"]

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeAlias
 
 from pydantic import AfterValidator, Field
 
-from pipegen.errors import Attempts, OpError, OpErrors
+from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.fields.label_values import LIST
-from pipegen.ops.fields.notes import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from pipegen.ops.fields.notes import Note
+    from collections.abc import Callable, Sequence
 
     Reader: TypeAlias = Callable[[str], Any]
     """Converts a cell to a value that can be compared. Raises `ValueError` with the word for what the cell should be."""
@@ -361,43 +358,3 @@ def _tokens(text: str) -> list[_Token]:
         at = match.end()
         if kind == "end":
             return [*found, found[-1]]
-
-
-class Rows(Cells, Protocol):
-    """A table, or records of which short values are read like one."""
-
-    @property
-    def called(self) -> str: ...
-    @property
-    def num_rows(self) -> int: ...
-    @property
-    def unit(self) -> str: ...
-    def notes(self) -> Iterable[Note]: ...
-    def column(self, wanted: str | int, field: str) -> tuple[str, ...]: ...
-    def labels(self, wanted: str | int, field: str) -> Sequence[str]: ...
-
-
-def matching(table: Rows, where: str, rows: Sequence[int]) -> Sequence[int]:
-    """Returns the rows that a predicate selects. Raises `OpErrors`: `PG402` if no row is left, `PG421` for unknown columns, `PG452` for
-    cells that cannot be compared."""
-    predicate = parse_predicate(where)
-    unknown = Attempts()
-    for column in predicate.columns():
-        unknown.of(table.cells, column.name, ())
-    if unknown.errors:
-        raise OpErrors(dict.fromkeys(unknown.errors), table.column)
-    try:
-        kept = predicate.select(table, rows)
-    except OpError as error:
-        raise OpErrors([error], table.column) from None
-    names = dict.fromkeys(column.name for column in predicate.columns())
-    held = (f"the column `{name}` holds {quoted(sorted(set(table.cells(name, rows)[0])))}" for name in names)
-    return some(kept, table, "where", "matches `where`", held)
-
-
-def some(rows: Sequence[int], table: Rows, field: str, what: str, help_: Iterable[str] = ()) -> Sequence[int]:
-    """Returns the rows; `PG402` if there are none."""
-    if not rows:
-        message = f"none of the {table.num_rows:,} {table.unit} of {table.called} {what}"
-        raise OpErrors([OpError("PG402", message, field=field, help=tuple(help_))], table.column)
-    return rows

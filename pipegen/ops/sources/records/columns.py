@@ -19,8 +19,7 @@ from pipegen.ops.fields.label_values import Values, text_of
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.kinds.base import ExampleClass
 from pipegen.ops.sources.features.items import read_items, side_by_side
-from pipegen.ops.sources.tables.join import kept_rows
-from pipegen.ops.sources.tables.record_columns import RecordColumns
+from pipegen.ops.sources.tables.columns import RecordColumns, kept_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -176,7 +175,7 @@ class RecordCells(RecordColumns):
         found, total = replace(self._found, cells=self), self.num_rows
         if where is None and self.partners is None:
             return found, ()
-        rows, notes = kept_rows(self, where, labels, self.partners)
+        rows, notes = kept_rows(self, where, labels)
         kept: Ints = np.zeros(total, bool)
         kept[np.fromiter(rows, np.int64, len(rows))] = True
         if where is not None:

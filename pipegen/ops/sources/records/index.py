@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.notes import Note
     from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.features.predicate import Rows as Columns
     from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.shards.paths import Found
+    from pipegen.ops.sources.tables.columns import Columns
 
     T = TypeVar("T")
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from pipegen.errors import Attempts, OpError, OpErrors
+from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.mounts import content_of
-from pipegen.ops.fields.columns import Ragged, spread
+from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.numbers import read_numbers
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
@@ -28,8 +28,6 @@ from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, Sha
 from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
-from pipegen.ops.sources.tables.held import read_held
-from pipegen.ops.sources.tables.join import partners_of
 
 if TYPE_CHECKING:
     import builtins
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.reader import RecordReader
     from pipegen.ops.sources.stores.field_types import FieldType
-    from pipegen.ops.sources.tables.join import Partners
     from pipegen.types import ElementType
 
 Form = Literal["label", "list", "cell"]
@@ -96,10 +93,9 @@ class RecordSource(DescribedRecords):
         plain = self.model_copy(update={"features": {n: f for n, f in self.features.items() if n not in joined}}) if joined else self
         found = plain._indexed(base, progress)
         cells = RecordCells(plain, found, progress)
-        if self.join is not None:
-            cells.partners = partners_of(self.join, cells, found.place, base)
+        partners = None if self.join is None else cells.join(self.join, base)
         found, notes = cells.kept(self.where, {name: feature for name, feature in joined.items() if feature.own_kind.has(ExampleClass)})
-        held = _read_joined(joined, cells.partners, found) if cells.partners is not None else {}
+        held = {} if partners is None else partners.read(joined, found.used)
         made = plain.listed(found, self, held)
         return replace(made, cells=None if self.column_names() == () else cells.column, notes=(*made.notes, *notes))
 
@@ -283,16 +279,6 @@ class RecordSource(DescribedRecords):
     def reader(self, found: Indexed, labels: Mapping[str, LabelColumn]) -> RecordReader:
         """Returns the reader of the records; `labels` has the column of each label."""
         return self.reads(self, found, labels)
-
-
-def _read_joined(features: Mapping[str, RecordFeature], partners: Partners, found: Indexed) -> dict[str, Column]:
-    """Reads the features in the joined table, which are held in memory. Raises `OpErrors` as `read_held`."""
-    tried = Attempts()
-    rows: Ints = np.arange(found.total) if found.used is None else found.used
-    held = read_held(features, partners.right.only([partners.partner[row] for row in rows.tolist()]), tried) if features else {}
-    if tried.errors:
-        raise OpErrors(dict.fromkeys(tried.errors), None)
-    return {name: replace(column, values=spread(column.values, rows, found.total)) for name, column in held.items()}
 
 
 def _raise_error(notes: Iterable[Note]) -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
 from itertools import chain
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 from pipegen.errors import OpError
 from pipegen.ops.fields.label_values import WHITESPACE
 from pipegen.ops.fields.notes import Note, count
 from pipegen.ops.sources.listing.paths import find_file
-from pipegen.ops.sources.tables.table import Table, WholeTable, not_text, under_header
+from pipegen.ops.sources.tables.table import Table, not_text, under_header
 
 _TABS = (".tsv", ".tab")
 _MOST_FIELD = 1 << 24
@@ -22,18 +21,7 @@ _SEPARATOR = re.compile(r'"?sep=([^"\n\r])"?\s*\Z')
 _DOUBLED = 'close the quote on its line, or replace line breaks by blanks; double quotes within a cell: `"say ""hi"""`'
 
 
-TextTable: TypeAlias = WholeTable[str]
-
-
-def as_text(table: Table) -> TextTable:
-    """Reads every column of a table; its rows count as lines."""
-    columns = [table.column(i, "") for i in range(table.width)] if table.num_rows else []
-    rows = tuple(zip(*columns, strict=True))
-    plain: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(Table)}
-    return WholeTable(**plain, rows=rows, lines=range(1, table.num_rows + 1))
-
-
-def read_table(base: str, path: str, *, separator: str | None, header: bool) -> TextTable:
+def read_table(base: str, path: str, *, separator: str | None, header: bool) -> Table:
     """Reads a text table in UTF-8 by the arguments of `CsvTable`; `base` is what a relative path is relative to. Raises `OpError`: `PG401`
     if the file is missing; `PG421` if it is not a text table, or its rows differ in length."""
     file = find_file(base, path)
@@ -65,7 +53,7 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
         raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
     notes = _swallowed(file, lines, cells, spanning, separator, header=header)
     names, rows, numbers = under_header(file, cells, lines) if header else (None, cells, lines)
-    return WholeTable.of_file(file, names, width, rows, numbers, notes)
+    return Table.of_rows(file, names, width, rows, numbers, notes)
 
 
 def _checked(stream: Iterable[str], file: str) -> Iterator[str]:

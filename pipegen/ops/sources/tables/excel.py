@@ -10,14 +10,14 @@ from typing import Any
 from pipegen.errors import OpError
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.sources.listing.paths import close_names, find_file
-from pipegen.ops.sources.tables.table import WholeTable, needed, under_header
+from pipegen.ops.sources.tables.table import Table, needed, under_header
 
 _AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
 _SEEN = 20  # rows of other sheets that are read to see whether they have data
 _OR_ELSE = "; or save the sheet as CSV"
 
 
-def read_sheet(base: str, path: str, wanted: str | int | None, *, header: bool) -> WholeTable[Any]:
+def read_sheet(base: str, path: str, wanted: str | int | None, *, header: bool) -> Table:
     """Reads a sheet, by default the first, without its empty rows. Raises `OpError`: `PG401` if the file is missing, `PG421` if it cannot
     be read or lacks the sheet."""
     file = find_file(base, path)
@@ -45,7 +45,7 @@ def read_sheet(base: str, path: str, wanted: str | int | None, *, header: bool) 
     numbers = [number for number, is_blank in enumerate(blank, 1) if not is_blank]
     cells = [row for row, is_blank in zip(frame.itertuples(index=False, name=None), blank, strict=True) if not is_blank]
     names, rows, lines = under_header(file, cells, numbers, before) if header else (None, cells, numbers)
-    return WholeTable.of_file(file, names, frame.shape[1], rows, lines, _unread(file, sheet, others), before)
+    return Table.of_rows(file, names, frame.shape[1], rows, lines, _unread(file, sheet, others), before)
 
 
 def _sheet(file: str, sheets: list[str], wanted: str | int) -> str:

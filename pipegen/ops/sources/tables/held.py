@@ -1,24 +1,34 @@
-"""Features of a table that are held in memory: labels, numbers, any number of items for each row, and images as numbers."""
+"""Features of a table that are held in memory: labels, numbers, lists of items, arrays, and images as numbers."""
 
 from __future__ import annotations
 
+import ast
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
+from pipegen.memory import available_memory
 from pipegen.ops.fields.columns import Column, Place
-from pipegen.ops.fields.label_values import Values
-from pipegen.ops.fields.numbers import read_numbers
+from pipegen.ops.fields.label_values import Values, is_missing
+from pipegen.ops.fields.notes import count
+from pipegen.ops.fields.numbers import NumberType, as_numbers, read_numbers, without_fractions
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, having
 from pipegen.ops.sources.features.items import read_items, side_by_side
-from pipegen.ops.sources.tables.nested import listed, points_of, read_pixels
+from pipegen.ops.sources.stores.field_types import is_list, is_number
+from pipegen.types import DTYPE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pipegen.ops.sources.tables.features import InTable, TableFeature
     from pipegen.ops.sources.tables.table import Table
+
+_BETWEEN = re.compile(r"[\s,]+")
 
 
 def read_held(features: Mapping[str, InTable], table: Table, tried: Attempts) -> dict[str, Column]:
@@ -32,7 +42,7 @@ def read_held(features: Mapping[str, InTable], table: Table, tried: Attempts) ->
 
     def place_in(name: str) -> Place:
         feature = features[name]
-        return table.place_in(feature.columns[0] if feature.columns else feature.column_of(name))
+        return table.at(feature.columns[0] if feature.columns else feature.column_of(name), "").place
 
     others = {name: feature for name, feature in features.items() if name not in labels}
     items = tried.of(read_items, others, partial(_lists, table, features), place_in) or {}
@@ -40,19 +50,46 @@ def read_held(features: Mapping[str, InTable], table: Table, tried: Attempts) ->
 
 
 def read_images(name: str, feature: TableFeature, table: Table) -> Any:
-    """Reads images whose pixels are numbers in the table; for the result and errors see `read_pixels`."""
-    field = f"features.{name}.{'columns' if feature.columns else 'column'}"
-    columns = feature.columns or (feature.column_of(name),)
-    each = [table.values(column, f"{field}.{i}" if feature.columns else field) for i, column in enumerate(columns)]
-    cells = each[0] if feature.columns is None else (" ".join(row) if isinstance(row[0], str) else row for row in zip(*each, strict=True))
-    return read_pixels(cells, table.place_in(columns[0]), feature.pixels, feature.bits or 8, table.num_rows, field)
+    """Reads images whose pixels are numbers in the table, row after row: in a cell, between blanks or commas or as a list, or in columns.
+    Returns uint8 or uint16 `(rows, height, width, channels)`. Raises `OpError`: `PG410` if they do not fit in memory, `PG423` for a number
+    that is not one of a pixel, `PG449` for another number of them."""
+    import warnings
+
+    field, shape = f"features.{name}.{'columns' if feature.columns else 'column'}", feature.pixels
+    at = [(column, f"{field}.{i}") for i, column in enumerate(feature.columns)] if feature.columns else [(feature.column_of(name), field)]
+    columns = [table.at(*one) for one in at]
+    place, rows = columns[0].place, zip(*(column.read() for column in columns), strict=True)
+    dtype, high = ("uint8", 255) if feature.bits != 16 else ("uint16", 65535)
+    _check_room(table.num_rows, shape, field, dtype)
+    found: Any = np.empty((table.num_rows, math.prod(shape)), dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)  # for text that is no number
+        for row, cells in enumerate(rows):
+            cell: Any = cells[0] if feature.columns is None else " ".join(cells) if isinstance(cells[0], str) else cells
+            try:
+                text = cell.strip("[]() ").replace(",", " ") if isinstance(cell, str) else None
+                values = np.fromstring(text, sep=" ") if text is not None else np.ravel(np.asarray(cell, np.float64))
+            except (ValueError, TypeError, DeprecationWarning):
+                raise _no_pixels(f"{place(row)} holds {cell!r:.60}, which is not a list of numbers", field) from None
+            if len(values) != math.prod(shape):
+                message = f"{place(row)} has {count(len(values), 'number')}, but {'×'.join(map(str, shape))} pixels are {math.prod(shape)}"
+                raise OpError("PG449", message, field=field, help="set the `size` and `channels` that the images have")
+            wrong = ~((values >= 0) & (values <= high) & (values == np.floor(values)))
+            if wrong.any():
+                raise _no_pixels(f"{place(row)} holds {values[wrong][0]:g}, but a pixel is an integer from 0 to {high}", field)
+            found[row] = values
+    return found.reshape(len(found), *shape)
+
+
+def _no_pixels(message: str, field: str) -> OpError:
+    return OpError("PG423", message, field=field, help="remove such rows, or correct them")
 
 
 def _labels(table: Table, name: str, feature: InTable) -> Column:
     """Reads labels of rows that have no ignored class."""
     field, column = f"features.{name}", feature.column_of(name)
     cells = feature.chosen.renamed(table.labels(column, f"{field}.column"), feature.separator)
-    plain, place = feature.model_copy(update={"map": None, "ignore": 0}), table.place_in(column)
+    plain, place = feature.model_copy(update={"map": None, "ignore": 0}), table.at(column, "").place
     of_row = place if feature.several else lambda row: f"the label at {place(row)}"
     try:
         return feature.own_kind.read_array(name, plain, Values.of_texts(cells), of_row)
@@ -64,33 +101,175 @@ def _lists(table: Table, features: Mapping[str, InTable], name: str) -> list[Any
     """Returns the list of each row: values of items, or named points."""
     feature, field = features[name], f"features.{name}"
     if feature.columns is None:
-        column = feature.column_of(name)
-        place = table.place_in(column)
-        return [listed(cell, feature.separator, place, row) for row, cell in enumerate(table.values(column, f"{field}.column"))]
-    each = [(column, f"{field}.columns.{i}") for i, column in enumerate(feature.columns)]
+        column = table.at(feature.column_of(name), f"{field}.column")
+        return [listed(cell, feature.separator, column.place, row) for row, cell in enumerate(column.read())]
+    at = [(column, f"{field}.columns.{i}") for i, column in enumerate(feature.columns)]
+    columns = [table.at(*one) for one in at]
     if feature.own_kind.guides("points"):
-        return points_of([table.column(*at) for at in each], [table.place_in(column) for column, _ in each], len(feature.names or ()))
-    lists = ([listed(cell, None, table.place_in(at[0]), row) for row, cell in enumerate(table.values(*at))] for at in each)
+        return points_of([table.column(*one) for one in at], [column.place for column in columns], len(feature.names or ()))
+    lists = ([listed(cell, None, column.place, row) for row, cell in enumerate(column.read())] for column in columns)
     return [*map(side_by_side, zip(*lists, strict=True))]
 
 
 def _numbers(table: Table, name: str, feature: InTable) -> Column:
     """Reads float32 or int64 `(n,)`, `(n, columns)` or `(n, *shape)`."""
-    return Column(_values(table, f"features.{name}", name, feature), feature.type())
-
-
-def _values(table: Table, field: str, name: str, feature: InTable) -> Any:
+    field, column = f"features.{name}", feature.column_of(name)
+    if feature.shape is not None:
+        return Column(read_arrays(table, column, feature.shape, f"{field}.column", feature.dtype), feature.type())
     if feature.columns is None:
-        column = feature.column_of(name)
-        if feature.shape is not None:
-            return table.arrays(column, feature.shape, f"{field}.column", feature.dtype)
-        cells = table.column(column, f"{field}.column")
-        return read_numbers(cells, table.place_in(column), f"{field}.column", feature.dtype, weights=feature.own_kind.has(LossWeight))
+        return Column(_one_number(table, column, f"{field}.column", feature), feature.type())
     tried = Attempts()
-    read = [
-        tried.of(lambda c, at: read_numbers(table.column(c, at), table.place_in(c), at, feature.dtype), column, f"{field}.columns.{i}")
-        for i, column in enumerate(feature.columns)
-    ]
+    each = [tried.of(_one_number, table, one, f"{field}.columns.{i}", feature) for i, one in enumerate(feature.columns)]
     if tried.errors:
         raise OpErrors(tried.errors)
-    return np.stack(read, axis=-1)
+    return Column(np.stack(each, axis=-1), feature.type())
+
+
+def _one_number(table: Table, column: str | int, field: str, feature: InTable) -> Any:
+    cells = table.column(column, field)
+    return read_numbers(cells, table.at(column, field).place, field, feature.dtype, weights=feature.own_kind.has(LossWeight))
+
+
+def read_arrays(table: Table, wanted: str | int, shape: tuple[int, ...], field: str, dtype: NumberType | None = None) -> Any:
+    """Reads a column of arrays of one shape as float32 or int64 `(n, *shape)`; for `dtype` see `as_numbers`.
+
+    Raises:
+        OpError: As `Table.column`; `PG410` if they do not fit in memory, `PG449` for a cell of another shape, `PG423` for a number that is
+            not finite, `PG666` for an integer that float32 cannot represent.
+    """
+    column = table.at(wanted, field)
+    _check_room(table.num_rows, shape, field, dtype)
+    values = column.arrays(shape) if column.arrays is not None else None
+    if values is None:
+        cells = [_array_in(cell, shape, dtype) for cell in column.read()]
+        wrong = [row for row, cell in enumerate(cells) if cell is None]
+        if wrong:
+            more = f", like {count(len(wrong) - 1, 'other row')}" if len(wrong) > 1 else ""
+            message = f"the cell in {column.place(wrong[0])} is not an array of shape {list(shape)}{more}"
+            raise OpError("PG449", message, field=field, help="all cells need this `shape`; leave other rows out by `where`")
+        values = np.array(cells).reshape(len(cells), *shape)
+
+    def not_due(row: int) -> OpError:
+        what = "not a 64-bit integer" if dtype == "int64" else "not finite"
+        help_ = "remove such rows, or correct them"
+        return OpError("PG423", f"the array in {column.place(row)} holds a number that is {what}", field=field, help=help_)
+
+    return as_numbers(values, dtype, not_due, lambda row: f"the array in {column.place(row)}", field.rpartition(".")[0])
+
+
+def _array_in(cell: Any, shape: tuple[int, ...], dtype: NumberType | None) -> Any:
+    """Converts a cell to an array of numbers, or to `None` for another shape."""
+    if isinstance(cell, (str, bytes)):
+        return None
+    try:
+        value = np.asarray(cell)
+        value = value if value.dtype.kind in "biuf" else np.asarray(cell, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return without_fractions(value, dtype) if value.shape == shape else None
+
+
+def listed(cell: Any, separator: str | None, place: Callable[[int], str], row: int) -> Any:
+    """Returns the list in a cell: one of the format, or text.
+
+    Args:
+        cell: A list or an array; one number; or text: JSON, a list as Python prints it, numbers between blanks or commas, or else one
+            value. Missing is empty.
+        separator: Separates the values in a text that is no list.
+        place: Describes the place of a row.
+        row: The row.
+
+    Raises:
+        OpError: `PG449` for text that begins like a list, and is none.
+    """
+    if isinstance(cell, bytes):
+        cell = cell.decode("utf-8", "surrogateescape")
+    if isinstance(cell, str):
+        text = cell.strip()
+        if text[:1] in ("[", "("):
+            return _written(text, place(row))
+        if separator is not None:
+            return [part for part in map(str.strip, text.split(separator)) if part]
+        try:
+            return [float(part) for part in _BETWEEN.split(text) if part]
+        except ValueError:
+            return [text]
+    if isinstance(cell, (list, tuple)):
+        return [None if is_missing(value) else value for value in cell]
+    if getattr(cell, "ndim", 0):
+        return cell
+    return [] if is_missing(cell) else [cell]
+
+
+def _written(text: str, place: str) -> Any:
+    """Reads a list from text."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+    help_ = "write it as JSON, such as `[[0, 0, 8, 8]]`"
+    raise OpError("PG449", f"the cell in {place} begins with {text[:40]!r}, which is not a list", field="column", help=help_)
+
+
+def points_of(columns: Sequence[Sequence[str]], places: Sequence[Callable[[int], str]], names: int) -> list[Any]:
+    """Returns the named points of each row, `(names, 3)`: x, y and visibility. A point without x and y is absent.
+
+    Args:
+        columns: The cells of x and y of each name, or of x, y and visibility.
+        places: Describes the place of a row, for each column.
+        names: The number of names.
+
+    Raises:
+        OpError: `PG423` for a cell that is no number, or a point with only one of x and y.
+    """
+    width, rows = len(columns) // names, len(columns[0])
+    empty = np.array([[not cell for cell in column] for column in columns]).T.reshape(rows, names, width)
+    numbers = (read_numbers([cell or "0" for cell in cells], places[i], f"columns.{i}", "float32") for i, cells in enumerate(columns))
+    values = np.stack([*numbers], -1).reshape(rows, names, width)
+    half = empty[..., 0] != empty[..., 1]
+    if half.any():
+        row, point = (int(i[0]) for i in np.nonzero(half))
+        at = width * point + int(empty[row, point, 1])
+        message = f"{places[at](row)} has an empty cell for one number of a point, but not for the other"
+        raise OpError("PG423", message, field=f"columns.{at}", help="leave both empty for a point that is absent")
+    seen = ~empty[..., 0] * (values[..., 2] if width > 2 else 2.0)
+    return [*np.concatenate([values[..., :2], seen[..., None]], -1)]
+
+
+def read_arrow(column: Any, shape: tuple[int, ...]) -> Any:
+    """Converts an Arrow column of nested lists to numbers `(n, *shape)`, or to `None` if a cell has another shape."""
+    import pyarrow as pa
+
+    found = []
+    for chunk in column.chunks:
+        rows = len(chunk)
+        values = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
+        for side in shape:
+            if values.null_count or not is_list(values.type) or not _all_have(values, side):
+                return None
+            values = values.flatten()
+        if values.null_count or not is_number(values.type):
+            return None
+        found.append(values.to_numpy(zero_copy_only=False).reshape(rows, *shape))
+    return np.concatenate(found) if found else np.zeros((0, *shape), np.float32)
+
+
+def _check_room(rows: int, shape: tuple[int, ...], field: str, dtype: str | None = None) -> None:
+    """Raises `PG410` if the arrays of `rows` rows do not fit in memory."""
+    need, free = rows * math.prod(shape) * DTYPE_BYTES[dtype or "float32"], available_memory() // 2
+    if need > free:
+        arrays = f"{count(rows, 'array')} of {math.prod(shape):,} numbers"
+        message = f"{arrays} take {need / 2**30:,.1f} GiB; half of the free memory is {free / 2**30:,.1f} GiB"
+        help_ = "arrays of a table stay in memory; to read them one by one, use `kind: array` with files, or a source of records"
+        raise OpError("PG410", message, field=field, help=help_)
+
+
+def _all_have(values: Any, side: int) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_fixed_size_list(values.type):
+        return bool(values.type.list_size == side)
+    lengths = pc.min_max(pc.list_value_length(values)).as_py() if len(values) else {"min": side, "max": side}
+    return bool(lengths["min"] == lengths["max"] == side)

@@ -8,10 +8,10 @@ from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.paths import find_file
-from pipegen.ops.sources.tables.table import WholeTable, not_text
+from pipegen.ops.sources.tables.table import Table, not_text
 
 
-def read_json_lines(base: str, path: str) -> WholeTable[Any]:
+def read_json_lines(base: str, path: str) -> Table:
     """Reads all lines except blank ones. Raises `OpError`: `PG401` if the file is missing, `PG421` for a line that is not a JSON
     object."""
     file = find_file(base, path)
@@ -31,7 +31,7 @@ def read_json_lines(base: str, path: str) -> WholeTable[Any]:
     except OSError as error:
         raise OpError("PG421", f"{file!r} cannot be read: {error}", field="path") from None
     cells = [tuple(map(row.get, names)) for row in rows]
-    return WholeTable.of_file(file, tuple(names), len(names), cells, lines)
+    return Table.of_rows(file, tuple(names), len(names), cells, lines)
 
 
 class _TwiceError(ValueError):

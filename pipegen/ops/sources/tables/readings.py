@@ -69,7 +69,7 @@ class ParquetTable(TableReading):
     def read(self, base: Path) -> Table:
         """Opens the files; each column is read on first use."""
         from pipegen.ops.sources.shards.paths import find_shards
-        from pipegen.ops.sources.tables.parquet_files import SUFFIXES, read_parquet
+        from pipegen.ops.sources.tables.parquet import SUFFIXES, read_parquet
 
         beside: list[Note] = []
         root, found = find_shards(str(base), self.path, SUFFIXES, notes=beside)
@@ -130,9 +130,9 @@ class SqlTable(TableReading):
         return query.strip()
 
     def read(self, base: Path) -> Table:
-        from pipegen.ops.sources.tables.sql import Query
+        from pipegen.ops.sources.tables.sql import read_query
 
-        return Query(self.url, self.query, self.snapshot, self.time_limit).read(base)
+        return read_query(self, base)
 
 
 class JoinedTable(OneOf):

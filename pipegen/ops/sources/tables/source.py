@@ -29,9 +29,9 @@ from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.blocks import TakingReader
 from pipegen.ops.sources.listing.reader import FileReader, Reader
+from pipegen.ops.sources.tables.columns import joined_to, kept_rows
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.held import read_held, read_images
-from pipegen.ops.sources.tables.join import joined_to, kept_rows
 from pipegen.ops.sources.tables.readings import Join
 
 if TYPE_CHECKING:
@@ -83,10 +83,9 @@ class TableSource(FeatureSource):
     def listing(self, table: Table, base: Path, progress: Callable[[int], None] | None) -> Listing:
         """Lists the records of a table. Raises `OpErrors` as `Table.column`; `PG420` for invalid labels, `PG423` for invalid numbers; as
         `kept_rows`."""
-        joined = joined_to(self.join, table, base) if self.join is not None else None
-        table = joined or table
+        table = table if self.join is None else joined_to(self.join, table, base)
         labels = {name: feature for name, feature in self.features.items() if feature.own_kind.has(ExampleClass)}
-        rows, chosen = kept_rows(table, self.where, labels, joined.partners if joined is not None else None)
+        rows, chosen = kept_rows(table, self.where, labels)
         table = table if len(rows) == table.num_rows else table.only(rows)
         tried = Attempts()
         tried.errors += unread_formats(self.features)
@@ -142,17 +141,22 @@ class TableSource(FeatureSource):
 
     def _inside(self, table: Table) -> BlockReader | None:
         """Returns the reader of images in the table itself; `None` if its cells are paths, `PG446` if it has both."""
-        own = {name: self.features[name].column for name in self.pictures}
-        columns = {name: name if column is None else column for name, column in own.items()}
-        known = {name: column for name, column in columns.items() if table.has(column)}  # others are reported later
-        inside = {name: column for name, column in known.items() if table.holds_bytes(column, f"features.{name}.column")}
+        columns = {name: self.features[name].column_of(name) for name in self.pictures}
+        inside: dict[str, str | int] = {}
+        for name, column in columns.items():
+            if not table.has(column) or not (found := table.at(column, f"features.{name}.column")).holds_bytes:
+                continue  # others are reported later
+            if found.joined:
+                message = f"the images in {column!r} are in the joined table, whose rows are in another order"
+                help_ = "make the table with the images the source, and join the other one to it"
+                raise OpError("PG446", message, field=f"features.{name}.column", help=help_)
+            inside[name] = column
         if not inside:
             return None
         if len(inside) < len(columns):
             path = next(name for name in columns if name not in inside)
             message = f"the cells of `{path}` are paths, but those of `{next(iter(inside))}` are the bytes of files"
-            help_ = "store both in the same way"
-            raise OpError("PG446", message, field=f"features.{path}", help=help_)
+            raise OpError("PG446", message, field=f"features.{path}", help="store both in the same way")
         return table.reader(inside)
 
     def _windowed(self, table: Table, found: Mapping[str, _Listed | None]) -> WindowReader:
@@ -173,22 +177,24 @@ class TableSource(FeatureSource):
         if not n:
             raise OpError("PG402", f"{table.called} has no rows", field="path" if table.file else None)
         if reader is not None:
-            names, places, rows = table.whole.row_names(table.kept), table.whole.row_places(table.kept), np.array(table.kept, np.int64)
-            return Location(names, places, reader.row_sizes()[rows], rows, "row"), (), ()
+            rows: Ints = np.array(table.kept, np.int64)
+            return Location(table.row_names(), table.row_places(), reader.row_sizes()[rows], rows, "row"), (), ()
         sizes = np.full(n, sum(t.num_bytes or 1 for _, t in self.infer().items()))
         about = (np.arange(n), "row") if pixels else (None, "memory")
-        return Location(table.whole.row_names(table.kept), Strings.hold(map(table.place, range(n))), sizes, *about), (), ()
+        return Location(table.row_names(), Strings.hold(map(table.place, range(n))), sizes, *about), (), ()
 
     def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None, known: Strings | None) -> _Listed:
         """Lists the file of each row for a feature. Rows are named by their first file, whose keys are `known` for other features."""
         feature, field = self.features[image], f"features.{image}"
-        column = feature.column_of(image)
-        root = table.folder_of(column)
+        root = None
         if feature.root is not None:
             root = os.path.abspath(os.path.join(str(base), os.path.expanduser(feature.root)))
             if not os.path.isdir(root):
                 raise OpError("PG401", f"the folder {root!r} does not exist", field=f"{field}.root")
-        every = paths_of(table.whole.column(column, f"{field}.column"), root, feature.ending)
+        about = feature.column_of(image), f"{field}.column"
+        cells, column = table.whole.column(*about), table.at(*about)
+        root = root or column.folder
+        every = paths_of(cells, root, feature.ending)
         every_key, kept = row_keys(every), table.kept
         keys, cells = [every_key[row] for row in kept], [every[row] for row in kept]
         paths = [os.path.join(root, cell) for cell in cells]
@@ -206,7 +212,7 @@ class TableSource(FeatureSource):
         files = Location(names, names.below(f"{root}/") if alike else Strings.hold(paths), there)
         repeated = [name for name, rows in Counter(map(file_name, cells)).items() if rows > 1]
 
-        place, of_rows = table.place_in(column), names if known is None else known
+        place, of_rows = column.place, names if known is None else known
         lacking = np.flatnonzero(np.array(sizes) < 0)
         bare: Ints = np.array([not cells[row] for row in lacking.tolist()], bool)
         empty, missing, lost = lacking[bare], lacking[~bare], list[Missing]()
@@ -336,8 +342,8 @@ def windows_of(geotiff: GeoTiff, table: Table, field: str) -> Ints:
         if isinstance(side, int):
             found[:, i] = side
             continue
-        place = table.place_in(side)
-        for row, cell in enumerate(table.column(side, f"{field}.{i}")):
+        cells, place = table.column(side, f"{field}.{i}"), table.at(side, f"{field}.{i}").place
+        for row, cell in enumerate(cells):
             if not (cell.isascii() and cell.isdigit() and len(cell) < 10 and int(cell) >= least):
                 message = f"{place(row)} holds {cell!r}, but a window needs an integer of {least} or more"
                 raise OpError("PG423", message, field=f"{field}.{i}", help="remove such rows, or round them")

@@ -17,16 +17,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.files import inert, whole_file
-from pipegen.frozen import dataclass
 from pipegen.ops.fields.label_values import text_of
 from pipegen.ops.fields.notes import Note
-from pipegen.ops.sources.tables.table import WholeTable, needed
+from pipegen.ops.sources.tables.table import Table, needed
 from pipegen.terminal import Secretive, without_secrets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipegen.ops.sources.tables.readings import SqlTable
 
 _FOLDER = ".pipegen"
 _DRIVER = "install the driver of the database, such as psycopg or pymysql"
@@ -45,59 +48,43 @@ _NO_LOCAL_FILES: dict[str, dict[str, Any]] = {
 """Arguments that keep a driver from sending local files that a server asks for."""
 
 
-@dataclass(frozen=True)
-class Query:
-    """A query, with the arguments of `SqlTable`."""
+def read_query(asked: SqlTable, base: Path) -> Table:
+    """Reads the snapshot of a query, else the database. Raises `OpError`: `PG401` for a missing SQLite file, `PG421` without SQLAlchemy,
+    `PG453` if the database refuses, `PG454` for an unusable snapshot."""
+    about = _address(asked, base), asked.query
+    name = asked.snapshot or os.path.join(_FOLDER, snapshot_name(*about))
+    file = os.path.abspath(os.path.join(str(base), os.path.expanduser(name)))
+    if asked.snapshot is None and os.path.islink(os.path.join(str(base), _FOLDER)):
+        message = f"the rows of the query are kept in {_FOLDER!r}, which is a link to another place"
+        raise OpError("PG671", message, help="remove the link, or name a file: `snapshot: rows.jsonl`")
+    field = "snapshot" if asked.snapshot is not None else None
+    try:
+        kept = read_snapshot(file, *about)
+        if kept is None:
+            with _result(asked.url, asked.query, str(base), asked.time_limit) as (columns, results):
+                keep_snapshot(file, *about, columns, results)
+            kept = read_snapshot(file, *about)
+    except (OSError, RecursionError) as error:  # RecursionError: too many parent folders
+        reason = getattr(error, "strerror", None) or str(error)
+        message = f"the rows of the query cannot be kept in {file!r}: {reason.lower()}"
+        raise OpError("PG454", message, field=field, help="name another place by `snapshot: FILE`") from None
+    except (ValueError, KeyError, TypeError) as error:
+        message = f"the snapshot {file!r} cannot be used: {error}"
+        raise OpError("PG454", message, field=field, help="restore it, or delete it to query the database again") from None
+    if kept is None:
+        raise OpError("PG454", f"the snapshot {file!r} was removed while it was read", field=field)
+    names, rows, taken = kept
+    note = Note("PG455", f"the rows of the query are from {taken}, kept in {file!r}", "delete the file to query the database again")
+    return Table.of("the query", "", str(base), names, len(names), len(rows), lambda i: (row[i] for row in rows), notes=(note,))
 
-    url: str
-    query: str
-    snapshot: str | None
-    time_limit: float
 
-    def read(self, base: Path) -> WholeTable[str]:
-        """Reads the snapshot, else the database. Raises `OpError`: `PG401` for a missing SQLite file, `PG421` without SQLAlchemy, `PG453`
-        if the database refuses, `PG454` for an unusable snapshot."""
-        kept = self._kept(base)
-        names, rows = kept.columns, kept.rows
-        message = f"the rows of the query are from {kept.taken}, kept in {self._file(base)!r}"
-        note = Note("PG455", message, "delete the file to query the database again")
-        about = "the query", "", str(base), names, len(names), len(rows)
-        return WholeTable(*about, lambda i: (row[i] for row in rows), rows, findings=(note,))
-
-    def _file(self, base: Path) -> str:
-        name = self.snapshot or os.path.join(_FOLDER, snapshot_name(*self._asked(base)))
-        return os.path.abspath(os.path.join(str(base), os.path.expanduser(name)))
-
-    def _asked(self, base: Path) -> tuple[str, str]:
-        """Returns the address without its password, and the query; an SQLite file is relative to the spec's folder."""
-        address = str(self.url)
-        dialect, mark, file = address.partition(":///")
-        if dialect.startswith("sqlite") and os.path.isabs(file):
-            address = f"{dialect}{mark}{os.path.relpath(file, base)}"
-        return address, self.query
-
-    def _kept(self, base: Path) -> Snapshot:
-        file, asked = self._file(base), self._asked(base)
-        if self.snapshot is None and os.path.islink(os.path.join(str(base), _FOLDER)):
-            message = f"the rows of the query are kept in {_FOLDER!r}, which is a link to another place"
-            raise OpError("PG671", message, help="remove the link, or name a file: `snapshot: rows.jsonl`")
-        field = "snapshot" if self.snapshot is not None else None
-        try:
-            found = read_snapshot(file, *asked)
-            if found is None:
-                with _result(self.url, self.query, str(base), self.time_limit) as (columns, rows):
-                    keep_snapshot(file, *asked, columns, rows)
-                found = read_snapshot(file, *asked)
-        except (OSError, RecursionError) as error:  # RecursionError: too many parent folders
-            reason = getattr(error, "strerror", None) or str(error)
-            message = f"the rows of the query cannot be kept in {file!r}: {reason.lower()}"
-            raise OpError("PG454", message, field=field, help="name another place by `snapshot: FILE`") from None
-        except (ValueError, KeyError, TypeError) as error:
-            message = f"the snapshot {file!r} cannot be used: {error}"
-            raise OpError("PG454", message, field=field, help="restore it, or delete it to query the database again") from None
-        if found is None:
-            raise OpError("PG454", f"the snapshot {file!r} was removed while it was read", field=field)
-        return found
+def _address(asked: SqlTable, base: Path) -> str:
+    """Returns the address without its password; an SQLite file is relative to the spec's folder."""
+    address = str(asked.url)
+    dialect, mark, file = address.partition(":///")
+    if dialect.startswith("sqlite") and os.path.isabs(file):
+        return f"{dialect}{mark}{os.path.relpath(file, base)}"
+    return address
 
 
 @contextmanager
@@ -341,24 +328,15 @@ def _cancel(connection: Any) -> None:
 _FORMAT = 1
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """Kept rows."""
-
-    columns: tuple[str, ...]  # their names
-    rows: tuple[tuple[str, ...], ...]  # a text for each column
-    taken: str  # the time of the query, in ISO form
-
-
 def snapshot_name(url: str, query: str) -> str:
     """Returns the file name for a query and an address without its password."""
     digest = hashlib.sha256(json.dumps([url, query]).encode()).hexdigest()
     return f"sql-{digest[:16]}.jsonl"
 
 
-def read_snapshot(file: str, url: str, query: str) -> Snapshot | None:
-    """Reads a snapshot; `None` without one. Raises `ValueError` if the file is damaged, or belongs to another query; `OSError` if it cannot
-    be read."""
+def read_snapshot(file: str, url: str, query: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str] | None:
+    """Reads a snapshot: the names of the columns, the rows, and the time of the query in ISO form; `None` without one. Raises `ValueError`
+    if the file is damaged, or belongs to another query; `OSError` if it cannot be read."""
     if not os.path.lexists(file):
         return None
     digest = hashlib.sha256()
@@ -376,7 +354,7 @@ def read_snapshot(file: str, url: str, query: str) -> Snapshot | None:
     if (about["url"], about["query"]) != (url, query):
         raise ValueError("it holds the rows of another query")
     rows = tuple(tuple(json.loads(line)) for line in lines[1:-1])
-    return Snapshot(tuple(about["columns"]), rows, str(about["taken"]))
+    return tuple(about["columns"]), rows, str(about["taken"])
 
 
 def _record(line: bytes) -> dict[str, Any]:

@@ -1,14 +1,15 @@
-"""`Table`: columns by name or number, and the place of each row in the file."""
+"""`Table`: columns by name or number, and the place of each cell."""
 
 from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.fields.label_values import is_missing, label_texts, text_of
 from pipegen.ops.fields.notes import count, quoted
@@ -16,106 +17,164 @@ from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.listing.paths import close_names
 from pipegen.ops.sources.shards.findings import UNPACK, compression
 from pipegen.ops.sources.stores.field_types import MissingFieldError, MissingLibrary, column_and_path, value_at
-from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
+from pipegen.ops.sources.tables.columns import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pipegen.ops.fields.columns import Place
     from pipegen.ops.fields.notes import Note
-    from pipegen.ops.fields.numbers import NumberType
     from pipegen.ops.sources.listing.blocks import BlockReader
-
-Cell = TypeVar("Cell")
+    from pipegen.ops.sources.tables.columns import Partners
 
 
 @dataclass(frozen=True)
-class Table:
-    """The columns of a table, as text."""
+class TableColumn:
+    """A column of a table."""
 
-    called: str  # its name in messages
+    read: Callable[[], Iterable[Any]]  # reads its cells, in order
+    place: Place  # describes the place of the cell of a row
+    folder: str  # the folder that image paths are relative to
+    holds_bytes: bool = False  # whether cells are the bytes of files rather than paths
+    arrays: Callable[[tuple[int, ...]], Any] | None = None
+    """Reads cells of numbers of one shape as an array `(n, *shape)`, `None` if one has another shape; if that is possible without Python
+    objects."""
+    joined: bool = False  # whether it is one of a joined table
+
+    def take(self, rows: Sequence[int], instead: Place) -> TableColumn:
+        """Returns the cells of some rows. Those of rows below 0 are empty, and `instead` describes their places."""
+
+        def read() -> Iterable[Any]:
+            cells = tuple(self.read())
+            return (cells[row] if row >= 0 else "" for row in rows)
+
+        place = self.place
+        return replace(self, read=read, place=lambda i: place(rows[i]) if rows[i] >= 0 else instead(i), arrays=None)
+
+
+@dataclass(frozen=True)
+class Table(Columns):
+    """A table: its columns, and names for its rows."""
+
+    unit: ClassVar[str] = "rows"
+
+    called: str
     file: str  # the absolute path; empty for a table in memory
     folder: str  # the folder that image paths are relative to
     names: tuple[str, ...] | None  # the names of the columns, or `None` for a table without a header
-    width: int  # the number of columns
-    num_rows: int  # the number of rows
-    columns: Callable[[int], Iterable[Any]]  # returns the values of a column by number. Only requested columns are read.
-    unit: ClassVar[str] = "rows"
+    columns: Sequence[TableColumn]
+    num_rows: int
+    place: Place
+    notes: tuple[Note, ...] = ()
+    partners: Partners | None = None
+    all_rows: Table | None = None  # the table that these rows are some of
+    some_rows: Sequence[int] | None = None  # their numbers in it, rising
 
-    def has(self, wanted: str | int) -> bool:
-        """Tells whether exactly one column has this name or number."""
-        if isinstance(wanted, int):
-            return wanted < self.width
-        return self.names is not None and self.names.count(wanted) == 1
+    @classmethod
+    def of(
+        cls,
+        called: str,
+        file: str,
+        folder: str,
+        names: tuple[str, ...] | None,
+        width: int,
+        num_rows: int,
+        cells: Callable[[int], Iterable[Any]],
+        place: Place | None = None,
+        notes: tuple[Note, ...] = (),
+    ) -> Table:
+        """Makes a table of `width` columns: `cells` reads one by number. By default `place` gives the number of a row, from 0."""
+        place = place or (lambda row: f"row {row} of {called}")
+        columns = [TableColumn(partial(cells, i), place, folder) for i in range(width)]
+        return cls(called, file, folder, names, columns, num_rows, place, notes)
 
-    def holds_bytes(self, wanted: str | int, field: str) -> bool:
-        """Tells whether the cells of a column are the bytes of files rather than paths; for errors see `column`."""
-        return False
+    @classmethod
+    def of_rows(
+        cls,
+        file: str,
+        names: tuple[str, ...] | None,
+        width: int,
+        rows: Sequence[tuple[Any, ...]],
+        lines: Sequence[int],
+        notes: tuple[Note, ...] = (),
+        before: str = ":",
+    ) -> Table:
+        """Makes the table of a file from its rows, each with a cell for every column.
 
-    def arrays(self, wanted: str | int, shape: tuple[int, ...], field: str, dtype: NumberType | None = None) -> Any:
-        """Reads a column of arrays of one shape, float32 or int64 `(n, *shape)`. Raises `OpError` as `column`; `PG410` if they do not fit
-        in memory, `PG423`, `PG449` and `PG666` as `nested.checked`."""
-        found = self.values(wanted, field)
-        check_room(self.num_rows, shape, field, dtype)
-        cells = read_cells(found, shape, dtype)
-        values = None if any(cell is None for cell in cells) else np.array(cells).reshape(len(cells), *shape)
-        return checked(values, cells, self.place_in(wanted), shape, field, dtype)
+        Args:
+            file: Its absolute path.
+            names: The names of the columns, if any.
+            width: The number of columns.
+            rows: The rows.
+            lines: The number of each row in the file, from 1.
+            notes: Findings.
+            before: Stands between the file and that number in the place of a row.
+        """
+        about = repr(file), file, os.path.dirname(file), names, width, len(rows)
+        return cls.of(*about, lambda i: (row[i] for row in rows), lambda row: f"{file}{before}{lines[row]}", notes)
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self.columns)
+
+    @cached_property
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """The text of each cell, by row."""
+        return tuple(zip(*(self.column(i, "") for i in range(self.width)), strict=True)) if self.num_rows else ()
+
+    @property
+    def whole(self) -> Table:
+        """The table with all its rows."""
+        return self.all_rows or self
+
+    @property
+    def kept(self) -> Sequence[int]:
+        """The numbers of the rows in the whole table, rising."""
+        return range(self.num_rows) if self.some_rows is None else self.some_rows
+
+    def only(self, rows: Sequence[int]) -> Table:
+        """Returns the table of some rows, which keep their places."""
+        place = self.place
+        columns = [column.take(rows, place) for column in self.columns]
+        row_place = lambda row: place(rows[row])  # noqa: E731
+        return replace(self, columns=columns, num_rows=len(rows), place=row_place, partners=None, all_rows=self, some_rows=rows)
 
     def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
         """Returns the reader of columns that hold bytes, by feature name."""
         raise NotImplementedError
 
-    def notes(self) -> tuple[Note, ...]:
-        """Returns findings about the table as a whole."""
-        return ()
+    def row_names(self) -> Strings:
+        """Names rows without files: here by number in the whole table."""
+        return Strings.hold(map(str, self.kept))
 
-    def place(self, row: int) -> str:
-        """Describes the place of a row, for messages: here its number, from 0, and the table's name."""
-        return f"row {row} of {self.called}"
-
-    def row_names(self, rows: Sequence[int]) -> Strings:
-        """Names rows without files: here by number."""
-        return Strings.hold(map(str, rows))
-
-    def row_places(self, rows: Sequence[int]) -> Strings:
+    def row_places(self) -> Strings:
         """Names the places of rows that hold files themselves."""
-        return self.row_names(rows).below(f"{self.file}#")
+        return self.row_names().below(f"{self.file}#")
 
     def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
-        """Returns the cells of a column as text.
-
-        Args:
-            wanted: Its name, or its number from 0.
-            field: The argument that names it, for errors.
-
-        Raises:
-            OpError: `PG421` without such a column; `PG402` for a table without rows.
-        """
         if not self.num_rows:
             raise OpError("PG402", f"{self.called} has no rows", field="path" if self.file else None)
-        return tuple(map(text_of, self.values(wanted, field)))
+        return tuple(map(text_of, self.at(wanted, field).read()))
 
     def labels(self, wanted: str | int, field: str) -> Sequence[str]:
-        """Returns the labels of a column as text; for arguments and errors see `column`."""
-        if not self.num_rows:
-            return self.column(wanted, field)
-        return label_texts(self.values(wanted, field))
+        return label_texts(self.at(wanted, field).read()) if self.num_rows else self.column(wanted, field)
 
     def json_place(self, wanted: str | int) -> tuple[str | int, tuple[str, ...]]:
-        """Splits a name into a column and the path of a field in its JSON: `about.label` is `label` in the column `about`."""
+        """Splits a name into a column and the path of a field in its JSON."""
         names = self.names or ()
         return (wanted, ()) if isinstance(wanted, int) or wanted in names else column_and_path(wanted, names)
 
-    def values(self, wanted: str | int, field: str) -> Iterable[Any]:
-        """Returns the values of a column, or of a field of its JSON, with `None` for rows without it. For arguments and errors see
-        `column`. Raises `OpError`: `PG421` also if a cell is not JSON, or no row has the field."""
-        (column, path), cells = self.json_place(wanted), self.columns(self.number(wanted, field))
-        return self._fields(column, path, cells, field) if path else cells
+    def at(self, wanted: str | int, field: str) -> TableColumn:
+        """Returns a column, or a field of its JSON: `about.label` is `label` in the column `about`, `None` for rows without it. For
+        arguments and errors see `column`; reading it raises `OpError`: `PG421` also if a cell is not JSON, or no row has the field."""
+        column, (name, path) = self.columns[self.number(wanted, field)], self.json_place(wanted)
+        return replace(column, read=partial(self._fields, name, path, column, field), arrays=None) if path else column
 
-    def _fields(self, column: str | int, path: tuple[str, ...], cells: Iterable[Any], field: str) -> list[Any]:
+    def _fields(self, name: str | int, path: tuple[str, ...], column: TableColumn, field: str) -> list[Any]:
         found: list[Any] = []
         lacking: dict[int, str] = {}
-        place = self.place_in(column)
-        for row, cell in enumerate(cells):
+        for row, cell in enumerate(column.read()):
             value = None
             try:
                 empty = not cell.strip() if isinstance(cell, (str, bytes)) else is_missing(cell)
@@ -123,53 +182,23 @@ class Table:
             except MissingFieldError as error:
                 lacking[row] = str(error)
             except ValueError as error:
-                message = f"no column is named {'.'.join((str(column), *path))!r}, and {column!r} in {place(row)} has no fields: {error}"
+                place = column.place(row)
+                message = f"no column is named {'.'.join((str(name), *path))!r}, and {name!r} in {place} has no fields: {error}"
                 raise OpError("PG421", message, field=field, help=f"the columns are {quoted(self.names or ())}") from None
             if isinstance(value, dict):
-                message = f"{'.'.join(path)!r} of the JSON in {column!r}, {place(row)}, is an object"
+                message = f"{'.'.join(path)!r} of the JSON in {name!r}, {column.place(row)}, is an object"
                 raise OpError("PG421", message, field=field, help=f"its fields are {quoted(list(value))}")
             found.append(value)
         if lacking and all(value is None for value in found):
             row = next(iter(lacking))
-            raise OpError("PG421", f"the JSON in the column {column!r}, {place(row)}: {lacking[row]}", field=field)
+            raise OpError("PG421", f"the JSON in the column {name!r}, {column.place(row)}: {lacking[row]}", field=field)
         return found
 
-    def place_in(self, column: str | int) -> Callable[[int], str]:
-        """Returns a function that describes the place of a cell, for an existing column."""
-        return self.place
-
-    def folder_of(self, column: str | int) -> str:
-        return self.folder
-
-    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
-        """Returns the cells of a column in `where` for some rows, and a function that describes the place of a cell. Raises `OpError` as
-        `column`; `PG450` for rows without a joined one."""
-        whole = self.column(column, "where")
-        return [whole[row] for row in rows], self.place_in(column)
-
-    def only(self, rows: Sequence[int]) -> Table:
-        """Returns the table of some rows, which keep their places."""
-        return SomeRows(
-            self.called,
-            self.file,
-            self.folder,
-            self.names,
-            self.width,
-            len(rows),
-            lambda i: map(tuple(self.columns(i)).__getitem__, rows),
-            self,
-            tuple(rows),
-        )
-
-    @property
-    def whole(self) -> Table:
-        """The table with all its rows."""
-        return self
-
-    @property
-    def kept(self) -> Sequence[int]:
-        """The numbers of the rows in the whole table, rising."""
-        return range(self.num_rows)
+    def has(self, wanted: str | int) -> bool:
+        """Tells whether exactly one column has this name or number."""
+        if isinstance(wanted, int):
+            return wanted < self.width
+        return self.names is not None and self.names.count(wanted) == 1
 
     def number(self, wanted: str | int, field: str) -> int:
         """Returns the number of a column, which may be written as text without a header, or of the column of a JSON field; see `column`."""
@@ -195,74 +224,11 @@ class Table:
         raise OpError("PG421", f"{self.called} has no column {wanted!r}", field=field, help=help_)
 
 
-@dataclass(frozen=True)
-class SomeRows(Table):
-    """Some rows of a table."""
-
-    table: Table  # the table with all its rows
-    rows: tuple[int, ...]  # the numbers of the remaining rows
-
-    def place(self, row: int) -> str:
-        return self.table.place(self.rows[row])
-
-    def holds_bytes(self, wanted: str | int, field: str) -> bool:
-        return self.table.holds_bytes(wanted, field)
-
-    def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
-        return self.table.reader(columns)
-
-    def place_in(self, column: str | int) -> Callable[[int], str]:
-        place = self.table.place_in(column)
-        return lambda row: place(self.rows[row])
-
-    def folder_of(self, column: str | int) -> str:
-        return self.table.folder_of(column)
-
-    @property
-    def whole(self) -> Table:
-        return self.table
-
-    @property
-    def kept(self) -> Sequence[int]:
-        return self.rows
-
-
-@dataclass(frozen=True)
-class WholeTable(Table, Generic[Cell]):
-    """A table whose cells were read at once."""
-
-    rows: Sequence[tuple[Cell, ...]]  # the rows, each with a cell for every column
-    lines: Sequence[int] | None = None  # the number of each row in the file, from 1; without it rows are numbered from 0
-    before: str = ":"  # stands between the file and that number in the place of a row
-    findings: tuple[Note, ...] = ()  # those of `notes`
-
-    @classmethod
-    def of_file(
-        cls,
-        file: str,
-        names: tuple[str, ...] | None,
-        width: int,
-        rows: Sequence[tuple[Cell, ...]],
-        lines: Sequence[int],
-        findings: tuple[Note, ...] = (),
-        before: str = ":",
-    ) -> WholeTable[Cell]:
-        """Builds the table of a file from its rows."""
-        about = repr(file), file, os.path.dirname(file), names, width, len(rows)
-        return cls(*about, lambda i: (row[i] for row in rows), rows, lines, before, findings)
-
-    def notes(self) -> tuple[Note, ...]:
-        return self.findings
-
-    def place(self, row: int) -> str:
-        return super().place(row) if self.lines is None else f"{self.file}{self.before}{self.lines[row]}"
-
-
 def under_header(
-    file: str, rows: Sequence[tuple[Cell, ...]], lines: Sequence[int], before: str = ":"
-) -> tuple[tuple[str, ...] | None, Sequence[tuple[Cell, ...]], Sequence[int]]:
+    file: str, rows: Sequence[tuple[Any, ...]], lines: Sequence[int], before: str = ":"
+) -> tuple[tuple[str, ...] | None, Sequence[tuple[Any, ...]], Sequence[int]]:
     """Takes the names of columns from the first row. Returns them, the other rows, and their lines; for these and `before` see
-    `WholeTable`. `PG421` if the names are repeated."""
+    `Table.of_rows`. `PG421` if the names are repeated."""
     if not rows:
         return None, rows, lines
     names = _names_in(rows[0])
