@@ -306,3 +306,117 @@ def _image(batch: Any) -> Any:
 
     first = tf.nest.flatten(batch[:1])[0]
     return first.numpy()
+
+
+JOINED = {"team": {"kind": "label"}, "kg": {"kind": "tensor"}}
+"""Features in columns of a joined table."""
+
+
+def with_joined(source: dict[str, Any], features: dict[str, Any]) -> dict[str, Any]:
+    ((_, own),) = source.items()
+    return with_(source, features={**own.get("features", {}), **features})
+
+
+def values_of(manifest: Any) -> dict[str, dict[str, Any]]:
+    """The team and the weight of each record, by its key."""
+    found: dict[str, dict[str, Any]] = {}
+    listing = manifest.listing
+    names = listing.column_classes.get("team", listing.class_names)
+    teams = listing.columns.get("team", listing.labels)
+    for i, key in enumerate(listing.keys):
+        found[key] = {"team": names[int(teams[i])], "kg": float(listing.columns["kg"][i])}
+    return found
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "arrays" and not form.startswith("prepared")])
+def test_columns_of_a_joined_table_are_features(written: Any, form: str, tmp_path: Path) -> None:
+    source = written(form)
+    whole = listed(source)
+    keys = [*whole.listing.keys]
+    due = {key: {"team": TEAMS[i % 3], "kg": 1 + i / 4} for i, key in enumerate(keys)}
+    given = with_joined(with_(source, join=write_table(tmp_path, keys)), JOINED)
+    found = listed(given)
+    assert values_of(found) == due
+    assert held(found) == held(whole)
+    assert (found.type["team"].classes, found.type["kg"].dtype) == (3, "float32")
+    some = listed(with_(given, where="team != 'bee' and kg < 3"))
+    assert values_of(some) == {key: value for key, value in due.items() if value["team"] != "bee" and value["kg"] < 3}
+    assert held(some).items() <= held(whole).items()
+    chosen = {**JOINED, "team": {"kind": "label", "map": {"ant": "insect", "bee": "insect"}, "ignore": ["cow"]}}
+    insects = listed(with_joined(given, chosen))
+    assert values_of(insects) == {key: {**value, "team": "insect"} for key, value in due.items() if value["team"] != "cow"}
+    with pytest.raises(pipegen.SpecError, match="needs a `join`"):
+        load({"pipegen": 1, "source": with_joined(source, JOINED)})
+    with pytest.raises(pipegen.SpecError, match="no column 'kgs'"):
+        listed(with_joined(given, {"kg": {"kind": "tensor", "column": "kgs"}}))
+    taken = with_joined(given, {"image": {"kind": "label", "column": "team"}})
+    with pytest.raises(pipegen.SpecError, match="image` is already a feature"):
+        load({"pipegen": 1, "source": taken})
+
+
+def test_a_label_of_a_joined_table_gives_a_folder_its_classes(written: Any, tmp_path: Path) -> None:
+    ((op, own),) = written("files").items()
+    source = {op: {**own, "labels": "none"}}
+    keys = [*listed(source).listing.keys]
+    given = with_(source, join=write_table(tmp_path, keys), features={"label": {"kind": "label", "column": "team"}})
+    found = listed(given, splits={"parts": {"train": 0.5, "validation": 0.5}, "stratify": "label"})
+    assert found.class_names == TEAMS
+    assert [found.class_names[i] for i in found.listing.labels] == [TEAMS[i % 3] for i in range(COUNT)]
+    assert {int((found.labels(split) == i).sum()) for split in found.splits for i in range(3)} == {2}
+    other = write_table(tmp_path, [keys[1], keys[0], *keys[2:]])
+    assert listed(with_(given, join=other)).fingerprint != found.fingerprint
+    with pytest.raises(pipegen.SpecError, match="label` is already a feature of `image_folder`"):
+        load({"pipegen": 1, "source": with_(given, labels="folder")})
+
+
+def test_paired_files_have_columns_of_a_joined_table(tmp_path: Path) -> None:
+    for i in range(COUNT):
+        for folder in ("photos", "masks"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            Image.fromarray(np.full((8, 8), i % 2, np.uint8)).save(tmp_path / folder / f"{i:02}.png")
+    files: dict[str, Any] = {
+        "image": {"kind": "image", "path": str(tmp_path / "photos")},
+        "mask": {"kind": "mask", "path": str(tmp_path / "masks"), "classes": 2},
+    }
+    keys = [f"{i:02}.png" for i in range(COUNT)]
+    given = {"files": {"features": {**files, **JOINED}, "join": write_table(tmp_path, keys), "where": "team != 'bee'"}}
+    sections: dict[str, Any] = {"output": {"x": ["image", "kg"], "y": ["mask", "team"]}}
+    due = {key: {"team": TEAMS[i % 3], "kg": 1 + i / 4} for i, key in enumerate(keys) if i % 3 != 1}
+    assert values_of(listed(given, **sections)) == due
+    for wrong, says in (
+        ({**files, "team": {"kind": "label", "path": "x"}}, "not in files"),
+        ({**files, "image": {**files["image"], "column": "file"}}, "leave one of them out"),
+        ({**files, "image": {"kind": "image", "column": "file"}}, "needs `path`"),
+        (JOINED, "none in files"),
+    ):
+        with pytest.raises(pipegen.SpecError, match=says):
+            load({"pipegen": 1, "source": with_(given, features=wrong)})
+
+
+def test_joined_features_of_split_folders_are_of_their_images(tmp_path: Path) -> None:
+    keys = []
+    for split, n in (("train", 6), ("val", 4)):
+        for i in range(n):
+            file = tmp_path / "photos" / split / "ab"[i % 2] / f"{i}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(png(i))
+            keys.append(f"{split}/{'ab'[i % 2]}/{i}.png")
+    splits = {"method": "folder", "parts": {"train": "train", "validation": "val"}}
+    source = {"image_folder": {"path": str(tmp_path / "photos"), "join": write_table(tmp_path, keys), "features": JOINED}}
+    found = listed(source, splits=splits)
+    assert values_of(found) == {key: {"team": TEAMS[i % 3], "kg": 1 + i / 4} for i, key in enumerate(keys)}
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("form", ["files", "coco"])
+def test_joined_features_reach_the_batch_beside_their_image(written: Any, form: str, tmp_path: Path) -> None:
+    source = written(form)
+    keys = [*listed(source).listing.keys]
+    plain = pipegen.build(spec_of(source, shuffle="none"), runtime=PLAIN)
+    given = with_joined(with_(source, join=write_table(tmp_path, keys)), JOINED)
+    pipe = pipegen.build(spec_of(given, shuffle="none", output={"x": ["image", "kg"], "y": "team"}), runtime=PLAIN)
+    weights = [float(kg) for (_, kgs), _ in pipe.train.take(pipe.steps("train")) for kg in kgs]
+    teams = [TEAMS[int(team)] for _, some in pipe.train.take(pipe.steps("train")) for team in some]
+    assert weights == [1 + i / 4 for i in range(COUNT)]
+    assert teams == [TEAMS[i % 3] for i in range(COUNT)]
+    assert [image.tobytes() for image in pixels(pipe)] == [image.tobytes() for image in pixels(plain)]

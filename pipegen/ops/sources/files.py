@@ -8,21 +8,23 @@ from functools import lru_cache, reduce
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticKnownError
 
-from pipegen.errors import Attempts, OpError, OpErrors
+from pipegen.errors import Attempts, OpError, OpErrors, PartError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Strings
-from pipegen.ops.kinds.base import Levels, having
+from pipegen.ops.kinds.base import Levels, having, kind_named
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.feature import FeatureSource, FileKindName
-from pipegen.ops.sources.features.file_formats import FileFeature, unread_formats
+from pipegen.ops.sources.features.feature import AnyKindName, FeatureSource
+from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan, Tree
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.paths import find_root
+from pipegen.ops.sources.tables.features import FileOrColumns
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.patterns import compile_pattern
 
@@ -37,23 +39,35 @@ _WILD = re.compile(r"[*?\[]")
 _compiled = lru_cache(maxsize=16)(compile_pattern)
 
 
-class FilesFeature(FileFeature):
-    """One file of each record."""
+class FilesFeature(FileOrColumns):
+    """One file of each record, or columns of the joined table."""
 
-    kind: FileKindName
-    """`image`; `mask`: a class for each pixel of the image; or `array`: numbers of one `shape`."""
-    path: Annotated[str, Field(min_length=1)]
-    """Folder whose images are all read, or a pattern such as `photos/**/*.jpg`; relative to the spec's file."""
-    classes: Annotated[int, Field(ge=1)] | None = None
-    """Number of classes of a mask; by default the largest index in `values`, plus 1."""
+    kind: AnyKindName
+    """In files: `image`; `mask`: a class for each pixel of the image; or `array`: numbers of one `shape`. In columns of the joined table:
+    `label`, `tensor`, `weight`, `boxes` or `keypoints`, as in `csv`."""
+    path: Annotated[str, Field(min_length=1)] | None = Field(None, validate_default=True)
+    """Folder whose images are all read, or a pattern such as `photos/**/*.jpg`; relative to the spec's file. Images, masks and arrays need
+    one."""
 
     @field_validator("path")
     @classmethod
-    def _sound_pattern(cls, path: str) -> str:
-        pattern = _split(path)[1]
+    def _sound_pattern(cls, path: str | None, info: ValidationInfo) -> str | None:
+        if path is None and kind_named(info.data.get("kind", "image")).storage == "encoded":
+            raise PydanticKnownError("missing")
+        pattern = None if path is None else _split(path)[1]
         if pattern is not None:
             compile_glob(pattern)
         return path
+
+    @model_validator(mode="after")
+    def _in_one_place(self) -> FilesFeature:
+        if (self.path is None) is (self.own_kind.storage == "encoded"):
+            raise PartError(f"{self.own_kind.plural} are in columns of the joined table, not in files", "path", help="name a `column`")
+        if self.path is not None and (self.column, self.columns) != (None, None):
+            raise PartError("`path` names files, and `column` a column of the joined table; leave one of them out", "path")
+        if self.windows() is not None:
+            raise PartError("a window by columns needs a table", "format", help="such as `window: [0, 0, 256, 256]`")
+        return self
 
 
 def _split(path: str) -> tuple[str, str | None]:
@@ -66,7 +80,7 @@ def _split(path: str) -> tuple[str, str | None]:
 
 
 class Files(SelectingSource, FeatureSource):
-    """Files without labels. With several features, the files of each record are paired by name.
+    """Files, paired by name if there are several features in files. A joined table can add features in its columns, such as labels.
 
     A record is identified by the relative path of its first image. Hidden files and folders are ignored.
     """
@@ -74,7 +88,8 @@ class Files(SelectingSource, FeatureSource):
     op: ClassVar[str] = "files"
 
     features: Annotated[dict[FeatureName, FilesFeature], Field(min_length=1)]
-    """Files of each record: `{image: {kind: image, path: photos}, mask: {kind: mask, path: masks, values: {0: 0, 255: 1}}}`."""
+    """Files of each record: `{image: {kind: image, path: photos}, mask: {kind: mask, path: masks, values: {0: 0, 255: 1}}}`. With a `join`,
+    also columns of the joined table: `{label: {kind: label, column: breed}}`."""
     key: Annotated[str, Field(min_length=1)] = "stem"
     """What the files of a record share. `stem`: the relative path below the folder, without its ending. Or a regular expression (RE2: no
     look-around, no back-references) that is searched in the relative path, with one group: `(\\d+)_(?:photo|mask)`."""
@@ -95,17 +110,31 @@ class Files(SelectingSource, FeatureSource):
             raise ValueError(f"the regular expression of `key` {said}; it has {groups}")
         return key
 
+    @field_validator("features")
+    @classmethod
+    def _some_in_files(cls, features: dict[str, FilesFeature]) -> dict[str, FilesFeature]:
+        if all(feature.path is None for feature in features.values()):
+            raise PartError("all features are in the joined table, and none in files")
+        return features
+
     reads_addresses = always(True)
     fetched_as_read = always(frozenset({"path"}))
 
     @property
     def pictures(self) -> tuple[str, ...]:
-        """Lists the features, images first; the first one identifies a record."""
-        return tuple(dict.fromkeys((*having(self.features, Levels), *self.features)))
+        """Lists the features in files, images first; the first one identifies a record."""
+        files = [name for name, feature in self.features.items() if feature.path is not None]
+        return tuple(dict.fromkeys((*having(self.features, Levels), *files)))
+
+    @property
+    def joined(self) -> Mapping[str, FilesFeature]:
+        return {name: feature for name, feature in self.features.items() if feature.path is None}
+
+    by_class = always(False)  # folders are not classes
 
     def has_folders(self) -> bool:
         """Tells whether folders may carry meaning: only if records have one file each."""
-        return len(self.features) == 1
+        return len(self.pictures) == 1
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Find the files and pair them; see `Source.list`. Raises `OpError`: `PG401` if a folder is missing, `PG402` if a pattern matches
@@ -129,7 +158,7 @@ class Files(SelectingSource, FeatureSource):
         return self.selected(listing, base)
 
     def _find(self, name: str, base: str, progress: Callable[[int], None] | None, notes: builtins.list[Note]) -> tuple[str, Tree]:
-        folder, pattern = _split(self.features[name].path)
+        folder, pattern = _split(str(self.features[name].path))
         field = f"features.{name}.path"
         root = find_root(base, folder, field=field)
         match, every = compile_glob(pattern) if pattern else None, self.features[name].format is not None

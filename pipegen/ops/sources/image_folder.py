@@ -19,7 +19,7 @@ from pipegen.ops.sources.folders.reports import class_notes, loose_notes, nothin
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.listing.base import Listing, Location, always
 from pipegen.ops.sources.listing.paths import find_root
-from pipegen.ops.sources.tables.selecting import SelectingSource
+from pipegen.ops.sources.tables.selecting import JoiningSource
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _ABSOLUTE = re.compile(r"^(/|[A-Za-z]:)")
 
 
-class ImageFolder(SelectingSource):
+class ImageFolder(JoiningSource):
     """A folder of images: JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM and PBM, recognised by content.
 
     Each sub-folder that holds an image is a class, ordered by name; deeper folders belong to the class above them. Hidden files and folders
@@ -88,11 +88,13 @@ class ImageFolder(SelectingSource):
     fetched_as_read = always(frozenset({"path"}))
 
     def infer(self) -> ElementType:
-        image = FeatureType("image", "string", ())
-        if self.labels == "none":
-            return ElementType((("image", image),))
-        label = FeatureType("label", "int64", (), classes=len(self.classes) if self.classes else None)
-        return ElementType((("image", image), ("label", label)))
+        types = [("image", FeatureType("image", "string", ()))]
+        if self.labels == "folder":
+            types.append(("label", FeatureType("label", "int64", (), classes=len(self.classes) if self.classes else None)))
+        return self.with_joined(ElementType(tuple(types)))
+
+    def by_class(self) -> bool:
+        return self.labels == "folder"
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         scan = self._scan(base, progress)
@@ -102,7 +104,7 @@ class ImageFolder(SelectingSource):
     def _kept(self, listing: Listing, base: Path) -> Listing:
         """Keeps the images that `where` and `join` choose. Without `classes`, a class is one that still has an image."""
         kept = self.selected(listing, base)
-        if self.classes is not None or kept.labels is None or len(kept.keys) == len(listing.keys):
+        if self.classes is not None or listing.labels is None or kept.labels is None or len(kept.keys) == len(listing.keys):
             return kept
         used, labels = np.unique(kept.labels, return_inverse=True)
         return replace(kept, labels=labels.astype(np.int32), class_names=tuple(kept.class_names[i] for i in used.tolist()))

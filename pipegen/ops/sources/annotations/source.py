@@ -26,7 +26,7 @@ from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.any_kind import KeepsBoxes
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, Parts, SplitSource, always
-from pipegen.ops.sources.tables.selecting import SelectingSource
+from pipegen.ops.sources.tables.selecting import JoiningSource
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Found:
         return {**{name: Ragged(values, lengths) for name, values in items.items()}, **self.own}
 
 
-class BoxedSource(KeepsBoxes, SelectingSource):
+class BoxedSource(KeepsBoxes, JoiningSource):
     """Images with any number of boxes on each, every box of one class."""
 
     items: ClassVar[tuple[str, ...]] = ()
@@ -125,7 +125,7 @@ class BoxedSource(KeepsBoxes, SelectingSource):
 
     def infer(self) -> ElementType:
         """Infers an encoded image, its boxes, and their features."""
-        return self._type(None)
+        return self.with_joined(self._type(None))
 
     def _type(self, found: Found | None) -> ElementType:
         """Infers the type of records, from the arguments alone or with what was found."""

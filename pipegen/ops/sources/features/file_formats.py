@@ -97,9 +97,6 @@ GEOTIFF = ArrayFile(geotiff=GeoTiff())
 class FileFeature(EncodedFeature):
     """One feature with values in files."""
 
-    in_rows: ClassVar[bool] = False
-    """Whether examples are rows of a table, whose columns may hold windows."""
-
     format: Format | None = None
     """For an array, and for an image in files of arrays: their format. `npy`, `nifti`, `geotiff` and `flo` (optical flow of 2 channels; for
     arrays only) are names; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`, `{dicom: rescaled}` and `{geotiff: {bands: [4, 3, 2]}}` have
@@ -114,8 +111,6 @@ class FileFeature(EncodedFeature):
         for name, example in (("format", "npy"), ("shape", "[64, 64]")):
             if getattr(self, name) is None and "shape" in kind.arguments and kind.storage == "encoded":
                 raise PartError(f"an array needs its `{name}`", help=f"such as `{name}: {example}`")
-        if self.windows() is not None and not self.in_rows:
-            raise PartError("a window by columns needs a table", "format", help="such as `window: [0, 0, 256, 256]`")
         return self
 
     def array_decoder(self) -> ArrayDecoder:

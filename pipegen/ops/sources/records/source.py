@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.mounts import content_of
-from pipegen.ops.fields.columns import Ragged
+from pipegen.ops.fields.columns import Ragged, spread
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.numbers import read_numbers
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
@@ -95,7 +95,9 @@ class RecordSource(DescribedRecords):
         cells = RecordCells(plain, found, progress)
         partners = None if self.join is None else cells.join(self.join, base)
         found, notes = cells.kept(self.where, {name: feature for name, feature in joined.items() if feature.own_kind.has(ExampleClass)})
-        held = {} if partners is None else partners.read(joined, found.used)
+        used: Ints = np.arange(found.total) if found.used is None else found.used
+        held = partners.read(joined, used.tolist()) if partners is not None else {}
+        held = {name: replace(column, values=spread(column.values, used, found.total)) for name, column in held.items()}
         made = plain.listed(found, self, held)
         return replace(made, cells=None if self.column_names() == () else cells.column, notes=(*made.notes, *notes))
 

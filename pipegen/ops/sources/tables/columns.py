@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.frozen import dataclass
-from pipegen.lazy import np
-from pipegen.ops.fields.columns import spread
 from pipegen.ops.fields.label_values import label_texts, text_of
 from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
 from pipegen.ops.sources.features.predicate import parse_predicate
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.fields.columns import Column, Place
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.tables.features import InTable
     from pipegen.ops.sources.tables.readings import Column as ColumnName
     from pipegen.ops.sources.tables.readings import Join
@@ -142,18 +139,17 @@ class Partners:
         """Returns the records whose key the second table has."""
         return tuple(row for row, partner in enumerate(self.partner) if partner != _NONE)
 
-    def read(self, features: Mapping[str, InTable], used: Ints | None) -> dict[str, Column]:
-        """Reads features in its columns, for the records that are `used`, by default all. Raises `OpErrors` as `read_held`."""
+    def read(self, features: Mapping[str, InTable], rows: Sequence[int]) -> dict[str, Column]:
+        """Reads features in its columns for some records, which all have a row. Raises `OpErrors` as `read_held`."""
         if not features:
             return {}
         from pipegen.ops.sources.tables.held import read_held
 
-        tried, total = Attempts(), self.beside.num_rows
-        rows: Ints = np.arange(total) if used is None else used
-        held = read_held(features, self.beside.only(rows.tolist()), tried)
+        tried = Attempts()
+        held = read_held(features, self.beside.only(rows), tried)
         if tried.errors:
-            raise OpErrors(dict.fromkeys(tried.errors), None)
-        return {name: replace(column, values=spread(column.values, rows, total)) for name, column in held.items()}
+            raise OpErrors(dict.fromkeys(tried.errors))
+        return held
 
     def require(self, rows: Iterable[int]) -> None:
         """Raises `PG450` unless each of these rows of the first table has one row in the second."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -14,7 +14,7 @@ from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.fields.notes import count
 from pipegen.ops.kinds.base import Levels
 from pipegen.ops.sources.features.any_kind import AnyKind
-from pipegen.ops.sources.features.feature import AnyKindName
+from pipegen.ops.sources.features.feature import AnyKindName, ColumnKindName
 from pipegen.ops.sources.features.file_formats import FileFeature, Format
 from pipegen.ops.sources.tables.readings import Column
 
@@ -71,10 +71,42 @@ class InTable(AnyKind):
         return self.shape or ((len(self.columns),) if self.columns is not None else ())
 
 
-class TableFeature(InTable, FileFeature):
-    """One feature of a table's rows, and its column."""
+class JoinedFeature(InTable):
+    """One feature in columns of a joined table."""
 
-    in_rows: ClassVar[bool] = True
+    kind: ColumnKindName
+    """`label`: class names, or class indices as integers. `tensor`: numbers of one `dtype`. `weight`: a number of 0 or more that weighs the
+    example in the loss. `boxes`: four numbers for each box, as lists or one after another, or in four `columns`. `keypoints`: x and y,
+    optionally with 0, 1 or 2 for absent, hidden or visible, as lists, or named points in `columns`. A `label` or `tensor` that is `with`
+    boxes of the table has a list of one value for each."""
+    columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
+    """Several columns of the joined table: the numbers of a tensor; the four numbers of boxes, in the order of `format`; or x and y of each
+    of the `names` of keypoints, or x, y and visibility."""
+    shape: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1, max_length=8)] | None = None
+    """Shape of a tensor whose cells are lists of numbers, such as `[768]`; they stay in memory."""
+
+
+class FileOrColumns(InTable, FileFeature):
+    """One feature in a file of each record, or in columns of a table."""
+
+    kind: AnyKindName
+    format: BoxFormat | Format | None = None  # type: ignore[assignment]  # that of boxes, or of files
+    """For boxes: the order and unit of their numbers, by default `xyxy`: left, top, right and bottom edge in pixels. `xywh`: left, top,
+    width and height. `center_xywh`: centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as
+    fractions of the image's width and height. For an array, and for an image in files of arrays: the format of the files. `npy`, `nifti`,
+    `geotiff` and `flo` (optical flow of 2 channels; for arrays only) are names; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`,
+    `{dicom: rescaled}` and `{geotiff: {bands: [4, 3, 2]}}` have options. Values are float32, as stored."""
+
+    @model_validator(mode="after")
+    def _format_of_its_kind(self) -> FileOrColumns:
+        if self.format is not None and (self.format in _BOXES) is not self.own_kind.guides("boxes"):
+            known, given = "boxes" if self.format in _BOXES else "files", self.format if isinstance(self.format, str) else self.format.name
+            raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
+        return self
+
+
+class TableFeature(FileOrColumns):
+    """One feature of a table's rows, and its column."""
 
     kind: AnyKindName
     """`image`: paths of image files, or with a `size` the pixels as numbers. `mask`: paths of files with a class for each pixel of the
@@ -91,18 +123,9 @@ class TableFeature(InTable, FileFeature):
     size: FixedSize | None = None
     """Size of images whose pixels are numbers in the table: the side of a square, or `[height, width]`, in pixels. The numbers are in one
     cell, as text or a list, or in `columns` of one each: row after row, with those of the `channels` (1 by default) together."""
-    format: BoxFormat | Format | None = None  # type: ignore[assignment]  # that of boxes, or of files
-    """For boxes: the order and unit of their numbers, by default `xyxy`: left, top, right and bottom edge in pixels. `xywh`: left, top,
-    width and height. `center_xywh`: centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as
-    fractions of the image's width and height. For an array, and for an image in files of arrays: the format of the files. `npy`, `nifti`,
-    `geotiff` and `flo` (optical flow of 2 channels; for arrays only) are names; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`,
-    `{dicom: rescaled}` and `{geotiff: {bands: [4, 3, 2]}}` have options. Values are float32, as stored."""
 
     @model_validator(mode="after")
     def _consistent(self) -> TableFeature:
-        if self.format is not None and (self.format in _BOXES) is not self.own_kind.guides("boxes"):
-            known, given = "boxes" if self.format in _BOXES else "files", self.format if isinstance(self.format, str) else self.format.name
-            raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
         levels = self.own_kind.has(Levels)
         if self.size is not None and not levels:
             raise PartError(f"`size` is for images whose pixels are in the table, and this is `kind: {self.kind}`", "size")

@@ -5,21 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from pipegen.diagnostics.suggest import suggested
-from pipegen.errors import OpError
+from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.fields.label_values import text_of
-from pipegen.ops.kinds.base import ExampleClass, Numbers, kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, Levels, Numbers, having, kind_of, several_labels
+from pipegen.ops.model import FeatureName
+from pipegen.ops.sources.features.feature import aligned_images
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import ADD_COLUMNS, Listing, Source
 from pipegen.ops.sources.tables.columns import RecordColumns, kept_rows
+from pipegen.ops.sources.tables.features import InTable, JoinedFeature
 from pipegen.ops.sources.tables.readings import Join
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from pipegen.ops.fields.columns import Column
+    from pipegen.types import ElementType
 
 
 class SelectingSource(Source):
@@ -39,20 +45,43 @@ class SelectingSource(Source):
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leaves out `where` and `join` that are not given, so that they are no part of the hash of such a spec."""
-        return {name: value for name, value in written(self).items() if name not in ("where", "join") or value is not None}
+        """Leaves out what is not given, so that it is no part of the hash of such a spec."""
+        return {name: value for name, value in written(self).items() if name not in ("where", "join", "features") or value}
+
+    @model_validator(mode="after")
+    def _of_a_table(self) -> SelectingSource:
+        first = next(iter(self.joined), None)
+        if first is not None and self.join is None:
+            help_ = "such as `join: {table: {csv: {path: FILE}}, on: {path: COLUMN}}`"
+            raise PartError(f"`{first}` is in a joined table, which needs a `join`", "features", first, help=help_)
+        return self
+
+    @property
+    def joined(self) -> Mapping[str, InTable]:
+        """The features in columns of the joined table."""
+        return {}
+
+    def with_joined(self, own: ElementType) -> ElementType:
+        """Adds the features of the joined table to those that records have without it. Raises `PartError` for a name that is taken, and as
+        `aligned_images`."""
+        taken = next((name for name in self.joined if name in own), None)
+        if taken is not None:
+            raise PartError(f"`{taken}` is already a feature of `{self.op}`", taken, help="rename the feature of the joined table")
+        images: dict[str, Any] = {name: own[name] for name in having(own, Levels)}
+        of = aligned_images({**images, **self.joined}) if self.joined else {}
+        return own.replace(**{name: feature.type().with_(of=of.get(name)) for name, feature in self.joined.items()})
 
     def column_names(self) -> tuple[str, ...] | None:
         return None if self.join is not None else self._own_columns()
 
     def _own_columns(self) -> tuple[str, ...]:
         """Returns the `attributes`, and the features that are one class or one number of a record."""
-        types = ((name, t) for name, t in self.infer().items() if t.beside is None and not several_labels(t))
+        types = ((name, t) for name, t in self.infer().items() if name not in self.joined and t.beside is None and not several_labels(t))
         single = (name for name, t in types if kind_of(t).has(ExampleClass) or (kind_of(t).has(Numbers) and t.shape in ((), (1,))))
         return tuple(dict.fromkeys((*self.attributes, *single)))
 
     def selected(self, listing: Listing, base: Path, more: Mapping[str, Sequence[Any]] | None = None) -> Listing:
-        """Keeps the records that `where` and `join` choose, and adds the columns.
+        """Keeps the records that `where` and `join` choose, and adds the columns, and features of the joined table.
 
         Args:
             listing: The records; without any after an error.
@@ -60,7 +89,7 @@ class SelectingSource(Source):
             more: Further columns, a value for each record; `None` for one without it.
 
         Raises:
-            OpErrors: As `kept_rows`, and as the source of the joined table.
+            OpErrors: As `kept_rows`, `read_held`, and the source of the joined table.
         """
         if not len(listing.keys):
             return listing
@@ -68,11 +97,47 @@ class SelectingSource(Source):
         listing = replace(listing, cells=columns.column)
         if self.where is None and self.join is None:
             return listing
-        if self.join is not None:
-            columns.join(self.join, base)
-        rows, notes = kept_rows(columns, self.where, {})
+        partners = columns.join(self.join, base) if self.join is not None else None
+        rows, notes = kept_rows(columns, self.where, {name: self.joined[name] for name in having(self.joined, ExampleClass)})
         kept = listing if len(rows) == columns.num_rows else listing.take(np.fromiter(rows, np.int64, len(rows)))
-        return replace(kept, notes=(*kept.notes, *notes))
+        kept = replace(kept, notes=(*kept.notes, *notes))
+        held = partners.read(self.joined, rows) if partners is not None else {}
+        return self._with_features(kept, held) if held else kept
+
+    def _with_features(self, listing: Listing, held: Mapping[str, Column]) -> Listing:
+        """Adds columns of features of the joined table."""
+        inferred, main = self.infer(), self.class_feature()
+        types = {name: column.type.with_(of=inferred[name].of) for name, column in held.items()}
+        columns = {name: column.values for name, column in held.items()}
+        classes = {name: column.classes for name, column in held.items() if column.classes}
+        if main is not None and main in held:
+            listing = replace(listing, labels=columns.pop(main), class_names=classes.pop(main), in_table=True)
+        return replace(
+            listing,
+            columns={**listing.columns, **columns},
+            column_classes={**listing.column_classes, **classes},
+            type=(listing.type or inferred).replace(**types),
+            notes=(*listing.notes, *(note for column in held.values() for note in column.notes)),
+        )
+
+
+class JoiningSource(SelectingSource):
+    """A source of images whose further features are columns of a joined table."""
+
+    features: dict[FeatureName, JoinedFeature] = {}
+    """Further features of each image, in columns of the joined table: `{age: {kind: tensor}, breed: {kind: label, column: name}}`."""
+
+    @model_validator(mode="after")
+    def _beside_its_own(self) -> JoiningSource:
+        try:
+            self.infer()
+        except PartError as error:
+            raise PartError(str(error), "features", *error.path, help=error.help) from None
+        return self
+
+    @property
+    def joined(self) -> Mapping[str, JoinedFeature]:
+        return self.features
 
 
 class ListedColumns(RecordColumns):

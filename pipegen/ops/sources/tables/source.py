@@ -192,9 +192,9 @@ class TableSource(FeatureSource):
             if not os.path.isdir(root):
                 raise OpError("PG401", f"the folder {root!r} does not exist", field=f"{field}.root")
         about = feature.column_of(image), f"{field}.column"
-        cells, column = table.whole.column(*about), table.at(*about)
+        texts, column = table.whole.column(*about), table.at(*about)
         root = root or column.folder
-        every = paths_of(cells, root, feature.ending)
+        every = paths_of(texts, root, feature.ending)
         every_key, kept = row_keys(every), table.kept
         keys, cells = [every_key[row] for row in kept], [every[row] for row in kept]
         paths = [os.path.join(root, cell) for cell in cells]
