@@ -31,7 +31,7 @@ from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.kinds.image import read_image
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.array_rows.rows import Rows
-from pipegen.ops.sources.features.arrays import ArrayFeature
+from pipegen.ops.sources.features.feature import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.records.archives import LISTS

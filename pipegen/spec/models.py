@@ -359,8 +359,8 @@ class PipelineSpec(Model):
         """The columns and features that decide which examples there are, each with the key path of an argument that names it."""
         sampling = self.sampling
         subset = sampling.subset if sampling is not None else None
-        compared = parse_predicate(subset.where).columns() if subset is not None and subset.where is not None else ()
-        named: dict[str, tuple[str, ...]] = {column.name: ("sampling", "subset", "where") for column in compared}
+        compared = parse_predicate(subset.where).columns if subset is not None and subset.where is not None else ()
+        named: dict[str, tuple[str, ...]] = dict.fromkeys(compared, ("sampling", "subset", "where"))
         if subset is not None and isinstance(subset.stratify, ByColumn):
             named[str(subset.stratify.column)] = "sampling", "subset", "stratify"
         if sampling is not None and sampling.feature is not None:

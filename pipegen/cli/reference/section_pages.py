@@ -16,7 +16,7 @@ from pipegen.ops.data_test import DataTest, ExampleTest
 from pipegen.ops.model import Model, field_docs
 from pipegen.ops.registry import datatests, sources
 from pipegen.ops.sampling_sections import Folds, Splits
-from pipegen.ops.sources.features.arrays import ArrayFeature
+from pipegen.ops.sources.features.feature import ArrayFeature
 from pipegen.ops.sources.files import FilesFeature
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.tables.features import TableFeature

@@ -11,8 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.arrays import ArrayFeature
-from pipegen.ops.sources.features.feature import aligned_images, record_type
+from pipegen.ops.sources.features.feature import ArrayFeature, aligned_images, record_type
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.types import ElementType

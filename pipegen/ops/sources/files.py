@@ -24,7 +24,7 @@ from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan, Tree
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.paths import find_root
-from pipegen.ops.sources.tables.features import FileOrColumns
+from pipegen.ops.sources.tables.features import FileFeature
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.patterns import compile_pattern
 
@@ -39,7 +39,7 @@ _WILD = re.compile(r"[*?\[]")
 _compiled = lru_cache(maxsize=16)(compile_pattern)
 
 
-class FilesFeature(FileOrColumns):
+class FilesFeature(FileFeature):
     """One file of each record, or columns of the joined table."""
 
     kind: AnyKindName

@@ -15,8 +15,7 @@ from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.kinds.base import InstanceNumber, Levels, PixelValues, having, kind_of
 from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.model import FeatureName, Model
-from pipegen.ops.sources.features.any_kind import Beside, KeepsBoxes, NamesPoints
-from pipegen.ops.sources.features.feature import HeldKindName
+from pipegen.ops.sources.features.feature import Beside, HeldKindName, KeepsBoxes, NamesPoints
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, always
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.ops.transform import SplitName, Transform

@@ -15,7 +15,7 @@ from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
 from pipegen.ops.families.item_stages import Move
 from pipegen.ops.kinds.base import geometry_of, kind_named
 from pipegen.ops.sources.array_rows.rows import row_of
-from pipegen.ops.sources.features.arrays import ArrayFeature
+from pipegen.ops.sources.features.feature import ArrayFeature
 from pipegen.types import ElementType
 
 SIZE = HEIGHT, WIDTH = 48, 64
@@ -261,7 +261,7 @@ def test_boxes_without_data_have_a_type() -> None:
 
 
 def _feature(**more: Any) -> Any:
-    from pipegen.ops.sources.features.arrays import ArrayFeature
+    from pipegen.ops.sources.features.feature import ArrayFeature
 
     return ArrayFeature(kind="boxes", **more)
 

@@ -20,7 +20,7 @@ from pipegen.ops.families import decoder
 from pipegen.ops.lowering.array_formats import read_array
 from pipegen.ops.lowering.library import UnreadableError
 from pipegen.ops.sources.csv import Csv
-from pipegen.ops.sources.features.file_formats import ArrayFile, FileFeature
+from pipegen.ops.sources.features.file_formats import ArrayFile, decoder_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,7 @@ def geotiff(array: Any) -> bytes:
 
 
 def read(contents: bytes, format: Any, shape: tuple[int, ...] | None = None) -> Any:
-    step = FileFeature.model_construct(format=format if isinstance(format, str) else ArrayFile(**format)).array_decoder()
+    step = decoder_of(format if isinstance(format, str) else ArrayFile(**format))
     return read_array(contents, step.format, dict(step.options), shape or step.shape)
 
 

@@ -17,7 +17,7 @@ from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
 from pipegen.ops.kinds.keypoints import check_names, keypoints_type
 from pipegen.ops.kinds.label import item_label_type
 from pipegen.ops.sources.annotations.source import POINT_LABELS, BoxedSource, Found, PointNames
-from pipegen.ops.sources.features.any_kind import NamesPoints
+from pipegen.ops.sources.features.feature import NamesPoints
 
 if TYPE_CHECKING:
     import builtins

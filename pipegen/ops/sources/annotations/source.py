@@ -24,7 +24,7 @@ from pipegen.ops.kinds.item_number import number_name, with_numbers
 from pipegen.ops.kinds.label import item_label_type
 from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.sizes import sides_of
-from pipegen.ops.sources.features.any_kind import KeepsBoxes
+from pipegen.ops.sources.features.feature import KeepsBoxes
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, Parts, SplitSource, always
 from pipegen.ops.sources.tables.selecting import JoiningSource
 from pipegen.types import ElementType, FeatureType

@@ -20,7 +20,7 @@ from pipegen.ops.sources.listing.paths import find_file
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipegen.ops.sources.features.arrays import ArrayFeature
+    from pipegen.ops.sources.features.feature import ArrayFeature
 
 _LOCAL_HEADER = 30  # bytes of a member's local header in a ZIP file, before its name and extra field
 _END, _TAIL = b"PK\5\6", 22 + 65535

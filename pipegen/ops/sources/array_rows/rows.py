@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.columns import Column, Place
     from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.features.arrays import ArrayFeature
+    from pipegen.ops.sources.features.feature import ArrayFeature
     from pipegen.ops.sources.listing.reader import Hold, Read
 
 _HASHED_WHOLE = 2**28

@@ -1,4 +1,4 @@
-"""`FileFeature`: files that hold arrays rather than images, and their formats."""
+"""Formats of files that hold arrays rather than images."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipegen.errors import OpError, PartError
+from pipegen.errors import OpError
 from pipegen.ops.families.decoder import ArrayDecoder, missing_library
 from pipegen.ops.model import Model, OneOf
-from pipegen.ops.sources.features.feature import EncodedFeature
 
 _Count = Annotated[int, Field(ge=1)]
 _Place = Annotated[int, Field(ge=0)]
@@ -91,42 +90,16 @@ def _decoder(format: str, channels: int | None, **options: Any) -> ArrayDecoder:
     return ArrayDecoder(format=format, shape=(None, None, channels), options=tuple(options.items()))
 
 
-GEOTIFF = ArrayFile(geotiff=GeoTiff())
+def decoder_of(format: Format) -> ArrayDecoder:
+    """Returns the decoder of files of a format."""
+    if isinstance(format, ArrayFile):
+        return format.decoder()
+    if format == "geotiff":
+        return ArrayFile(geotiff=GeoTiff()).decoder()
+    return _decoder(format, {"npy": 1, "flo": 2, "nifti": None}[format])
 
 
-class FileFeature(EncodedFeature):
-    """One feature with values in files."""
-
-    format: Format | None = None
-    """For an array, and for an image in files of arrays: their format. `npy`, `nifti`, `geotiff` and `flo` (optical flow of 2 channels; for
-    arrays only) are names; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`, `{dicom: rescaled}` and `{geotiff: {bands: [4, 3, 2]}}` have
-    options. Values are float32, as stored."""
-    shape: Annotated[tuple[_Count, ...], Field(min_length=1)] | None = None
-    """For an array: its shape, the same in every file, such as `[436, 1024, 2]`. For a tensor of a table with cells of lists of numbers, as
-    in Parquet files: the shape of each, such as `[768]`; they stay in memory."""
-
-    @model_validator(mode="after")
-    def _whole_array(self) -> FileFeature:
-        kind = self.own_kind
-        for name, example in (("format", "npy"), ("shape", "[64, 64]")):
-            if getattr(self, name) is None and "shape" in kind.arguments and kind.storage == "encoded":
-                raise PartError(f"an array needs its `{name}`", help=f"such as `{name}: {example}`")
-        return self
-
-    def array_decoder(self) -> ArrayDecoder:
-        """Returns the decoder of files of its `format`."""
-        if isinstance(self.format, ArrayFile):
-            return self.format.decoder()
-        named = {"npy": _decoder("npy", 1), "flo": _decoder("flo", 2), "nifti": _decoder("nifti", None), "geotiff": GEOTIFF.decoder()}
-        return named[str(self.format)]
-
-    def windows(self) -> GeoTiff | None:
-        """Returns the options of rasters with a window per row; `None` for other files."""
-        geotiff = self.format.geotiff if isinstance(self.format, ArrayFile) else None
-        return geotiff if geotiff is not None and geotiff.by_row else None
-
-
-def unread_formats(features: Mapping[str, FileFeature]) -> Iterator[OpError]:
+def unread_formats(features: Mapping[str, Any]) -> Iterator[OpError]:
     """Yields a `PG414` error for each feature whose files no installed library can read."""
     for name, feature in features.items():
         if feature.format is not None and feature.own_kind.storage == "encoded":

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.features.any_kind import AnyKind
-    from pipegen.ops.sources.features.feature import Feature
+    from pipegen.ops.sources.features.feature import AnyKind, Feature
 
     StoredValues = Sequence[Any]
     """The stored value of each record: a list of numbers or texts, perhaps nested, or an array."""

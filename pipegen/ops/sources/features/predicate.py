@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from itertools import compress
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeAlias
 
 from pydantic import AfterValidator, Field
@@ -44,78 +44,62 @@ class Column:
         return f"`{self.name}`"
 
 
+@dataclass(frozen=True)
 class Predicate:
     """A condition that selects rows."""
 
-    def columns(self) -> tuple[Column, ...]:
-        """Lists the columns that it reads."""
-        raise NotImplementedError
-
-    def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
-        """Selects the rows for which it holds; `PG452` for a cell that cannot be compared."""
-        raise NotImplementedError
+    columns: tuple[str, ...]  # the columns that it reads
+    select: Callable[[Cells, Sequence[int]], Sequence[int]]
+    """Selects the rows for which it holds; `PG452` for a cell that cannot be compared."""
 
 
-@dataclass(frozen=True)
-class Comparison(Predicate):
-    """A comparison of columns and constants, or a test of one column."""
+def _test(sides: tuple[Column | Literal, ...], read: Reader, holds: Callable[..., bool]) -> Predicate:
+    """Tests the values of columns and constants in a row by `holds`; `read` converts the cells of the columns."""
 
-    sides: tuple[Column | Literal, ...]
-    read: Reader  # converts the cells of the columns
-    holds: Callable[..., bool]  # tests the values of the sides in a row
+    def select(table: Cells, rows: Sequence[int]) -> Sequence[int]:
+        values = [_values(side, table, rows, read) for side in sides]
+        return list(compress(rows, map(holds, *values)))
 
-    def columns(self) -> tuple[Column, ...]:
-        return tuple(side for side in self.sides if isinstance(side, Column))
-
-    def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
-        values = [_values(side, table, rows, self.read) for side in self.sides]
-        return list(compress(rows, map(self.holds, *values)))
+    return Predicate(tuple(side.name for side in sides if isinstance(side, Column)), select)
 
 
-def _compare(left: Column | Literal, symbol: str, right: Column | Literal) -> Comparison:
+def _compare(left: Column | Literal, symbol: str, right: Column | Literal) -> Predicate:
     """Compares two sides, at least one of them a column. Compared with a number or a truth value, cells are parsed as such; with a text,
     they stay text. Two columns are compared as numbers by `<` and similar, as texts by `==` and `!=`."""
     other = next((side for side in (left, right) if not isinstance(side, Column)), None)
     of_columns = _as_text if symbol in ("==", "!=") else _as_number
-    return Comparison((left, right), of_columns if other is None else _reader_beside(other), _COMPARE[symbol])
+    return _test((left, right), of_columns if other is None else _reader_beside(other), _COMPARE[symbol])
 
 
-@dataclass(frozen=True)
-class _Parts(Predicate):
-    """A predicate made of others."""
-
-    parts: tuple[Predicate, ...]
-
-    def columns(self) -> tuple[Column, ...]:
-        return tuple(column for part in self.parts for column in part.columns())
-
-
-class Not(_Parts):
-    """The negation of a predicate."""
-
-    def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
-        out = set(self.parts[0].select(table, rows))
+def _not(part: Predicate) -> Predicate:
+    def select(table: Cells, rows: Sequence[int]) -> Sequence[int]:
+        out = set(part.select(table, rows))
         return [row for row in rows if row not in out]
 
+    return Predicate(part.columns, select)
 
-class And(_Parts):
+
+def _all(parts: Sequence[Predicate]) -> Predicate:
     """Predicates that must all hold; later ones are tested only on rows for which earlier ones hold."""
 
-    def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
-        kept = list(rows)
-        for part in self.parts:
-            kept = part.select(table, kept)
-        return kept
+    def select(table: Cells, rows: Sequence[int]) -> Sequence[int]:
+        for part in parts:
+            rows = part.select(table, rows)
+        return rows
+
+    return Predicate(tuple(chain.from_iterable(part.columns for part in parts)), select)
 
 
-class Or(_Parts):
+def _any(parts: Sequence[Predicate]) -> Predicate:
     """Predicates of which one must hold; later ones are tested only on rows for which no earlier one holds."""
 
-    def select(self, table: Cells, rows: Sequence[int]) -> list[int]:
+    def select(table: Cells, rows: Sequence[int]) -> Sequence[int]:
         found: set[int] = set()
-        for part in self.parts:
+        for part in parts:
             found.update(part.select(table, [row for row in rows if row not in found]))
         return [row for row in rows if row in found]
+
+    return Predicate(tuple(chain.from_iterable(part.columns for part in parts)), select)
 
 
 def _reader_beside(literal: Literal) -> Reader:
@@ -236,14 +220,14 @@ class _Parser:
         return self._tokens[self._next]
 
     def _either(self) -> Predicate:
-        return self._series("or", lambda: self._series("and", self._negation, And), Or)
+        return self._series("or", lambda: self._series("and", self._negation, _all), _any)
 
-    def _series(self, word: str, part: Callable[[], Predicate], joined: type[_Parts]) -> Predicate:
+    def _series(self, word: str, part: Callable[[], Predicate], joined: Callable[[Sequence[Predicate]], Predicate]) -> Predicate:
         """Parses one part, or several with a word between them."""
         parts = [part()]
         while self._take("word", word):
             parts.append(part())
-        return parts[0] if len(parts) == 1 else joined(tuple(parts))
+        return parts[0] if len(parts) == 1 else joined(parts)
 
     def _negation(self) -> Predicate:
         self._depth += 1
@@ -251,7 +235,7 @@ class _Parser:
             raise ValueError(f"a predicate can be nested at most {_DEEPEST} deep")
         try:
             if self._take("word", "not"):
-                return Not((self._negation(),))
+                return _not(self._negation())
             if self._take("symbol", "("):
                 inner = self._either()
                 self._need(")", "needs a closing `)`")
@@ -270,8 +254,8 @@ class _Parser:
             if not isinstance(left, Column):
                 self._refuse(start, "needs a column before `in`")
             values = self._list()
-            among = Comparison((left,), _reader_beside(values[0]), frozenset(values).__contains__)
-            return Not((among,)) if negated else among
+            among = _test((left,), _reader_beside(values[0]), frozenset(values).__contains__)
+            return _not(among) if negated else among
         parts: list[Predicate] = []
         while (token := self._token).kind == "symbol" and token.text in _COMPARISONS:
             self._next += 1
@@ -283,9 +267,9 @@ class _Parser:
             parts.append(_compare(left, token.text, right))
             left = right
         if parts:
-            return parts[0] if len(parts) == 1 else And(tuple(parts))
+            return parts[0] if len(parts) == 1 else _all(parts)
         if isinstance(left, Column) and self._token.text not in _INSTEAD:
-            return Comparison((left,), _as_truth, bool)
+            return _test((left,), _as_truth, bool)
         return self._refuse(self._token, f"must go on with {', '.join(f'`{c}`' for c in _COMPARISONS)} or `in`")
 
     def _side(self) -> Column | Literal:

@@ -19,7 +19,7 @@ from pipegen.ops.fields.label_values import Values, text_of
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.kinds.base import ExampleClass
 from pipegen.ops.sources.features.items import read_items, side_by_side
-from pipegen.ops.sources.tables.columns import RecordColumns, kept_rows
+from pipegen.ops.sources.tables.join import RecordColumns, kept_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -172,7 +172,7 @@ class RecordCells(RecordColumns):
 
     def kept(self, where: str | None, labels: Mapping[str, InTable]) -> tuple[Indexed, tuple[Note, ...]]:
         """Leaves out records as `kept_rows` says, with its errors. Returns the shards with those that are kept, and findings."""
-        found, total = replace(self._found, cells=self), self.num_rows
+        found, total = replace(self._found, cells=self.column), self.num_rows
         if where is None and self.partners is None:
             return found, ()
         rows, notes = kept_rows(self, where, labels)

@@ -123,7 +123,7 @@ class DescribedRecords(FeatureSource):
     def remarks(self) -> tuple[str, ...]:
         names = " and ".join(f"`{name}`" for name in self.features if name not in self.read_features)
         held = (f"{names} of all records are read once and held in memory",) if names else ()
-        needed = {column.name: "where" for column in parse_predicate(self.where).columns()} if self.where is not None else {}
+        needed = dict.fromkeys(parse_predicate(self.where).columns, "where") if self.where is not None else {}
         needed |= {str(self.join.own): "join"} if self.join is not None else {}
         return (*held, *(f"{name!r}, for `{argument}`, is {self.columns_cost()}" for name, argument in needed.items()))
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.notes import Note
     from pipegen.ops.fields.strings import Ints
+    from pipegen.ops.sources.listing.base import Cells
     from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.shards.paths import Found
-    from pipegen.ops.sources.tables.columns import Columns
 
     T = TypeVar("T")
 
@@ -222,7 +222,7 @@ class Indexed:
     selects: str = ""  # what selects the records of a file beside its content, such as a table
     folder: Path | None = None  # folder for what is kept of them, if any
     kept: Ints | None = None  # whether each record is used, bool; `None` for all
-    cells: Columns | None = None  # the columns of the records; set once they are indexed
+    cells: Cells | None = None  # reads a column of the records; set once they are indexed
 
     @property
     def total(self) -> int:

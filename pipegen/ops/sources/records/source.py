@@ -28,6 +28,7 @@ from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, Sha
 from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
+from pipegen.ops.sources.tables.join import read_joined
 
 if TYPE_CHECKING:
     import builtins
@@ -96,7 +97,7 @@ class RecordSource(DescribedRecords):
         partners = None if self.join is None else cells.join(self.join, base)
         found, notes = cells.kept(self.where, {name: feature for name, feature in joined.items() if feature.own_kind.has(ExampleClass)})
         used: Ints = np.arange(found.total) if found.used is None else found.used
-        held = partners.read(joined, used.tolist()) if partners is not None else {}
+        held = read_joined(partners, joined, used.tolist()) if partners is not None else {}
         held = {name: replace(column, values=spread(column.values, used, found.total)) for name, column in held.items()}
         made = plain.listed(found, self, held)
         return replace(made, cells=None if self.column_names() == () else cells.column, notes=(*made.notes, *notes))
@@ -199,7 +200,7 @@ class RecordSource(DescribedRecords):
         if feature is None or found.cells is None or not feature.own_kind.has(Numbers) or feature.stored_shape not in ((), (1,)):
             return None
         field = f"features.{name}"
-        cells = found.cells.column(self.key_of(name), field)
+        cells = found.cells(self.key_of(name), field)
         used = np.arange(found.total) if found.used is None else found.used
         about = lambda row: found.place(int(used[row])), field, feature.dtype
         values = read_numbers([cells[row] for row in used.tolist()], *about, weights=feature.own_kind.has(LossWeight))

@@ -11,14 +11,15 @@ from pydantic import Field, field_validator, model_validator
 from pipegen.errors import PartError
 from pipegen.ops.arguments.geometry import FixedSize, height_width
 from pipegen.ops.arguments.item_rules import BoxFormat
+from pipegen.ops.families.decoder import ArrayDecoder
 from pipegen.ops.fields.notes import count
 from pipegen.ops.kinds.base import Levels
-from pipegen.ops.sources.features.any_kind import AnyKind
-from pipegen.ops.sources.features.feature import AnyKindName, ColumnKindName
-from pipegen.ops.sources.features.file_formats import FileFeature, Format
+from pipegen.ops.sources.features.feature import AnyKind, AnyKindName, ColumnKindName, EncodedFeature
+from pipegen.ops.sources.features.file_formats import ArrayFile, Format, GeoTiff, decoder_of
 from pipegen.ops.sources.tables.readings import Column
 
 _BOXES, _FOUR = get_args(BoxFormat), range(4)
+_Side = Annotated[int, Field(ge=1)]
 _RANGE = re.compile(r"\{\d+\.\.\d+\}")
 
 
@@ -82,11 +83,11 @@ class JoinedFeature(InTable):
     columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
     """Several columns of the joined table: the numbers of a tensor; the four numbers of boxes, in the order of `format`; or x and y of each
     of the `names` of keypoints, or x, y and visibility."""
-    shape: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1, max_length=8)] | None = None
+    shape: Annotated[tuple[_Side, ...], Field(min_length=1, max_length=8)] | None = None
     """Shape of a tensor whose cells are lists of numbers, such as `[768]`; they stay in memory."""
 
 
-class FileOrColumns(InTable, FileFeature):
+class FileFeature(InTable, EncodedFeature):
     """One feature in a file of each record, or in columns of a table."""
 
     kind: AnyKindName
@@ -96,16 +97,36 @@ class FileOrColumns(InTable, FileFeature):
     fractions of the image's width and height. For an array, and for an image in files of arrays: the format of the files. `npy`, `nifti`,
     `geotiff` and `flo` (optical flow of 2 channels; for arrays only) are names; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`,
     `{dicom: rescaled}` and `{geotiff: {bands: [4, 3, 2]}}` have options. Values are float32, as stored."""
+    shape: Annotated[tuple[_Side, ...], Field(min_length=1)] | None = None
+    """For an array: its shape, the same in every file, such as `[436, 1024, 2]`. For a tensor of a table with cells of lists of numbers, as
+    in Parquet files: the shape of each, such as `[768]`; they stay in memory."""
 
     @model_validator(mode="after")
-    def _format_of_its_kind(self) -> FileOrColumns:
+    def _format_of_its_kind(self) -> FileFeature:
         if self.format is not None and (self.format in _BOXES) is not self.own_kind.guides("boxes"):
             known, given = "boxes" if self.format in _BOXES else "files", self.format if isinstance(self.format, str) else self.format.name
             raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
         return self
 
+    @model_validator(mode="after")
+    def _whole_array(self) -> FileFeature:
+        kind = self.own_kind
+        for name, example in (("format", "npy"), ("shape", "[64, 64]")):
+            if getattr(self, name) is None and "shape" in kind.arguments and kind.storage == "encoded":
+                raise PartError(f"an array needs its `{name}`", help=f"such as `{name}: {example}`")
+        return self
 
-class TableFeature(FileOrColumns):
+    def array_decoder(self) -> ArrayDecoder:
+        """Returns the decoder of files of its `format`."""
+        return decoder_of(self.format)  # type: ignore[arg-type]  # which an array, and an image in files of arrays, has
+
+    def windows(self) -> GeoTiff | None:
+        """Returns the options of rasters with a window per row; `None` for other files."""
+        geotiff = self.format.geotiff if isinstance(self.format, ArrayFile) else None
+        return geotiff if geotiff is not None and geotiff.by_row else None
+
+
+class TableFeature(FileFeature):
     """One feature of a table's rows, and its column."""
 
     kind: AnyKindName

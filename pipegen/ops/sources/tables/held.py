@@ -19,7 +19,6 @@ from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import NumberType, as_numbers, read_numbers, without_fractions
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, having
 from pipegen.ops.sources.features.items import read_items, side_by_side
-from pipegen.ops.sources.stores.field_types import is_list, is_number
 from pipegen.types import DTYPE_BYTES
 
 if TYPE_CHECKING:
@@ -237,24 +236,6 @@ def points_of(columns: Sequence[Sequence[str]], places: Sequence[Callable[[int],
     return [*np.concatenate([values[..., :2], seen[..., None]], -1)]
 
 
-def read_arrow(column: Any, shape: tuple[int, ...]) -> Any:
-    """Converts an Arrow column of nested lists to numbers `(n, *shape)`, or to `None` if a cell has another shape."""
-    import pyarrow as pa
-
-    found = []
-    for chunk in column.chunks:
-        rows = len(chunk)
-        values = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
-        for side in shape:
-            if values.null_count or not is_list(values.type) or not _all_have(values, side):
-                return None
-            values = values.flatten()
-        if values.null_count or not is_number(values.type):
-            return None
-        found.append(values.to_numpy(zero_copy_only=False).reshape(rows, *shape))
-    return np.concatenate(found) if found else np.zeros((0, *shape), np.float32)
-
-
 def _check_room(rows: int, shape: tuple[int, ...], field: str, dtype: str | None = None) -> None:
     """Raises `PG410` if the arrays of `rows` rows do not fit in memory."""
     need, free = rows * math.prod(shape) * DTYPE_BYTES[dtype or "float32"], available_memory() // 2
@@ -263,13 +244,3 @@ def _check_room(rows: int, shape: tuple[int, ...], field: str, dtype: str | None
         message = f"{arrays} take {need / 2**30:,.1f} GiB; half of the free memory is {free / 2**30:,.1f} GiB"
         help_ = "arrays of a table stay in memory; to read them one by one, use `kind: array` with files, or a source of records"
         raise OpError("PG410", message, field=field, help=help_)
-
-
-def _all_have(values: Any, side: int) -> bool:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_fixed_size_list(values.type):
-        return bool(values.type.list_size == side)
-    lengths = pc.min_max(pc.list_value_length(values)).as_py() if len(values) else {"min": side, "max": side}
-    return bool(lengths["min"] == lengths["max"] == side)

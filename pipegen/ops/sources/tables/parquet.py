@@ -18,7 +18,7 @@ from pipegen.lazy import np
 from pipegen.ops.fields.notes import Note, count
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.listing.blocks import BlockReader
-from pipegen.ops.sources.tables.held import read_arrow
+from pipegen.ops.sources.stores.field_types import is_list, is_number
 from pipegen.ops.sources.tables.table import Table, TableColumn, needed
 
 if TYPE_CHECKING:
@@ -132,10 +132,38 @@ def _arrays(files: Sequence[str], called: str, name: str, rows: int, shape: tupl
         columns = [pq.read_table(file, columns=[name], partitioning=None, page_checksum_verification=True)[name] for file in files]
         if (values := sum(map(len, columns))) != rows:
             raise ValueError(f"it has {values:,} values for {rows:,} rows")
-        found = [read_arrow(column, shape) for column in columns]
+        found = [_read_lists(column, shape) for column in columns]
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         raise OpError("PG421", f"the column {name!r} of {called} cannot be read: {error}", field="path") from None
     return None if any(values is None for values in found) else np.concatenate(found)
+
+
+def _read_lists(column: Any, shape: tuple[int, ...]) -> Any:
+    """Converts an Arrow column of nested lists to numbers `(n, *shape)`, or to `None` if a cell has another shape."""
+    import pyarrow as pa
+
+    found = []
+    for chunk in column.chunks:
+        rows = len(chunk)
+        values = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
+        for side in shape:
+            if values.null_count or not is_list(values.type) or not _all_have(values, side):
+                return None
+            values = values.flatten()
+        if values.null_count or not is_number(values.type):
+            return None
+        found.append(values.to_numpy(zero_copy_only=False).reshape(rows, *shape))
+    return np.concatenate(found) if found else np.zeros((0, *shape), np.float32)
+
+
+def _all_have(values: Any, side: int) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_fixed_size_list(values.type):
+        return bool(values.type.list_size == side)
+    lengths = pc.min_max(pc.list_value_length(values)).as_py() if len(values) else {"min": side, "max": side}
+    return bool(lengths["min"] == lengths["max"] == side)
 
 
 @dataclass(frozen=True)

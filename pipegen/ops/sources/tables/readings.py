@@ -132,7 +132,7 @@ class SqlTable(TableReading):
     def read(self, base: Path) -> Table:
         from pipegen.ops.sources.tables.sql import read_query
 
-        return read_query(self, base)
+        return read_query(self.url, self.query, self.snapshot, self.time_limit, base)
 
 
 class JoinedTable(OneOf):

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from pipegen.diagnostics.suggest import suggested
-from pipegen.errors import OpError, PartError
+from pipegen.errors import PartError
 from pipegen.lazy import np
-from pipegen.ops.fields.label_values import text_of
 from pipegen.ops.kinds.base import ExampleClass, Levels, Numbers, having, kind_of, several_labels
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import aligned_images
 from pipegen.ops.sources.features.predicate import Where
-from pipegen.ops.sources.listing.base import ADD_COLUMNS, Listing, Source
-from pipegen.ops.sources.tables.columns import RecordColumns, kept_rows
+from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.sources.tables.features import InTable, JoinedFeature
 from pipegen.ops.sources.tables.readings import Join
 
@@ -40,8 +37,8 @@ class SelectingSource(Source):
     of images with boxes, `height` and `width` by the annotations; for `coco` also the other numbers and texts of `images`, and `image_id`.
     Put texts in quotes, and column names that are not plain words in backticks. Records keep the ids that they have without it."""
     join: Join | None = None
-    """A table whose columns are added to the records with the same key, for `where`, splits, sampling and tests:
-    `{table: {csv: {path: patients.csv}}, on: {path: file}}`."""
+    """A table whose columns are added to the records with the same key, for `where`, splits, sampling, tests and, of images in files,
+    features: `{table: {csv: {path: patients.csv}}, on: {path: file}}`."""
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -93,6 +90,8 @@ class SelectingSource(Source):
         """
         if not len(listing.keys):
             return listing
+        from pipegen.ops.sources.tables.join import ListedColumns, kept_rows, read_joined
+
         columns = ListedColumns(f"`{self.op}`", listing, self.class_feature(), self._own_columns(), more or {})
         listing = replace(listing, cells=columns.column)
         if self.where is None and self.join is None:
@@ -101,7 +100,7 @@ class SelectingSource(Source):
         rows, notes = kept_rows(columns, self.where, {name: self.joined[name] for name in having(self.joined, ExampleClass)})
         kept = listing if len(rows) == columns.num_rows else listing.take(np.fromiter(rows, np.int64, len(rows)))
         kept = replace(kept, notes=(*kept.notes, *notes))
-        held = partners.read(self.joined, rows) if partners is not None else {}
+        held = read_joined(partners, self.joined, rows) if partners is not None else {}
         return self._with_features(kept, held) if held else kept
 
     def _with_features(self, listing: Listing, held: Mapping[str, Column]) -> Listing:
@@ -138,54 +137,3 @@ class JoiningSource(SelectingSource):
     @property
     def joined(self) -> Mapping[str, JoinedFeature]:
         return self.features
-
-
-class ListedColumns(RecordColumns):
-    """What a listing knows of each record.
-
-    Args:
-        called: The name of the source, for messages.
-        listing: The records.
-        label: The feature with the class of each, if any.
-        names: Its columns: features, `path`, `height` and `width`.
-        more: Further columns.
-    """
-
-    def __init__(self, called: str, listing: Listing, label: str | None, names: Sequence[str], more: Mapping[str, Sequence[Any]]) -> None:
-        super().__init__(called, len(listing.keys))
-        self._listing, self._label, self._names, self._more = listing, label, names, more
-
-    def own(self, name: str, field: str) -> tuple[str, ...]:
-        values = self._more.get(name) if name not in self._names else self._values(name)
-        if values is not None:
-            return tuple(map(text_of, values))
-        joined = () if self.partners is None else self.partners.right.names or ()
-        help_ = suggested(name, dict.fromkeys((*self.known(), *joined)))
-        message = f"the records of {self.called} have no column {name!r}"
-        raise OpError("PG421", message, field=field or None, help=(help_, ADD_COLUMNS) if self.partners is None else help_)
-
-    def _values(self, name: str) -> Sequence[Any] | None:
-        """Returns the values of a feature or attribute; `None` if a record has several, or the listing does not know them."""
-        listing, is_label = self._listing, name == self._label and self._listing.labels is not None
-        if is_label or name in listing.columns:
-            values = listing.labels if is_label else listing.columns[name]
-            if np.size(values) != self.num_rows:
-                return None
-            classes = listing.class_names if is_label else listing.column_classes.get(name)
-            numbers: list[Any] = np.reshape(values, -1).tolist()
-            return numbers if classes is None else [classes[i] for i in numbers]
-        if name == "path":
-            return listing.keys
-        if listing.sides is None or name not in _SIDES:
-            return None
-        sides = listing.sides[:, _SIDES.index(name)].tolist()
-        return [None if side != side else int(side) if side == int(side) else side for side in sides]
-
-    def known(self) -> Sequence[str]:
-        return (*self._names, *self._more)
-
-    def place(self, row: int) -> str:
-        return f"the record {self._listing.keys[row]!r}"
-
-
-_SIDES = ("height", "width")

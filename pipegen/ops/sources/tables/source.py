@@ -29,9 +29,9 @@ from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.blocks import TakingReader
 from pipegen.ops.sources.listing.reader import FileReader, Reader
-from pipegen.ops.sources.tables.columns import joined_to, kept_rows
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.held import read_held, read_images
+from pipegen.ops.sources.tables.join import joined_to, kept_rows
 from pipegen.ops.sources.tables.readings import Join
 
 if TYPE_CHECKING:

@@ -29,8 +29,6 @@ from pipegen.terminal import Secretive, without_secrets
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipegen.ops.sources.tables.readings import SqlTable
-
 _FOLDER = ".pipegen"
 _DRIVER = "install the driver of the database, such as psycopg or pymysql"
 _READ_ONLY: dict[str, str] = {
@@ -48,20 +46,20 @@ _NO_LOCAL_FILES: dict[str, dict[str, Any]] = {
 """Arguments that keep a driver from sending local files that a server asks for."""
 
 
-def read_query(asked: SqlTable, base: Path) -> Table:
-    """Reads the snapshot of a query, else the database. Raises `OpError`: `PG401` for a missing SQLite file, `PG421` without SQLAlchemy,
-    `PG453` if the database refuses, `PG454` for an unusable snapshot."""
-    about = _address(asked, base), asked.query
-    name = asked.snapshot or os.path.join(_FOLDER, snapshot_name(*about))
+def read_query(url: str, query: str, snapshot: str | None, time_limit: float, base: Path) -> Table:
+    """Reads the snapshot of a query, else the database; for the arguments see `SqlTable`. Raises `OpError`: `PG401` for a missing SQLite
+    file, `PG421` without SQLAlchemy, `PG453` if the database refuses, `PG454` for an unusable snapshot."""
+    about = _address(str(url), base), query
+    name = snapshot or os.path.join(_FOLDER, snapshot_name(*about))
     file = os.path.abspath(os.path.join(str(base), os.path.expanduser(name)))
-    if asked.snapshot is None and os.path.islink(os.path.join(str(base), _FOLDER)):
+    if snapshot is None and os.path.islink(os.path.join(str(base), _FOLDER)):
         message = f"the rows of the query are kept in {_FOLDER!r}, which is a link to another place"
         raise OpError("PG671", message, help="remove the link, or name a file: `snapshot: rows.jsonl`")
-    field = "snapshot" if asked.snapshot is not None else None
+    field = "snapshot" if snapshot is not None else None
     try:
         kept = read_snapshot(file, *about)
         if kept is None:
-            with _result(asked.url, asked.query, str(base), asked.time_limit) as (columns, results):
+            with _result(url, query, str(base), time_limit) as (columns, results):
                 keep_snapshot(file, *about, columns, results)
             kept = read_snapshot(file, *about)
     except (OSError, RecursionError) as error:  # RecursionError: too many parent folders
@@ -78,13 +76,10 @@ def read_query(asked: SqlTable, base: Path) -> Table:
     return Table.of("the query", "", str(base), names, len(names), len(rows), lambda i: (row[i] for row in rows), notes=(note,))
 
 
-def _address(asked: SqlTable, base: Path) -> str:
-    """Returns the address without its password; an SQLite file is relative to the spec's folder."""
-    address = str(asked.url)
-    dialect, mark, file = address.partition(":///")
-    if dialect.startswith("sqlite") and os.path.isabs(file):
-        return f"{dialect}{mark}{os.path.relpath(file, base)}"
-    return address
+def _address(url: str, base: Path) -> str:
+    """Returns an address without its password; an SQLite file is relative to the spec's folder."""
+    dialect, mark, file = url.partition(":///")
+    return f"{dialect}{mark}{os.path.relpath(file, base)}" if dialect.startswith("sqlite") and os.path.isabs(file) else url
 
 
 @contextmanager

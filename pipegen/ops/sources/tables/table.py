@@ -1,4 +1,4 @@
-"""`Table`: columns by name or number, and the place of each cell."""
+"""`Columns` of records as text; `Table`, whose columns have a place for each cell; `Partners`, the rows of a joined table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pipegen.errors import OpError
+from pipegen.errors import OpError, OpErrors
 from pipegen.frozen import dataclass
 from pipegen.mounts import content_of
 from pipegen.ops.fields.label_values import is_missing, label_texts, text_of
@@ -17,7 +17,6 @@ from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.listing.paths import close_names
 from pipegen.ops.sources.shards.findings import UNPACK, compression
 from pipegen.ops.sources.stores.field_types import MissingFieldError, MissingLibrary, column_and_path, value_at
-from pipegen.ops.sources.tables.columns import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +24,52 @@ if TYPE_CHECKING:
     from pipegen.ops.fields.columns import Place
     from pipegen.ops.fields.notes import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
-    from pipegen.ops.sources.tables.columns import Partners
+
+
+NO_ROW, SEVERAL_ROWS = -1, -2
+_DROP = "or leave such rows out with `missing: drop` in `join`"
+_MOST_COMPARED = 10_000
+
+
+class Columns:
+    """Columns of records, as text: those of a table, or short values that are read once for all records; and those of a joined table."""
+
+    unit: ClassVar[str]  # the word for records
+    called: str  # the name of the source, for messages
+    num_rows: int  # the number of records
+    place: Place  # describes the place of a record
+    notes: tuple[Note, ...] = ()  # findings about them as a whole
+    partners: Partners | None = None  # the joined table
+
+    def at(self, wanted: str | int, field: str) -> TableColumn | None:
+        """Returns the column of a table by name or number; `None` for one of records that are none. For arguments and errors see
+        `column`."""
+        raise NotImplementedError
+
+    def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
+        """Returns the text of a column for each record.
+
+        Args:
+            wanted: Its name, or its number from 0.
+            field: The argument that names it, for errors.
+
+        Raises:
+            OpError: `PG421` without such a column; `PG402` for a table without rows.
+        """
+        raise NotImplementedError
+
+    def labels(self, wanted: str | int, field: str) -> Sequence[str]:
+        """Returns the labels of a column of a table as text; for arguments and errors see `column`."""
+        raise NotImplementedError
+
+    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Place]:
+        """Returns the texts of a column in `where` for some records, and a function that describes the place of one. Raises `OpError` as
+        `column`; `PG450` for rows without a joined one."""
+        found = self.at(column, "where")
+        if found is not None and found.joined and self.partners is not None:
+            self.partners.require(rows)
+        whole = self.column(column, "where")
+        return [whole[row] for row in rows], self.place if found is None else found.place
 
 
 @dataclass(frozen=True)
@@ -222,6 +266,56 @@ class Table(Columns):
         near = close_names(str(wanted), self.names)
         help_ = f"is {quoted(near[:1])} meant?" if near else f"its columns are {quoted(self.names)}"
         raise OpError("PG421", f"{self.called} has no column {wanted!r}", field=field, help=help_)
+
+
+@dataclass(frozen=True)
+class Partners:
+    """The row of a second table for each record."""
+
+    right: Table  # the second table
+    other: str | int  # the key's column in it
+    beside: Table  # its columns, for each record; cells are empty without a row
+    shown: tuple[int, ...]  # the numbers of its columns that are added: all but the key
+    keys: Sequence[str]  # the key of each record
+    partner: Sequence[int]  # the row of the second table with this key: -1 for none, -2 for several
+    twice: dict[str, int]  # the second row of keys with several rows
+    place: Place  # describes the place of a record
+    drops: bool  # whether records without a row are left out
+    notes: tuple[Note, ...]  # findings about the second table
+
+    def matched(self) -> tuple[int, ...]:
+        """Returns the records whose key the second table has."""
+        return tuple(row for row, partner in enumerate(self.partner) if partner != NO_ROW)
+
+    def require(self, rows: Iterable[int]) -> None:
+        """Raises `PG450` unless each of these rows of the first table has one row in the second."""
+        errors = []
+        rows = tuple(rows)
+        lacking = [row for row in rows if self.partner[row] == NO_ROW]
+        if lacking:
+            errors.append(self._lacking(lacking, len(rows)))
+        several = [row for row in rows if self.partner[row] == SEVERAL_ROWS]
+        if several:
+            key = self.keys[several[0]]
+            first = self.right.column(self.other, "join.on").index(key)
+            places = f"{self.right.place(first)} and {self.right.place(self.twice[key])}"
+            keys = {self.keys[row] for row in several}
+            more = f", like {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else ""
+            message = f"the key {key!r} of {self.place(several[0])} is in several rows of {self.right.called}{more}: {places}"
+            errors.append(OpError("PG450", message, field="join.on", help="keep one row of each key there"))
+        if errors:
+            raise OpErrors(errors)
+
+    def _lacking(self, rows: Sequence[int], total: int) -> OpError:
+        key, place = self.keys[rows[0]], self.place(rows[0])
+        more = f"; {count(len(rows) - 1, 'more row')} of {total} lack one, too" if len(rows) > 1 else ""
+        if not key:
+            return OpError("PG450", f"{place} has an empty key{more}", field="join.on", help=_DROP)
+        there = self.right.column(self.other, "join.on")
+        near = close_names(key, sorted(set(there))[:_MOST_COMPARED])
+        alike = f"is {near[0]!r} meant?" if near else f"its keys are such as {quoted(list(dict.fromkeys(there))[:3])}"
+        message = f"no row of {self.right.called} has the key {key!r} of {place}{more}"
+        return OpError("PG450", message, field="join.on", help=(alike, _DROP))
 
 
 def under_header(

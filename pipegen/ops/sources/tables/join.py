@@ -1,71 +1,28 @@
-"""Columns of records: those of a table, or short values that are read once; a table that is joined to them; what they choose."""
+"""A table that is joined to records, which are rows of another table or have columns of their own; the records that columns choose."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import Attempts, OpError, OpErrors
-from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.fields.label_values import label_texts, text_of
-from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
+from pipegen.ops.fields.notes import LeftOut, Note, quoted
 from pipegen.ops.sources.features.predicate import parse_predicate
-from pipegen.ops.sources.listing.paths import close_names
+from pipegen.ops.sources.listing.base import ADD_COLUMNS
+from pipegen.ops.sources.tables.held import read_held
+from pipegen.ops.sources.tables.table import NO_ROW, SEVERAL_ROWS, Columns, Partners, Table, TableColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.fields.columns import Column, Place
+    from pipegen.ops.fields.columns import Column
+    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.tables.features import InTable
-    from pipegen.ops.sources.tables.readings import Column as ColumnName
     from pipegen.ops.sources.tables.readings import Join
-    from pipegen.ops.sources.tables.table import Table, TableColumn
-
-_NONE, _SEVERAL = -1, -2
-_DROP = "or leave such rows out with `missing: drop` in `join`"
-_MOST_COMPARED = 10_000
-
-
-class Columns:
-    """Columns of records, as text: those of a table, or short values that are read once for all records; and those of a joined table."""
-
-    unit: ClassVar[str]  # the word for records
-    called: str  # the name of the source, for messages
-    num_rows: int  # the number of records
-    place: Place  # describes the place of a record
-    notes: tuple[Note, ...] = ()  # findings about them as a whole
-    partners: Partners | None = None  # the joined table
-
-    def at(self, wanted: str | int, field: str) -> TableColumn | None:
-        """Returns the column of a table by name or number; `None` for one of records that are none. For arguments and errors see
-        `column`."""
-        raise NotImplementedError
-
-    def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
-        """Returns the text of a column for each record.
-
-        Args:
-            wanted: Its name, or its number from 0.
-            field: The argument that names it, for errors.
-
-        Raises:
-            OpError: `PG421` without such a column; `PG402` for a table without rows.
-        """
-        raise NotImplementedError
-
-    def labels(self, wanted: str | int, field: str) -> Sequence[str]:
-        """Returns the labels of a column of a table as text; for arguments and errors see `column`."""
-        raise NotImplementedError
-
-    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Place]:
-        """Returns the texts of a column in `where` for some records, and a function that describes the place of one. Raises `OpError` as
-        `column`; `PG450` for rows without a joined one."""
-        found = self.at(column, "where")
-        if found is not None and found.joined and self.partners is not None:
-            self.partners.require(rows)
-        whole = self.column(column, "where")
-        return [whole[row] for row in rows], self.place if found is None else found.place
 
 
 class RecordColumns(Columns):
@@ -120,66 +77,64 @@ class RecordColumns(Columns):
         return label_texts(self.partners.beside.at(wanted, field).read())
 
 
-@dataclass(frozen=True)
-class Partners:
-    """The row of a second table for each record."""
+class ListedColumns(RecordColumns):
+    """What a listing knows of each record.
 
-    right: Table  # the second table
-    other: ColumnName  # the key's column in it
-    beside: Table  # its columns, for each record; cells are empty without a row
-    shown: tuple[int, ...]  # the numbers of its columns that are added: all but the key
-    keys: Sequence[str]  # the key of each record
-    partner: Sequence[int]  # the row of the second table with this key: -1 for none, -2 for several
-    twice: dict[str, int]  # the second row of keys with several rows
-    place: Place  # describes the place of a record
-    drops: bool  # whether records without a row are left out
-    notes: tuple[Note, ...]  # findings about the second table
+    Args:
+        called: The name of the source, for messages.
+        listing: The records.
+        label: The feature with the class of each, if any.
+        names: Its columns: features, `path`, `height` and `width`.
+        more: Further columns.
+    """
 
-    def matched(self) -> tuple[int, ...]:
-        """Returns the records whose key the second table has."""
-        return tuple(row for row, partner in enumerate(self.partner) if partner != _NONE)
+    def __init__(self, called: str, listing: Listing, label: str | None, names: Sequence[str], more: Mapping[str, Sequence[Any]]) -> None:
+        super().__init__(called, len(listing.keys))
+        self._listing, self._label, self._names, self._more = listing, label, names, more
 
-    def read(self, features: Mapping[str, InTable], rows: Sequence[int]) -> dict[str, Column]:
-        """Reads features in its columns for some records, which all have a row. Raises `OpErrors` as `read_held`."""
-        if not features:
-            return {}
-        from pipegen.ops.sources.tables.held import read_held
+    def own(self, name: str, field: str) -> tuple[str, ...]:
+        values = self._more.get(name) if name not in self._names else self._values(name)
+        if values is not None:
+            return tuple(map(text_of, values))
+        joined = () if self.partners is None else self.partners.right.names or ()
+        help_ = suggested(name, dict.fromkeys((*self.known(), *joined)))
+        message = f"the records of {self.called} have no column {name!r}"
+        raise OpError("PG421", message, field=field or None, help=(help_, ADD_COLUMNS) if self.partners is None else help_)
 
-        tried = Attempts()
-        held = read_held(features, self.beside.only(rows), tried)
-        if tried.errors:
-            raise OpErrors(dict.fromkeys(tried.errors))
-        return held
+    def _values(self, name: str) -> Sequence[Any] | None:
+        """Returns the values of a feature or attribute; `None` if a record has several, or the listing does not know them."""
+        listing, is_label = self._listing, name == self._label and self._listing.labels is not None
+        if is_label or name in listing.columns:
+            values = listing.labels if is_label else listing.columns[name]
+            if np.size(values) != self.num_rows:
+                return None
+            classes = listing.class_names if is_label else listing.column_classes.get(name)
+            numbers: list[Any] = np.reshape(values, -1).tolist()
+            return numbers if classes is None else [classes[i] for i in numbers]
+        if name == "path":
+            return listing.keys
+        if listing.sides is None or name not in _SIDES:
+            return None
+        sides = listing.sides[:, _SIDES.index(name)].tolist()
+        return [None if side != side else int(side) if side == int(side) else side for side in sides]
 
-    def require(self, rows: Iterable[int]) -> None:
-        """Raises `PG450` unless each of these rows of the first table has one row in the second."""
-        errors = []
-        rows = tuple(rows)
-        lacking = [row for row in rows if self.partner[row] == _NONE]
-        if lacking:
-            errors.append(self._lacking(lacking, len(rows)))
-        several = [row for row in rows if self.partner[row] == _SEVERAL]
-        if several:
-            key = self.keys[several[0]]
-            first = self.right.column(self.other, "join.on").index(key)
-            places = f"{self.right.place(first)} and {self.right.place(self.twice[key])}"
-            keys = {self.keys[row] for row in several}
-            more = f", like {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else ""
-            message = f"the key {key!r} of {self.place(several[0])} is in several rows of {self.right.called}{more}: {places}"
-            errors.append(OpError("PG450", message, field="join.on", help="keep one row of each key there"))
-        if errors:
-            raise OpErrors(errors)
+    def known(self) -> Sequence[str]:
+        return (*self._names, *self._more)
 
-    def _lacking(self, rows: Sequence[int], total: int) -> OpError:
-        key, place = self.keys[rows[0]], self.place(rows[0])
-        more = f"; {count(len(rows) - 1, 'more row')} of {total} lack one, too" if len(rows) > 1 else ""
-        if not key:
-            return OpError("PG450", f"{place} has an empty key{more}", field="join.on", help=_DROP)
-        there = self.right.column(self.other, "join.on")
-        near = close_names(key, sorted(set(there))[:_MOST_COMPARED])
-        alike = f"is {near[0]!r} meant?" if near else f"its keys are such as {quoted(list(dict.fromkeys(there))[:3])}"
-        message = f"no row of {self.right.called} has the key {key!r} of {place}{more}"
-        return OpError("PG450", message, field="join.on", help=(alike, _DROP))
+    def place(self, row: int) -> str:
+        return f"the record {self._listing.keys[row]!r}"
+
+
+_SIDES = ("height", "width")
+
+
+def read_joined(partners: Partners, features: Mapping[str, InTable], rows: Sequence[int]) -> dict[str, Column]:
+    """Reads features in columns of the second table for some records, which all have a row. Raises `OpErrors` as `read_held`."""
+    tried = Attempts()
+    held = read_held(features, partners.beside.only(rows), tried) if features else {}
+    if tried.errors:
+        raise OpErrors(dict.fromkeys(tried.errors))
+    return held
 
 
 def partners_of(join: Join, first: Columns, base: Path) -> Partners:
@@ -197,7 +152,7 @@ def partners_of(join: Join, first: Columns, base: Path) -> Partners:
         if rows_of.setdefault(key, row) != row:
             twice.setdefault(key, row)
     keys = first.column(join.own, "join.on")
-    partner = [_SEVERAL if key in twice else rows_of.get(key, _NONE) if key else _NONE for key in keys]
+    partner = [SEVERAL_ROWS if key in twice else rows_of.get(key, NO_ROW) if key else NO_ROW for key in keys]
     columns = [replace(column.take(partner, first.place), joined=True) for column in right.columns]
     beside = replace(right, columns=columns, num_rows=len(partner), place=first.place)
     shown = tuple(i for i in range(right.width) if right.json_place(other)[1] or i != right.number(other, "join.on"))
@@ -260,15 +215,15 @@ def matching(table: Columns, where: str, rows: Sequence[int]) -> Sequence[int]:
     cells that cannot be compared."""
     predicate = parse_predicate(where)
     unknown = Attempts()
-    for column in predicate.columns():
-        unknown.of(table.cells, column.name, ())
+    for column in predicate.columns:
+        unknown.of(table.cells, column, ())
     if unknown.errors:
         raise OpErrors(dict.fromkeys(unknown.errors), table.column)
     try:
         kept = predicate.select(table, rows)
     except OpError as error:
         raise OpErrors([error], table.column) from None
-    names = dict.fromkeys(column.name for column in predicate.columns())
+    names = dict.fromkeys(predicate.columns)
     held = (f"the column `{name}` holds {quoted(sorted(set(table.cells(name, rows)[0])))}" for name in names)
     return some(kept, table, "where", "matches `where`", held)
 
