@@ -546,12 +546,12 @@ def test_no_quote_swallows_rows(tmp_path: Path, column: int, header: bool) -> No
 )
 def test_cells_of_several_lines_are_text(tmp_path: Path, text: str, rows: int) -> None:
     found = table(tmp_path, text)
-    assert (found.num_rows, found.notes()) == (rows, ())
+    assert (found.num_rows, found.notes) == (rows, ())
 
 
 def test_a_cell_that_may_hold_rows_is_a_warning(tmp_path: Path) -> None:
     found = table(tmp_path, 'caption,label\n"A cat, red\nsitting",dog\nfoo,dog\nbar,cat\n')
-    (note,) = found.notes()
+    (note,) = found.notes
     assert (found.num_rows, note.code, note.severity) == (3, "PG421", "warning")
 
 
@@ -613,10 +613,10 @@ def test_other_sheets_with_rows_are_named(tmp_path: Path) -> None:
     rows = [["file", "label"], *([f"{i}.png", "cat"] for i in range(6))]
     workbook(tmp_path, ("one", rows), ("two", rows), ("notes", [["read me"]]), ("none", []))
     found = excel(tmp_path)
-    (note,) = found.notes()
+    (note,) = found.notes
     assert (found.num_rows, note.code, note.severity) == (6, "PG411", "warning")
     assert "1 other sheet with rows, 'two'; only the first, 'one', is read" in note.message
-    assert (excel(tmp_path, sheet="two").notes(), excel(tmp_path, sheet=0).notes()) == ((), ())
+    assert (excel(tmp_path, sheet="two").notes, excel(tmp_path, sheet=0).notes) == ((), ())
 
 
 def test_rows_of_a_sheet_that_would_be_lost_are_told(tmp_path: Path) -> None:

@@ -6,13 +6,12 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Literal, NamedTuple
 
 from pipegen.errors import OpError
 from pipegen.ops.fields.label_values import WHITESPACE
 from pipegen.ops.fields.notes import Note, count
 from pipegen.ops.sources.listing.paths import find_file
-from pipegen.ops.sources.tables.table import Table, not_text, under_header
+from pipegen.ops.sources.tables.table import Table, not_text
 
 _TABS = (".tsv", ".tab")
 _MOST_FIELD = 1 << 24
@@ -52,8 +51,7 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
         message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, but the rows before it have {width}"
         raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
     notes = _swallowed(file, lines, cells, spanning, separator, header=header)
-    names, rows, numbers = under_header(file, cells, lines) if header else (None, cells, lines)
-    return Table.of_rows(file, names, width, rows, numbers, notes)
+    return Table.of_rows(file, cells, lines, width, header, notes)
 
 
 def _checked(stream: Iterable[str], file: str) -> Iterator[str]:
@@ -72,20 +70,16 @@ def _swallowed(
     file: str, lines: Sequence[int], cells: Sequence[Sequence[str]], spanning: Sequence[int], separator: str, *, header: bool
 ) -> tuple[Note, ...]:
     """Reports cells of several lines that hold rows: `PG421` if it is sure, else a note."""
-    own = set(spanning)
-    others: list[Sequence[str]] | None = None
+    own = {*spanning, *([0] if header else [])}
+    others = [row for i, row in enumerate(cells) if i not in own][:_COMPARED] if spanning else []
     perhaps: list[int] = []
     for place in spanning:
-        inside = rows_inside(cells[place], separator, len(cells[place]))
-        if inside is None:
-            continue
-        if others is None:
-            others = [row for i, row in enumerate(cells) if i not in own and not (header and i == 0)]
-        found = "rows" if header and place == 0 else verdict(inside, others)
-        if found == "rows":
-            message = f"a cell of {file}:{lines[place]} holds {count(len(inside.rows) - 1, 'more row')}; it begins with a stray quote"
+        rows, column = _rows_inside(cells[place], separator)
+        sure = _are_rows(rows, column, others) if rows else None
+        if sure or (rows and header and place == 0):
+            message = f"a cell of {file}:{lines[place]} holds {count(len(rows) - 1, 'more row')}; it begins with a stray quote"
             raise OpError("PG421", message, field="path", help=_DOUBLED)
-        if found == "perhaps":
+        if sure is not None:
             perhaps.append(place)
     if not perhaps:
         return ()
@@ -118,53 +112,33 @@ _ENDING = re.compile(r"\.[^\W\d_]\w{0,4}\Z")
 _COMPARED = 1000  # rows whose cells are compared
 
 
-class Inside(NamedTuple):
-    """Rows that a cell of several lines may hold."""
-
-    rows: list[list[str]]  # the rows; the first and the last include the other cells of the row
-    place: int  # the column of the cell
-
-
-def rows_inside(row: Sequence[str], separator: str, width: int) -> Inside | None:
-    """Returns the rows in a cell of several lines, if each line has as many cells as the table has columns.
-
-    Args:
-        row: The cells, of which one spans lines.
-        separator: The separator of cells.
-        width: The number of columns.
-    """
+def _rows_inside(row: Sequence[str], separator: str) -> tuple[list[list[str]], int]:
+    """Returns the rows in a cell of several lines, if each line has as many cells as the row, and the column of the cell. The first and the
+    last one include the other cells of the row."""
     for place, cell in enumerate(row):
         lines = cell.splitlines()
-        if len(lines) < 2:
-            continue
         found = [[part.strip() for part in line.split(separator)] for line in lines]
-        found[0], found[-1] = [*row[:place], *found[0]], [*found[-1], *row[place + 1 :]]
-        if all(len(inner) == width for inner in found):
-            return Inside(found, place)
-    return None
+        if len(lines) > 1:
+            found[0], found[-1] = [*row[:place], *found[0]], [*found[-1], *row[place + 1 :]]
+            if all(len(inner) == len(row) for inner in found):
+                return found, place
+    return [], 0
 
 
-def verdict(inside: Inside, others: Sequence[Sequence[str]]) -> Literal["rows", "perhaps", "text"]:
-    """Compares possible rows of a cell with the table's rows: numbers, file names, and repeated texts.
-
-    Args:
-        inside: The result of `rows_inside`.
-        others: The other rows.
-
-    Returns:
-        `rows` if the lines are like them, `perhaps` if only the number of cells agrees, `text` if a line differs.
-    """
+def _are_rows(rows: Sequence[Sequence[str]], place: int, others: Sequence[Sequence[str]]) -> bool | None:
+    """Compares possible rows in the cell of a column with other rows of the table: numbers, file names, and repeated texts. `False` if only
+    the number of cells agrees, `None` if a line differs."""
     sure = False
-    last = len(inside.rows) - 1
-    for column, every in enumerate(zip(*inside.rows, strict=True)):
+    last = len(rows) - 1
+    for column, every in enumerate(zip(*rows, strict=True)):
         # The row's own cells before and after the cell prove nothing.
-        own = [cell for i, cell in enumerate(every) if (i or column >= inside.place) and (i < last or column <= inside.place)]
-        there = [row[column] for row in others[:_COMPARED]] or [every[0]]
+        own = [cell for i, cell in enumerate(every) if (i or column >= place) and (i < last or column <= place)]
+        there = [row[column] for row in others] or [every[0]]
         forms, values = set(map(_form, there)), set(there)
         if any(_form(cell) not in forms for cell in own):
-            return "text"
+            return None
         sure |= any(_form(cell) not in ("text", "nothing") or (cell and cell in values) for cell in own)
-    return "rows" if sure else "perhaps"
+    return sure
 
 
 def _form(cell: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from pipegen.errors import OpError
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.sources.listing.paths import close_names, find_file
-from pipegen.ops.sources.tables.table import Table, needed, under_header
+from pipegen.ops.sources.tables.table import Table, needed
 
 _AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
 _SEEN = 20  # rows of other sheets that are read to see whether they have data
@@ -44,8 +44,7 @@ def read_sheet(base: str, path: str, wanted: str | int | None, *, header: bool) 
     before = f", sheet {sheet!r}, row "
     numbers = [number for number, is_blank in enumerate(blank, 1) if not is_blank]
     cells = [row for row, is_blank in zip(frame.itertuples(index=False, name=None), blank, strict=True) if not is_blank]
-    names, rows, lines = under_header(file, cells, numbers, before) if header else (None, cells, numbers)
-    return Table.of_rows(file, names, frame.shape[1], rows, lines, _unread(file, sheet, others), before)
+    return Table.of_rows(file, cells, numbers, frame.shape[1], header, _unread(file, sheet, others), before)
 
 
 def _sheet(file: str, sheets: list[str], wanted: str | int) -> str:

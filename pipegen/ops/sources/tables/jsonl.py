@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,7 +32,8 @@ def read_json_lines(base: str, path: str) -> Table:
     except OSError as error:
         raise OpError("PG421", f"{file!r} cannot be read: {error}", field="path") from None
     cells = [tuple(map(row.get, names)) for row in rows]
-    return Table.of_rows(file, tuple(names), len(names), cells, lines)
+    about = repr(file), file, os.path.dirname(file), tuple(names), len(names), len(rows)
+    return Table.of(*about, lambda i: (row[i] for row in cells), lambda row: f"{file}:{lines[row]}")
 
 
 class _TwiceError(ValueError):

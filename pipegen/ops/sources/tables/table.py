@@ -136,24 +136,22 @@ class Table(Columns):
     def of_rows(
         cls,
         file: str,
-        names: tuple[str, ...] | None,
-        width: int,
         rows: Sequence[tuple[Any, ...]],
         lines: Sequence[int],
-        notes: tuple[Note, ...] = (),
+        width: int,
+        header: bool,
+        notes: tuple[Note, ...],
         before: str = ":",
     ) -> Table:
-        """Makes the table of a file from its rows, each with a cell for every column.
-
-        Args:
-            file: Its absolute path.
-            names: The names of the columns, if any.
-            width: The number of columns.
-            rows: The rows.
-            lines: The number of each row in the file, from 1.
-            notes: Findings.
-            before: Stands between the file and that number in the place of a row.
-        """
+        """Makes the table of a file from its rows, each with a cell for every column; with a `header`, the first one names them. `lines`
+        has the number of each row in the file, from 1, which follows `before` in its place. `PG421` if the header is repeated."""
+        names = _names_in(rows[0]) if header and rows else None
+        if names is not None:
+            rows, lines, first = rows[1:], lines[1:], names[0]
+            again = (i for i, row in enumerate(rows) if (row[0] != row[0] or str(row[0]).strip() == first) and _names_in(row) == names)
+            if (row := next(again, None)) is not None:
+                message = f"{file}{before}{lines[row]} repeats the header, as if a second table was appended"
+                raise OpError("PG421", message, field="path", help="remove this row, or move the second table to another file or sheet")
         about = repr(file), file, os.path.dirname(file), names, width, len(rows)
         return cls.of(*about, lambda i: (row[i] for row in rows), lambda row: f"{file}{before}{lines[row]}", notes)
 
@@ -316,21 +314,6 @@ class Partners:
         alike = f"is {near[0]!r} meant?" if near else f"its keys are such as {quoted(list(dict.fromkeys(there))[:3])}"
         message = f"no row of {self.right.called} has the key {key!r} of {place}{more}"
         return OpError("PG450", message, field="join.on", help=(alike, _DROP))
-
-
-def under_header(
-    file: str, rows: Sequence[tuple[Any, ...]], lines: Sequence[int], before: str = ":"
-) -> tuple[tuple[str, ...] | None, Sequence[tuple[Any, ...]], Sequence[int]]:
-    """Takes the names of columns from the first row. Returns them, the other rows, and their lines; for these and `before` see
-    `Table.of_rows`. `PG421` if the names are repeated."""
-    if not rows:
-        return None, rows, lines
-    names = _names_in(rows[0])
-    for row, line in zip(rows[1:], lines[1:], strict=True):
-        if (row[0] != row[0] or str(row[0]).strip() == names[0]) and _names_in(row) == names:
-            message = f"{file}{before}{line} repeats the header, as if a second table was appended"
-            raise OpError("PG421", message, field="path", help="remove this row, or move the second table to another file or sheet")
-    return names, rows[1:], lines[1:]
 
 
 def _names_in(row: Iterable[Any]) -> tuple[str, ...]:
