@@ -266,8 +266,10 @@ class ShardedManifest(Manifest):
 
     @cached_property
     def every_label(self) -> Ints | None:
-        listing = self.listing
-        return listing.labels if listing.label in listing.columns else every_value(listing, listing.label) if listing.label else None
+        label, columns = self.listing.label, self.listing.columns
+        if label is None or label not in columns:
+            return None if label is None else every_value(self.listing, label)
+        return columns[label] if isinstance(columns[label], np.ndarray) and columns[label].ndim == 1 else None
 
     def narrowed(self, split: str, places: Ints) -> ShardedManifest:
         held = self.members[split]

@@ -267,8 +267,8 @@ class Listing:
 
     @property
     def labels(self) -> Ints | None:
-        """The class index of each record by `label`, int32; `None` without one, or if it is read with the record or has several values."""
-        values: Any = self.columns.get(self.label or "")
+        """The class index of each record by `label`, int32; `None` without one, with `shards`, or if a record has several."""
+        values: Any = self.columns.get(self.label or "") if self.shards is None else None
         return values if values is not None and not isinstance(values, Ragged) and np.ndim(values) == 1 else None
 
     @property

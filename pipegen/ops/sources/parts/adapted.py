@@ -74,10 +74,8 @@ def filled(listing: Listing, adapting: Adapting, classes: Mapping[str, tuple[str
     Raises:
         OpError: `PG463` if a value does not fit its feature.
     """
-    values = {}
-    for name, (t, value) in adapting.fill.items():
-        own = name == PART and bool(adapting.parts)
-        values[name] = _filled(name, t, value, adapting.parts if own else classes.get(name, ()))
+    every = {**classes, PART: adapting.parts} if adapting.parts else classes
+    values = {name: _filled(name, t, value, every.get(name, ())) for name, (t, value) in adapting.fill.items()}
     known = {**listing.classes, **{name: classes[name] for name in values if name in classes}}
     listing = replace(listing, classes=known, label=label if label in values else listing.label)
     if listing.shards is not None:
