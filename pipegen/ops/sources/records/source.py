@@ -18,7 +18,7 @@ from pipegen.mounts import content_of
 from pipegen.ops.fields.columns import Ragged, spread
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.numbers import read_numbers
-from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers, several_labels
+from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, always
 from pipegen.ops.sources.records.columns import KeyReader, RecordCells, items_of_records
@@ -193,8 +193,8 @@ class RecordSource(DescribedRecords):
         `None` for other features. Raises `OpError`: `PG423` and `PG666` as for a table."""
         if name in joined:
             values = joined[name].values
-            single = not isinstance(values, Ragged) and not several_labels(joined[name].type) and values.size == found.total
-            return found.of(values.reshape(-1), files) if single else None
+            several = isinstance(values, Ragged) or (joined[name].classes and values.ndim > 1)
+            return found.of(values.reshape(-1), files) if not several and values.size == found.total else None
         feature = self.features.get(name)
         if feature is None or found.cells is None or not feature.own_kind.has(Numbers) or feature.stored_shape not in ((), (1,)):
             return None
