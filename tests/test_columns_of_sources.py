@@ -321,10 +321,9 @@ def values_of(manifest: Any) -> dict[str, dict[str, Any]]:
     """The team and the weight of each record, by its key."""
     found: dict[str, dict[str, Any]] = {}
     listing = manifest.listing
-    names = listing.column_classes.get("team", listing.class_names)
-    teams = listing.columns.get("team", listing.labels)
     for i, key in enumerate(listing.keys):
-        found[key] = {"team": names[int(teams[i])], "kg": float(listing.columns["kg"][i])}
+        team = listing.classes["team"][int(listing.columns["team"][i])]
+        found[key] = {"team": team, "kg": float(listing.columns["kg"][i])}
     return found
 
 

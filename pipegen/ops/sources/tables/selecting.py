@@ -92,7 +92,7 @@ class SelectingSource(Source):
             return listing
         from pipegen.ops.sources.tables.join import ListedColumns, kept_rows, read_joined
 
-        columns = ListedColumns(f"`{self.op}`", listing, self.class_feature(), self._own_columns(), more or {})
+        columns = ListedColumns(f"`{self.op}`", listing, self._own_columns(), more or {})
         listing = replace(listing, cells=columns.column)
         if self.where is None and self.join is None:
             return listing
@@ -105,16 +105,14 @@ class SelectingSource(Source):
 
     def _with_features(self, listing: Listing, held: Mapping[str, Column]) -> Listing:
         """Adds columns of features of the joined table."""
-        inferred, main = self.infer(), self.class_feature()
+        inferred, label = self.infer(), self.main_label() or listing.label
         types = {name: column.type.with_(of=inferred[name].of) for name, column in held.items()}
-        columns = {name: column.values for name, column in held.items()}
-        classes = {name: column.classes for name, column in held.items() if column.classes}
-        if main is not None and main in held:
-            listing = replace(listing, labels=columns.pop(main), class_names=classes.pop(main), in_table=True)
         return replace(
             listing,
-            columns={**listing.columns, **columns},
-            column_classes={**listing.column_classes, **classes},
+            columns={**listing.columns, **{name: column.values for name, column in held.items()}},
+            classes={**listing.classes, **{name: column.classes for name, column in held.items() if column.classes}},
+            label=label,
+            in_table=listing.in_table or label in held,
             type=(listing.type or inferred).replace(**types),
             notes=(*listing.notes, *(note for column in held.values() for note in column.notes)),
         )
