@@ -419,3 +419,17 @@ def test_joined_features_reach_the_batch_beside_their_image(written: Any, form: 
     assert weights == [1 + i / 4 for i in range(COUNT)]
     assert teams == [TEAMS[i % 3] for i in range(COUNT)]
     assert [image.tobytes() for image in pixels(pipe)] == [image.tobytes() for image in pixels(plain)]
+
+
+def test_fields_of_json_in_a_joined_table_are_columns(written: Any, tmp_path: Path) -> None:
+    source = written("files")
+    keys = [*listed(source).listing.keys]
+    lines = [json.dumps({"file": key, "about": json.dumps({"team": TEAMS[i % 3], "kg": i})}) for i, key in enumerate(keys)]
+    (tmp_path / "about.jsonl").write_text("\n".join(lines))
+    join = {"table": {"jsonl": {"path": str(tmp_path / "about.jsonl")}}, "on": {"path": "file"}}
+    features = {"kg": {"kind": "tensor", "column": "about.kg"}, "team": {"kind": "label", "column": "about.team"}}
+    splits = {"parts": {"train": {"about.team": ["ant"]}, "validation": {"about.team": ["cow"]}}}
+    found = listed(with_(source, join=join, features=features, where="about.kg >= 3 and about.team != 'bee'"), splits=splits)
+    due = {key: {"team": TEAMS[i % 3], "kg": float(i)} for i, key in enumerate(keys) if i >= 3 and i % 3 != 1}
+    assert values_of(found) == due
+    assert {due[key]["team"] for key in found.keys("train")} == {"ant"}
