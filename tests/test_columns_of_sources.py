@@ -382,6 +382,8 @@ def test_paired_files_have_columns_of_a_joined_table(tmp_path: Path) -> None:
     sections: dict[str, Any] = {"output": {"x": ["image", "kg"], "y": ["mask", "team"]}}
     due = {key: {"team": TEAMS[i % 3], "kg": 1 + i / 4} for i, key in enumerate(keys) if i % 3 != 1}
     assert values_of(listed(given, **sections)) == due
+    written_out = load(spec_of({"files": {"features": files}})).model.source.features["image"].model_dump()
+    assert not {"column", "columns", "map", "separator", "max"} & {*written_out}, "the hash of a spec of files has no columns"
     for wrong, says in (
         ({**files, "team": {"kind": "label", "path": "x"}}, "not in files"),
         ({**files, "image": {**files["image"], "column": "file"}}, "leave one of them out"),

@@ -6,9 +6,9 @@ import os
 import re
 from functools import lru_cache, reduce
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, field_validator, model_serializer, model_validator
 from pydantic_core import PydanticKnownError
 
 from pipegen.errors import Attempts, OpError, OpErrors, PartError
@@ -17,7 +17,7 @@ from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.base import Levels, having, kind_named
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.feature import AnyKindName, FeatureSource
+from pipegen.ops.sources.features.feature import AnyKindName, EncodedFeature, FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
@@ -58,6 +58,12 @@ class FilesFeature(FileFeature):
         if pattern is not None:
             compile_glob(pattern)
         return path
+
+    @model_serializer(mode="wrap")
+    def _without_columns(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leaves out arguments of columns that are not given, so that they are no part of the hash of a spec of files."""
+        own, fields = {*EncodedFeature.model_fields, "kind", "path", "classes", "format", "shape"}, type(self).model_fields
+        return {name: value for name, value in written(self).items() if name in own or value != fields[name].default}
 
     @model_validator(mode="after")
     def _in_one_place(self) -> FilesFeature:
