@@ -13,7 +13,7 @@ from pipegen.lazy import np
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.kinds.base import InstanceNumber, Levels, PixelValues, having, kind_of
-from pipegen.ops.kinds.item_number import with_numbers
+from pipegen.ops.kinds.mask import with_numbers
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.any_kind import Beside, KeepsBoxes, NamesPoints
 from pipegen.ops.sources.features.feature import HeldKindName

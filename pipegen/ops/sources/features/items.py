@@ -12,7 +12,7 @@ from pipegen.ops.fields.columns import Column, Place, Ragged, counted_up, spread
 from pipegen.ops.fields.label_values import split_text
 from pipegen.ops.fields.notes import count
 from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, ItemClass, kind_of
-from pipegen.ops.kinds.item_number import item_number_type, number_name
+from pipegen.ops.kinds.mask import item_number_type, number_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
