@@ -11,12 +11,11 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.classes import class_notes as class_name_notes
+from pipegen.ops.fields.classes import class_notes
 from pipegen.ops.fields.notes import Note, quoted
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.folders.glob import compile_glob
-from pipegen.ops.sources.folders.reports import class_notes, loose_notes, nothing_found, tally_notes
-from pipegen.ops.sources.folders.scan import Scan
+from pipegen.ops.sources.folders.scan import Scan, folder_notes, loose_notes, nothing_found, tally_notes
 from pipegen.ops.sources.listing.base import Listing, Location, always
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.tables.selecting import SelectingSource
@@ -173,13 +172,13 @@ class ImageFolder(SelectingSource):
         trees = [scan.tree(prefix + name) if name in present or scan.has_folder(prefix + name) else None for name in names]
         if not any(trees):
             raise nothing_found(scan, within, pattern=self.pattern, loose=len(loose), folders=present, classes=self.classes)
-        notes = [*class_notes(scan, names, trees, present, listed=self.classes is not None)]
+        notes = [*folder_notes(scan, names, trees, present, listed=self.classes is not None)]
         notes += loose_notes(scan, len(loose), within)
         notes += tally_notes(scan.tally)
         if self.classes is None:
             names = tuple(name for name, tree in zip(names, trees, strict=True) if tree)
             trees = [tree for tree in trees if tree]
-            notes += class_name_notes(names, "classes", folders=True)
+            notes += class_notes(names, "classes", folders=True)
         labels: Ints = np.repeat(np.arange(len(trees), dtype=np.int32), [len(tree or ()) for tree in trees])
         filled = [tree for tree in trees if tree]
         keys = Strings.join([tree.paths for tree in filled])

@@ -144,7 +144,7 @@ def check_files(root: Path, about: StoreAbout) -> None:
 
 def read_column(root: Path, name: str) -> Any:
     """Maps a column of the records; `PG406` if it is unreadable."""
-    from pipegen.ops.sources.array_rows.npz import read_array
+    from pipegen.ops.sources.listing.npz import read_array
 
     return read_array(str(column_file(root, name)), "path")
 
