@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,12 +11,12 @@ from pydantic import Field, PrivateAttr, model_validator
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
-from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers
+from pipegen.ops.kinds.base import LossWeight, Numbers
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource, HeldKindName
 from pipegen.ops.sources.features.predicate import Where, parse_predicate
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.stores.field_types import BYTES, NUMERAL, FieldType
+from pipegen.ops.sources.stores.field_types import FieldType
 from pipegen.ops.sources.tables.features import InTable
 from pipegen.ops.sources.tables.readings import Column, Join
 from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
@@ -143,20 +142,11 @@ PIXELS: dict[str, Interval | None] = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE,
 def check_field(name: str, feature: RecordFeature, key: str, held: FieldType, where: str = "", *, arrays: bool = False) -> None:
     """Raises `PG431` if a feature cannot be built from the values of a key, of the type `held`. `where` says which records have it, after
     the key in messages; with `arrays`, images may be arrays."""
-    kind, wanted = feature.own_kind, feature.stored_shape
-    numbers = held.numeric or held.dtype == NUMERAL
-    if kind.pixels is not None:
-        arrays = arrays and kind.has(Levels)
-        fits = (held.dtype == BYTES and not held.shape and not held.path) or (arrays and held.dtype in PIXELS and len(held.shape) in (2, 3))
-        due = "the bytes of an image file" + ", or an array of uint8, uint16 or float32" * arrays
-    elif kind.has(ExampleClass):
-        fits, due = bool(held.dtype) and math.prod(held.shape) == 1, "one class index or class name"
-    else:
-        fits = numbers and math.prod(held.shape) == math.prod(wanted)
-        due = f"numbers of shape {list(wanted)}" if wanted else "one number"
-    if fits:
+    kind = feature.own_kind
+    due = (kind.pixels or kind.meaning).due(held, feature.stored_shape, arrays=arrays)
+    if due is None:
         return
-    suits = kind.has(Numbers) and numbers and not kind.has(LossWeight)
+    suits = kind.has(Numbers) and held.counts and not kind.has(LossWeight)
     help_ = write(f"shape: {list(held.shape)}", "arguments", "{} keeps them as they are") if suits else None
     raise OpError("PG431", f"{key!r}{where} holds {held}, but `{name}` needs {due}", field=feature.key_field(name), help=help_)
 

@@ -38,6 +38,16 @@ class FieldType:
         """Whether values are arrays of numbers."""
         return not self.encoded and bool(self.dtype)
 
+    @property
+    def counts(self) -> bool:
+        """Whether values are numbers, perhaps written as text."""
+        return self.numeric or self.dtype == NUMERAL
+
+    @property
+    def is_content(self) -> bool:
+        """Whether values are the bytes of files."""
+        return self.dtype == BYTES and not self.shape and not self.path
+
     def __str__(self) -> str:
         one = {BYTES: "byte strings", TEXT: "text", NUMERAL: "a number as text"}.get(self.dtype, f"one {self.dtype}")
         if self.called or self.path:
