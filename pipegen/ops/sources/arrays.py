@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -21,7 +21,7 @@ from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.feature import aligned_images, record_type
-from pipegen.ops.sources.features.items import classes_of_several, item_numbers
+from pipegen.ops.sources.features.items import classes_of_several, item_numbers, items_apart
 from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.ops.sources.listing.npz import arrays_of, read_array, read_member
 from pipegen.ops.sources.listing.paths import find_file
@@ -149,43 +149,40 @@ def _given(features: Mapping[str, ArrayFeature], data: object) -> dict[str, Any]
 
 
 def _rows_of(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], label: str | None) -> Listing:
-    """Lists rows of arrays as records, whose classes `label` gives; an invalid array is an error note, with no records."""
+    """Lists rows of arrays as records, whose classes `label` gives. Invalid arrays are error notes, with no records."""
     found: dict[str, Column] = {}
-    notes: list[Note] = []
+    errors: list[OpError] = []
     for name, feature in features.items():
         try:
             found[name] = feature.own_kind.read_array(name, feature, arrays[name], row_of(name))
         except OpError as error:
-            own = error.below(f"features.{name}")
-            notes.append(Note(own.code, own.message, own.help, own.field, "error"))
+            errors.append(error.below(f"features.{name}"))
     types = {name: column.type for name, column in found.items()}
     images = {name: column.values for name, column in found.items() if features[name].own_kind.pixels is not None}
     columns = {name: column.values for name, column in found.items() if name not in images}
     lengths = {name: len(column.values) for name, column in found.items()}
-    if not notes and len(set(lengths.values())) > 1:
+    if not errors and len(set(lengths.values())) > 1:
         counted = " and ".join(f"`{name}` has {count(n, 'row')}" for name, n in lengths.items())
-        notes.append(Note("PG418", f"{counted}; all arrays need the same number of rows", field="features", severity="error"))
-    elif not notes:
-        notes += _items_apart(types, columns) + _unknown_instances(types, columns, images)
-    if notes:
-        return _nothing(notes)
+        errors.append(OpError("PG418", f"{counted}; all arrays need the same number of rows", field="features"))
+    if not errors:
+        errors += [*_items_apart(types, columns), *_unknown_instances(types, columns, images)]
+    if not errors:
+        type_ = record_type(types, aligned_images(features))
+        errors += _sizes_apart({name: type_[name] for name in images})
+    staying = [column.stays for column in found.values() if column.stays is not None]
+    if not errors and staying and not np.logical_and.reduce(staying).any():
+        errors.append(OpError("PG402", "`ignore` leaves out every row", field="features"))
+    if errors:
+        return Listing("", Location.below("", (), ()), None, (), tuple(Note.of(error) for error in errors))
 
     n = next(iter(lengths.values()))
-    size = sum(array.nbytes for array in images.values()) // n
-    type_ = record_type(types, aligned_images(features))
     columns |= {name: column.values for name, column in item_numbers(features, found).items()}
-    notes = _sizes_apart({name: type_[name] for name in images})
-    if notes:
-        return _nothing(notes)
     main = columns.pop(label) if label is not None else None
-    staying = [column.stays for column in found.values() if column.stays is not None]
     numbers = np.flatnonzero(np.logical_and.reduce(staying)) if staying else np.arange(n)
-    if not len(numbers):
-        return _nothing([Note("PG402", "`ignore` leaves out every row", field="features", severity="error")])
     keys = Strings.hold(map(str, numbers.tolist()))
     return Listing(
         "",
-        Location(keys, keys, np.full(len(numbers), size), numbers, "row"),
+        Location(keys, keys, np.full(len(numbers), sum(array.nbytes for array in images.values()) // n), numbers, "row"),
         main if main is None or not staying else main[numbers],
         classes_of_several(found.values()) if label is None else found[label].classes,
         tuple(note for column in found.values() for note in column.notes),
@@ -196,38 +193,24 @@ def _rows_of(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], la
     )
 
 
-def _items_apart(types: Mapping[str, FeatureType], columns: Mapping[str, Any]) -> list[Note]:
-    """Reports a feature with more or fewer items than the feature that it belongs to."""
-    notes = []
-    for name, x in types.items():
-        if x.beside is None:
-            continue
-        own, home = columns[name].lengths, columns[x.beside].lengths
-        if not np.array_equal(own, home):
-            row = int(np.argmax(own != home))
-            message = f"row {row} has {count(int(own[row]), 'item')} of `{name}` and {int(home[row])} of `{x.beside}`"
-            notes.append(Note("PG418", message, f"each of `{x.beside}` needs one of `{name}`", f"features.{name}", "error"))
-    return notes
+def _items_apart(types: Mapping[str, FeatureType], columns: Mapping[str, Any]) -> Iterator[OpError]:
+    """Yields errors of features with more or fewer items than the feature that they belong to."""
+    beside = ((name, x.beside) for name, x in types.items() if x.beside is not None)
+    found = (items_apart(name, columns[name].lengths, home, columns[home].lengths, lambda row: f"row {row}") for name, home in beside)
+    return filter(None, found)
 
 
-def _nothing(notes: list[Note]) -> Listing:
-    return Listing("", Location.below("", (), ()), None, (), tuple(notes))
-
-
-def _sizes_apart(types: Mapping[str, FeatureType]) -> list[Note]:
-    """Reports a mask or an image of another size than the image that it is aligned with."""
-    notes = []
+def _sizes_apart(types: Mapping[str, FeatureType]) -> Iterator[OpError]:
+    """Yields errors of masks or images of another size than the image that they are aligned with."""
     for name, x in types.items():
         image = types[x.of] if x.of is not None else x
         if (x.height, x.width) != (image.height, image.width):
             message = f"`{name}` has {x.height}×{x.width} pixels, but `{x.of}`, with which it is aligned, has {image.height}×{image.width}"
-            notes.append(Note("PG419", message, "aligned features need the same size", f"features.{name}", "error"))
-    return notes
+            yield OpError("PG419", message, help="aligned features need the same size", field=f"features.{name}")
 
 
-def _unknown_instances(types: Mapping[str, FeatureType], columns: Mapping[str, Any], masks: Mapping[str, Any]) -> list[Note]:
-    """Reports masks of instances with unknown item numbers, and too many items for a mask."""
-    notes = []
+def _unknown_instances(types: Mapping[str, FeatureType], columns: Mapping[str, Any], masks: Mapping[str, Any]) -> Iterator[OpError]:
+    """Yields errors of masks of instances with unknown item numbers, and of too many items for a mask."""
     for name, x in types.items():
         if x.instances is None:
             continue
@@ -238,11 +221,10 @@ def _unknown_instances(types: Mapping[str, FeatureType], columns: Mapping[str, A
         if (highest > lengths).any():
             message = f"row {row} of `{name}` holds {int(highest[row])}, but the image has {int(lengths[row])} of `{x.instances}`"
             help_ = f"a pixel must be 0, or the number of one of `{x.instances}` from 1"
-            notes.append(Note("PG419", message, help_, f"features.{name}", "error"))
+            yield OpError("PG419", message, help=help_, field=f"features.{name}")
         elif most > MOST_INSTANCES:
             message = f"an image has {most} of `{x.instances}`; `{name}` can hold {MOST_INSTANCES}"
-            notes.append(Note("PG419", message, "remove the mask, or such images", f"features.{name}", "error"))
-    return notes
+            yield OpError("PG419", message, help="remove the mask, or such images", field=f"features.{name}")
 
 
 def row_of(name: str) -> Place:

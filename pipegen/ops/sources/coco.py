@@ -16,9 +16,9 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.ops.fields.notes import quoted
 from pipegen.ops.sources.annotations.files import MOST_BYTES, DamagedError, damaged, finite, numbers, read_json
-from pipegen.ops.sources.annotations.outlines import FARTHEST, OutlinedSource, Outlines
+from pipegen.ops.sources.annotations.outlines import FARTHEST, NO_OUTLINE, Outlines
 from pipegen.ops.sources.annotations.points import PointedSource
-from pipegen.ops.sources.annotations.source import NO_OUTLINE, Found, Item, PointNames, lost_images
+from pipegen.ops.sources.annotations.source import Found, Item, OutlinedSource, PointNames, lost_images
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.listing.paths import find_file, find_root
 from pipegen.types import LARGEST_SIDE
@@ -78,7 +78,7 @@ class Coco(PointedSource, OutlinedSource):
             (item._replace(image=content.images[item.image].path) for item in content.items if item.image in content.images),
             {image.path: image.sides for image in images},
             [],
-            "annotations",
+            field="annotations",
             names=tuple(dict.fromkeys(content.categories.values())),
             place=lambda i: f"the annotation {i!r} of {file}",
             outlines=content.outlines,

@@ -107,7 +107,7 @@ class Labelme(PointedSource):
         shapes, own, names = self._points(sorted(shapes, key=_by_image), sorted(points, key=_by_image), keys, wrong, notes)
         if self.masks:
             notes += without_masks(total - len(keys), total, "no JSON file")
-        return self.found(root, keys, shapes, sides, wrong, "path", len(files), notes=tuple(notes), points=names, own=own, **about)
+        return self.found(root, keys, shapes, sides, wrong, len(files), notes=tuple(notes), points=names, own=own, **about)
 
     def _shapes(self, given: Sequence[Any], file: str, image: str, flat: Counter[str]) -> tuple[list[Item], list[Item]]:
         """Returns the shapes of a file that have an area, and the points, if keypoints are asked for; counts the kinds of others."""

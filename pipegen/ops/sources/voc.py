@@ -100,7 +100,7 @@ class Voc(ListedSource):
             except DamagedError as error:
                 wrong.append(str(error))
         about: dict[str, Any] = {"notes": tuple(notes), "missing": tuple(missing), "parts": self.parts_of([*split_of.values()])}
-        return self.found(root, [*split_of], items, sides, wrong, "path", len(own) + len(alone), beside=beside, **about)
+        return self.found(root, [*split_of], items, sides, wrong, len(own) + len(alone), beside=beside, **about)
 
     def _with_masks(self, path: str, split_of: Mapping[str, str]) -> tuple[dict[str, str], list[str], Sequence[Note]]:
         """Returns the images that have a mask, with their splits; the masks; and a note on the others."""

@@ -25,10 +25,10 @@ from pipegen.ops.sources.annotations.files import (
     read_text,
     without_ending,
 )
-from pipegen.ops.sources.annotations.outlines import FARTHEST, OutlinedSource, Outlines
+from pipegen.ops.sources.annotations.outlines import FARTHEST, Outlines
 from pipegen.ops.sources.annotations.points import PointedSource
 from pipegen.ops.sources.annotations.sizes import sides_of
-from pipegen.ops.sources.annotations.source import Found, Item, ListedSource, PointNames, files_without_image
+from pipegen.ops.sources.annotations.source import Found, Item, ListedSource, OutlinedSource, PointNames, files_without_image
 from pipegen.ops.sources.listing.paths import close_names, find_root
 from pipegen.ops.transform import SplitName
 
@@ -103,7 +103,7 @@ class Yolo(PointedSource, OutlinedSource, ListedSource):
         names = about.names or tuple(sorted({item.name for item in items}, key=int))
         more: dict[str, Any] = {"notes": tuple(beside), "parts": parts, "missing": tuple(missing)}
         drawn, points = outlines if self.masks else None, about.points if self.keypoints else None
-        return self.found(root, keys, items, sides, wrong, "path", len(there), names=names, outlines=drawn, points=points, **more)
+        return self.found(root, keys, items, sides, wrong, len(there), names=names, outlines=drawn, points=points, **more)
 
     def _pose(self, about: Described) -> PointNames:
         """Returns the keypoints by `data.yaml`, which `names` names if that has no names."""

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from test_annotations import SIDES, a, coco, codes, error_of, listed
 
 from pipegen.ops.lowering import array_formats as drawing
-from pipegen.ops.sources.annotations.outlines import Outlines
-from pipegen.ops.sources.annotations.source import NO_OUTLINE
+from pipegen.ops.sources.annotations.outlines import NO_OUTLINE, Outlines
 
 WIDTH, HEIGHT = SIDES
 numbers = st.floats(-12, 60, width=32) | st.integers(-3, 45).map(float)

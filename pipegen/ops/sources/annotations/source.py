@@ -15,8 +15,9 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat
+from pipegen.ops.families.decoder import OutlineDecoder
 from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses
-from pipegen.ops.fields.columns import Ragged
+from pipegen.ops.fields.columns import Packed, Ragged, within
 from pipegen.ops.fields.notes import LeftOut, Note, count, is_are, quoted
 from pipegen.ops.fields.strings import Strings, as_sizes
 from pipegen.ops.kinds.boxes import boxes_type
@@ -24,27 +25,27 @@ from pipegen.ops.kinds.label import item_label_type
 from pipegen.ops.kinds.mask import number_name, with_numbers
 from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.files import damaged
+from pipegen.ops.sources.annotations.outlines import NO_OUTLINE
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.any_kind import KeepsBoxes
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, Parts, SplitSource, always
 from pipegen.ops.sources.tables.selecting import SelectingSource
-from pipegen.types import ElementType, FeatureType
+from pipegen.types import MOST_INSTANCES, ElementType, FeatureType
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.fields.columns import Packed
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.annotations.outlines import Outlines
+    from pipegen.ops.transform import Transform
 
     Named = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
     """From the name of a split, and the argument that names it, to its images, and to missing ones that it lists."""
 
 NUMBERS = number_name("boxes")  # the feature with the number of each box in a mask
 POINTS, POINT_LABELS = "keypoints", "point_labels"  # the features with the keypoints, and with the label of each point of an image
-NO_OUTLINE = -1
 OPEN = 255  # the value of pixels in masks that have no class: those around objects, and those of crowds only
 _COMPARED = 32  # images whose size is compared with the annotations
 _ROUNDED = {False: 1.0, True: 0.005}
@@ -185,30 +186,20 @@ class BoxedSource(KeepsBoxes, SelectingSource):
         items: Iterable[Item],
         sides: Mapping[str, tuple[float, float] | None],
         wrong: builtins.list[str],
-        field: str,
         total: int = 0,
         *,
+        field: str = "path",
         names: Sequence[str] | None = None,
         place: Callable[[Any], str] = str,
         outlines: Outlines | None = None,
         points: PointNames | None = None,
         **more: Any,
     ) -> Found:
-        """Makes columns of parsed boxes.
+        """Makes columns of parsed boxes, in any order of their images.
 
-        Args:
-            root: The folder of the images.
-            keys: The path of each image.
-            items: The boxes, in any order of their images.
-            sides: Width and height in pixels by the annotations of each image that has some.
-            wrong: Faults of the annotations, which are a `PG475` error together with those of keypoints.
-            field: The argument that names the annotations, for this error.
-            total: The number of files, if each annotates one image.
-            names: The classes in index order; by default in text order.
-            place: Describes the place of a box.
-            outlines: Outlines of the boxes, if these are read.
-            points: The names of their keypoints, if these are read with the boxes.
-            more: Other fields of the result.
+        `sides` are width and height in pixels by the annotations of each image that has some; `wrong` are faults of the annotations, which
+        are a `PG475` error together with those of keypoints, for the argument `field` and a `total` of files, if each annotates one image.
+        `names` are the classes in index order, by default in text order; `place` describes the place of a box. For others see `Found`.
         """
         number = {key: i for i, key in enumerate(keys)}
         each = sorted(items, key=lambda item: number[item.image])
@@ -403,6 +394,73 @@ def files_without_image(files: Sequence[str], root: str, what: str) -> list[Miss
     """Collects annotation files without an image, by path relative to the images' folder."""
     names = [os.path.relpath(file, root).replace(os.sep, "/") for file in files]
     return lost_images(names, lambda i: f"the {what} {files[i]!r} has no image", "path")
+
+
+class OutlinedSource(BoxedSource):
+    """Images with boxes, each of which may have an outline."""
+
+    masks: Literal["instances", "classes"] | None = None
+    """Adds a `mask` to each image, drawn from the outlines (`segmentation`) of the kept boxes: polygons, or COCO's run-length encoding.
+    `instances`: the number of the box whose outline covers a pixel. `classes`: 0 is background, 1 the first class; pixels of crowds only
+    are 255, the mask's `ignore`. Smaller objects cover larger ones, and all cover crowds. Masks are drawn in Python each time an image is
+    read, as by pycocotools."""
+
+    def _type(self, found: Found | None) -> ElementType:
+        type_ = super()._type(found)
+        classes = type_["labels"].classes
+        return self._with_mask(type_, classes and classes + 1, OPEN if self.masks == "classes" else 0)
+
+    def decoders(self) -> Mapping[str, Transform]:
+        return {"mask": OutlineDecoder(format="coco")} if self.masks else {}
+
+    def finished(self, found: Found) -> Found:
+        """Keeps the boxes that a mask can distinguish, and packs the outlines of each image; see `BoxedSource.finished`."""
+        found = super().finished(found)
+        if self.masks == "classes" and len(found.names) > MOST_INSTANCES:
+            message = f"a mask can hold {MOST_INSTANCES} classes, but there are {len(found.names):,}"
+            raise OpError("PG478", message, field="masks", help="choose fewer by `classes`, or merge some by `map`")
+        if self.masks == "instances":
+            found = _told_apart(found)
+        if found.outlines is None:
+            return found
+        own, outlines = found.outlines
+        bare, notes = np.flatnonzero(own == NO_OUTLINE), found.notes
+        if len(own) and len(bare) == len(own):
+            message = f"none of {count(len(own), 'box', 'boxes')} has an outline: the annotations have no outlines"
+            raise OpError("PG475", message, field="masks", help="remove `masks`, or use a file with outlines")
+        if len(bare):
+            first = f"{found.places(int(bare[0]))} has no outline, so its mask does not show it"
+            message = f"{first}; {len(bare):,} of {len(own):,} boxes lack an outline"
+            notes = (*notes, Note("PG477", message, "annotate their outlines, or remove their images"))
+        firsts = np.concatenate([[0], np.cumsum(found.lengths())])
+        numbers: Ints = within(found.lengths()) + 1
+        crowds = found.items["crowd"] > 0 if "crowd" in found.items else np.zeros(len(own), bool)
+        values = numbers if self.masks == "instances" else np.where(crowds, OPEN, found.classes + 1)
+        objects = list(zip(own.tolist(), values.tolist(), crowds.tolist(), strict=True))
+        ends = firsts.tolist()
+        packed = [
+            outlines.packed(int(height), int(width), objects[start:end])
+            for (width, height), start, end in zip(found.sides.tolist(), ends, ends[1:], strict=False)
+        ]
+        items = dict(found.items) | ({NUMBERS: numbers.astype(np.float32)} if self.masks == "instances" else {})
+        return replace(found, items=items, own={**found.own, "mask": Packed.hold(packed)}, notes=notes)
+
+
+def _told_apart(found: Found) -> Found:
+    """Keeps, of each image, the largest boxes that a mask can distinguish."""
+    edges, lengths = found.boxes, found.lengths()
+    areas = (edges[:, 2] - edges[:, 0]) * (edges[:, 3] - edges[:, 1])
+    order = np.lexsort((-areas, found.records))
+    rank: Ints = np.empty(len(order), np.int64)
+    rank[order] = within(lengths)
+    left = int((rank >= MOST_INSTANCES).sum())
+    if not left:
+        return found
+    most = int(lengths.argmax())
+    first = f"{found.keys[most]} has {int(lengths[most])} boxes; a mask can hold {MOST_INSTANCES}"
+    many = count(int((lengths > MOST_INSTANCES).sum()), "image")
+    message = f"{first}; the smallest are left out, {count(left, 'box', 'boxes')} of {many}"
+    return found.only(np.flatnonzero(rank < MOST_INSTANCES), Note("PG477", message, "remove `masks` to keep all boxes", "masks"))
 
 
 class ListedSource(SplitSource, BoxedSource):

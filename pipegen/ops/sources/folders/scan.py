@@ -17,6 +17,7 @@ from pipegen.mounts import content_of
 from pipegen.ops.fields.notes import LeftOut, Note, count, is_are, quoted
 from pipegen.ops.fields.strings import Collector, as_sizes
 from pipegen.ops.lowering.library import PLUGINS, is_readable, missing_plugin, plugin_format
+from pipegen.ops.sources.listing.base import Location
 from pipegen.ops.sources.listing.paths import close_names
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 
@@ -126,6 +127,8 @@ class Scan:
     """One walk below a root, the absolute folder that paths are relative to; `match` is a pattern of these, if any, and `tally` has the
     ignored entries so far."""
 
+    archive: Any = None  # what it walks, if that is no folder
+
     def __init__(
         self,
         root: str,
@@ -199,8 +202,13 @@ class Scan:
         linked = any(os.path.islink(self._absolute("/".join(parts[: i + 1]))) for i in range(len(parts)))
         return os.path.isdir(self._absolute(folder)) and (self._follow_links or not linked)
 
-    def reader(self, paths: Strings) -> Reader:
-        return FileReader()
+    def listed(self, paths: Strings, sizes: Ints) -> tuple[Location, Reader]:
+        """Returns where images are, and what reads them."""
+        return Location.below(self.root, paths, sizes), FileReader()
+
+    def notes(self) -> Iterable[Note]:
+        """Returns findings about what it walks."""
+        return ()
 
     def head(self, entry: Any, count: int) -> bytes:
         return content_of(entry.path, count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import defaultdict
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,8 +13,10 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import Opened
+from pipegen.ops.fields.notes import Note
 from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, Scan
 from pipegen.ops.sources.folders.scan import Found as Image
+from pipegen.ops.sources.listing.base import Location
 from pipegen.ops.sources.records.index import Indexed, RecordIndex
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.shards.findings import KINDS, finding_notes, tallied, unpacked_name
@@ -26,7 +28,6 @@ from pipegen.ops.sources.shards.zip_directory import zip_members
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.fields.notes import Note
     from pipegen.ops.fields.strings import Ints, Strings
     from pipegen.ops.sources.listing.reader import Hold, Read, Reader, Together
 
@@ -179,8 +180,15 @@ class ArchiveScan(Scan):
     def has_folder(self, folder: str) -> bool:
         return folder in self._folders
 
-    def reader(self, paths: Strings) -> Reader:
-        return MemberReader(self.archive, [self.archive.numbers[path] for path in paths])
+    def listed(self, paths: Strings, sizes: Ints) -> tuple[Location, Reader]:
+        location = replace(Location.below(self.root, paths, sizes), rows=np.arange(len(paths)), kind="member")
+        return location, MemberReader(self.archive, [self.archive.numbers[path] for path in paths])
+
+    def notes(self) -> Iterable[Note]:
+        if self.archive.damage:
+            message = f"{self.archive.file.path!r} is damaged {self.archive.damage}"
+            yield Note("PG430", message, "copy or download the archive again", "path", "error")
+        yield from self.archive.notes
 
 
 class _Entry(NamedTuple):
