@@ -61,7 +61,7 @@ class Coco(PointedSource, OutlinedSource):
         if len(gone) == len(keys):
             more = f": it names {quoted(keys)}" if keys else ""
             raise OpError("PG402", f"no image of {file!r} is in {root!r}{more}", field="images", help=where)
-        foreign = list(dict.fromkeys(item.image for item in content.items if item.image not in content.images))
+        foreign = list(content.foreign)
         lost = [
             *lost_images(
                 absent, lambda i: f"{file!r} names {absent[i]!r}, which is not in {root!r}", "images", gone, *filter(None, [where])
@@ -75,7 +75,7 @@ class Coco(PointedSource, OutlinedSource):
         return self.found(
             root,
             keys,
-            (item._replace(image=content.images[item.image].path) for item in content.items if item.image in content.images),
+            content.items,
             {image.path: image.sides for image in images},
             [],
             field="annotations",
@@ -113,7 +113,8 @@ class _Content:
     Attributes:
         images: Images by id.
         categories: Class names by id, ids rising.
-        items: Boxes in file order, with the ids of their images.
+        items: Boxes in file order.
+        foreign: Ids of other images that have boxes.
         points: The names of the keypoints of each category that has some, by id, if they are asked for.
         outlines: Outlines of the boxes, if masks are asked for.
         wrong: What is wrong with the file, one sentence each.
@@ -127,6 +128,7 @@ class _Content:
         self.images = self._images(content["images"])
         self.categories = self._categories(content["categories"])
         self.points = self._points(content["categories"]) if pointed else {}
+        self.foreign: dict[Any, None] = {}
         self.items = self._items(content["annotations"])
 
     def _say(self, list_: str, number: int, what: str) -> None:
@@ -200,13 +202,16 @@ class _Content:
                 except DamagedError as error:
                     self._say("annotations", number, f"(`id` {one.where!r}) {error}")
                     continue
+                if one.image not in self.images:
+                    self.foreign[one.image] = None
+                    continue
                 left, top, width, height = box
-                edges = left, top, left + width, top + height
-                found.append(one._replace(values=edges, name=self.categories[one.name], outline=outline, points=points))
+                edges, path = (left, top, left + width, top + height), self.images[one.image].path
+                found.append(Item(path, edges, self.categories[one.name], one.where, 0, None, one.marked, outline, points))
         far = self.outlines.finish() if self.outlines is not None else ()
-        places = {one.outline: one.where for one in found} if len(far) else {}
+        places = {str(one.outline): one.where for one in listed if isinstance(one, Item)} if len(far) else {}
         for outline in far:
-            told = f"the annotation {places.get(int(outline))!r} has an outline more than {FARTHEST:,} pixels from the corner of its image"
+            told = f"the annotation {places.get(str(outline))!r} has an outline more than {FARTHEST:,} pixels from the corner of its image"
             self.wrong.append(f"{self.file}: {told}; write x and y of its points, in pixels")
         return found
 

@@ -34,7 +34,7 @@ from pipegen.types import MOST_INSTANCES, ElementType, FeatureType
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pipegen.ops.fields.strings import Ints
@@ -183,7 +183,7 @@ class BoxedSource(KeepsBoxes, SelectingSource):
         self,
         root: str,
         keys: Sequence[str],
-        items: Iterable[Item],
+        items: Sequence[Item],
         sides: Mapping[str, tuple[float, float] | None],
         wrong: builtins.list[str],
         total: int = 0,
@@ -202,7 +202,9 @@ class BoxedSource(KeepsBoxes, SelectingSource):
         `names` are the classes in index order, by default in text order; `place` describes the place of a box. For others see `Found`.
         """
         number = {key: i for i, key in enumerate(keys)}
-        each = sorted(items, key=lambda item: number[item.image])
+        unordered: Ints = np.array([number[item.image] for item in items], np.int64)
+        order = np.argsort(unordered, kind="stable")
+        each = [items[i] for i in order.tolist()]
         columns: dict[str, Any] = {name: np.array([bool(item.marked) for item in each], np.float32) for name in self.items}
         if self.masks == "instances" and outlines is None:
             columns[NUMBERS] = np.array([item.number for item in each], np.float32)
@@ -217,7 +219,7 @@ class BoxedSource(KeepsBoxes, SelectingSource):
             root,
             keys,
             np.array([sides.get(key) or (np.inf, np.inf) for key in keys], np.float64).reshape(-1, 2),
-            np.array([number[item.image] for item in each], np.int64),
+            unordered[order],
             np.array([item.values for item in each], np.float64).reshape(-1, 4),
             np.array([index[item.name] for item in each], np.int64),
             tuple(names),
