@@ -114,31 +114,26 @@ class Voc(ListedSource):
         return there, [masks[key] for key in there], left
 
     def _named(self, path: str, root: str, known: Mapping[str, str], name: str, field: str) -> tuple[Sequence[str], Sequence[str]]:
-        """Returns the images of a list, and those that are missing; `known` has the path of each image without its ending."""
-        ids = _listed(path, _SEGMENTED if self.masks and os.path.isdir(f"{path}/{_SEGMENTED}") else _SETS, name, field)
+        """Returns the images of a list, and those that are missing: the first word of each line, without those that a class list marks with
+        -1. `known` has the path of each image without its ending."""
+        folder = f"{path}/{_SEGMENTED if self.masks and os.path.isdir(f'{path}/{_SEGMENTED}') else _SETS}"
+        if not os.path.isfile(f"{folder}/{name}.txt"):
+            there = sorted(os.path.splitext(entry)[0] for entry in os.listdir(folder)) if os.path.isdir(folder) else []
+            near = close_names(name, there)
+            help_ = f"is {quoted(near)} meant?" if near else f"it holds {quoted(there)}" if there else "remove `split` to read every image"
+            raise OpError("PG578", f"the list {name}.txt is missing in {folder!r}", field=field, help=help_)
+        try:
+            lines = [line.split() for line in read_text(f"{folder}/{name}.txt").splitlines()]
+        except DamagedError as error:
+            raise OpError("PG578", str(error), field=field) from None
+        ids = [words[0] for words in lines if words and words[1:2] != ["-1"]]
+        if not ids:
+            raise OpError("PG578", f"the list {name}.txt in {folder!r} is empty", field=field)
         gone = [i for i in ids if i not in known]
         if len(gone) == len(ids):
             message = f"the list `{name}` names {count(len(gone), 'image')} of {len(ids):,} that {root!r} lacks: {quoted(gone)}"
             raise OpError("PG578", message, field=field, help="add the images, or remove them from the list")
         return [known[i] for i in ids if i in known], gone
-
-
-def _listed(path: str, sets: str, name: str, field: str) -> list[str]:
-    """Reads the images of a list: the first word of each line, without those that a class list marks with -1."""
-    folder = f"{path}/{sets}"
-    if not os.path.isfile(f"{folder}/{name}.txt"):
-        there = sorted(os.path.splitext(entry)[0] for entry in os.listdir(folder)) if os.path.isdir(folder) else []
-        near = close_names(name, there)
-        help_ = f"is {quoted(near)} meant?" if near else f"it holds {quoted(there)}" if there else "remove `split` to read every image"
-        raise OpError("PG578", f"the list {name}.txt is missing in {folder!r}", field=field, help=help_)
-    try:
-        lines = [line.split() for line in read_text(f"{folder}/{name}.txt").splitlines()]
-    except DamagedError as error:
-        raise OpError("PG578", str(error), field=field) from None
-    ids = [words[0] for words in lines if words and words[1:2] != ["-1"]]
-    if not ids:
-        raise OpError("PG578", f"the list {name}.txt in {folder!r} is empty", field=field)
-    return ids
 
 
 def _sides(tree: Element) -> tuple[int, int] | None:

@@ -434,15 +434,14 @@ class OutlinedSource(BoxedSource):
             first = f"{found.places(int(bare[0]))} has no outline, so its mask does not show it"
             message = f"{first}; {len(bare):,} of {len(own):,} boxes lack an outline"
             notes = (*notes, Note("PG477", message, "annotate their outlines, or remove their images"))
-        firsts = np.concatenate([[0], np.cumsum(found.lengths())])
         numbers: Ints = within(found.lengths()) + 1
         crowds = found.items["crowd"] > 0 if "crowd" in found.items else np.zeros(len(own), bool)
         values = numbers if self.masks == "instances" else np.where(crowds, OPEN, found.classes + 1)
         objects = list(zip(own.tolist(), values.tolist(), crowds.tolist(), strict=True))
-        ends = firsts.tolist()
+        ends = np.cumsum(found.lengths()).tolist()
         packed = [
             outlines.packed(int(height), int(width), objects[start:end])
-            for (width, height), start, end in zip(found.sides.tolist(), ends, ends[1:], strict=False)
+            for (width, height), start, end in zip(found.sides.tolist(), [0, *ends], ends, strict=False)
         ]
         items = dict(found.items) | ({NUMBERS: numbers.astype(np.float32)} if self.masks == "instances" else {})
         return replace(found, items=items, own={**found.own, "mask": Packed.hold(packed)}, notes=notes)
@@ -475,7 +474,8 @@ class ListedSource(SplitSource, BoxedSource):
         found: dict[str, str] = {}
         for split, name, argument in self.each_split():
             own, gone = named(name, argument)
-            missing += _unlisted(gone, name, root, argument)
+            said = [f"the list of the split `{name}` names {image!r}, which {root!r} lacks" for image in gone]
+            missing += lost_images(gone, said.__getitem__, argument, code="PG578")
             for key in own:
                 if found.setdefault(key, split) != split:
                     message = f"{key!r} is in both `{found[key]}` and `{split}`"
@@ -488,8 +488,3 @@ def without_masks(left: int, total: int, reason: str) -> list[Note]:
     message = f"{count(left, 'image')} of {total:,} left out: {reason}"
     gone = (LeftOut(left, "image without a mask", "images without a mask"),)
     return [Note("PG476", message, "remove `masks` to keep all images", "masks", "info", gone)] if left else []
-
-
-def _unlisted(names: Sequence[str], split: str, root: str, field: str) -> list[Missing]:
-    """Collects listed images that are missing."""
-    return lost_images(names, lambda i: f"the list of the split `{split}` names {names[i]!r}, which {root!r} lacks", field, code="PG578")
