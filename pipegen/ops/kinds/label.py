@@ -6,7 +6,7 @@ from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.classes import check_written_lists, named_classes, read_labels
+from pipegen.ops.fields.classes import as_values, check_written_lists, named_classes, read_labels
 from pipegen.ops.fields.columns import Column, Place, Ragged
 from pipegen.ops.fields.label_values import LIST, Values, label_texts, parts, split_text
 from pipegen.ops.fields.notes import count
@@ -31,7 +31,11 @@ class Label(FeatureKind):
         notes: list[Any] = []
         if feature.several:
             return self._several(name, feature, given, place, notes)
-        indices, names, stays = feature.labels_of(name, given, place, notes)
+        if not feature.chosen:
+            indices, names = read_labels(name, feature.classes, feature.offset, given, place, notes)
+            return Column(np.array(indices, np.int64), label_type(len(names), several=False), names, notes=tuple(notes))
+        indices, names, stays = feature.chosen_labels(name, given, place, notes)
+        notes += feature.chosen.notes(as_values(name, given).as_texts().texts, None, f"features.{name}")
         return Column(indices, label_type(len(names), several=False), names, stays, tuple(notes))
 
     def _several(self, name: str, feature: Any, given: Any, place: Place, notes: list[Any]) -> Column:

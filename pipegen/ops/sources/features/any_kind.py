@@ -122,19 +122,20 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
         """The renamed and ignored classes."""
         return Classes(self.map or {}, self.ignore if isinstance(self.ignore, tuple) else ())
 
-    def labels_of(self, name: str, given: Any, where: Callable[[int], str], notes: list[Note]) -> tuple[Ints, tuple[str, ...], Ints | None]:
-        """Reads labels, with `map` and `ignore`: class indices int64 `(n,)` (-1 for rows left out), the classes, and, if some are renamed
-        or ignored, the rows kept, bool `(n,)`. For arguments and errors see `read_labels`."""
+    def chosen_labels(
+        self, name: str, given: Any, where: Callable[[int], str], notes: list[Note] | None = None
+    ) -> tuple[Ints, tuple[str, ...], Ints]:
+        """Applies `map` and `ignore` to labels: class indices int64 `(n,)` (-1 for rows left out), the classes, and the rows kept, bool
+        `(n,)`. For arguments and errors see `read_labels`."""
         stored = as_values(name, given)
-        if not self.chosen or not len(stored):
-            return (*read_labels(name, self.classes, self.offset, stored, where, notes), None)
+        if not len(stored):
+            return (*read_labels(name, self.classes, self.offset, stored, where), np.ones(0, bool))
         meant, stays = self.chosen.of_values(stored)
         if not stays.any():
             message = f"none of the {len(stored):,} labels of `{name}` has a class that `ignore` keeps"
             raise OpError("PG402", message, field="ignore")
         kept = np.flatnonzero(stays)
         found, names = read_labels(name, self.classes, self.offset, meant.take(kept), lambda row: where(int(kept[row])), notes)
-        notes += self.chosen.notes(stored.as_texts().texts, None, f"features.{name}")
         indices: Ints = np.full(len(stored), -1, np.int64)
         indices[kept] = found
         return indices, names, stays

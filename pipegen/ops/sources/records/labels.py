@@ -9,7 +9,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.fields.classes import as_values
+from pipegen.ops.fields.classes import as_values, read_labels
 from pipegen.ops.fields.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.sources.records.columns import kept_values
@@ -136,8 +136,13 @@ class LabelColumn:
         feature, used, total = self.feature, self.records.used, self.records.total
         values, notes = self._stored(), list[Note]()
         try:
-            values = values.as_texts() if feature.chosen else values
-            indices, names, kept = feature.labels_of(self.name, values, self._place, notes)
+            if feature.chosen:
+                values = values.as_texts()
+                notes += feature.chosen.notes(values.texts, None, f"features.{self.name}")
+                indices, names, kept = feature.chosen_labels(self.name, values, self._place, notes)
+            else:
+                indices, names = read_labels(self.name, feature.classes, feature.offset, values, self._place, notes)
+                kept = np.ones(len(indices), bool)
         except OpError as error:  # about an argument of the feature
             raise error.below(f"features.{self.name}") from None
         first = np.unique(values.codes, return_index=True)[1]
@@ -145,7 +150,7 @@ class LabelColumn:
         classes: Ints = np.full(total, -1, np.int32)
         stays: Ints = np.zeros(total, bool)
         rows = slice(None) if used is None else used
-        classes[rows], stays[rows] = indices, True if kept is None else kept
+        classes[rows], stays[rows] = indices, kept
         chosen = _chosen_lookup(self.name, names, by_text) if feature.chosen else None
         return _Read(classes, names, tuple(notes), by_text, stays, chosen)
 
