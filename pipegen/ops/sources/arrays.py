@@ -21,7 +21,7 @@ from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.feature import aligned_images, record_type
-from pipegen.ops.sources.features.items import classes_of_several, item_numbers, items_apart
+from pipegen.ops.sources.features.items import item_numbers, items_apart
 from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.ops.sources.listing.npz import arrays_of, read_array, read_member
 from pipegen.ops.sources.listing.paths import find_file
@@ -94,7 +94,7 @@ class Arrays(SelectingSource):
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Inspect the arrays; see `Source.list`. Images of floats are read in full."""
         given = _given(self.features, data) if self.needs_data() else _in_files(self.features, self.path, str(base))
-        return self.selected(_rows_of(self.features, given, self.class_feature()), base)
+        return self.selected(_rows_of(self.features, given, self.main_label()), base)
 
 
 def _in_files(features: Mapping[str, ArrayFeature], path: str | None, base: str) -> dict[str, Any]:
@@ -173,22 +173,20 @@ def _rows_of(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], la
     if not errors and staying and not np.logical_and.reduce(staying).any():
         errors.append(OpError("PG402", "`ignore` leaves out every row", field="features"))
     if errors:
-        return Listing("", Location.below("", (), ()), None, (), tuple(Note.of(error) for error in errors))
+        return Listing("", Location.below("", (), ()), tuple(Note.of(error) for error in errors))
 
     n = next(iter(lengths.values()))
     columns |= {name: column.values for name, column in item_numbers(features, found).items()}
-    main = columns.pop(label) if label is not None else None
     numbers = np.flatnonzero(np.logical_and.reduce(staying)) if staying else np.arange(n)
     keys = Strings.hold(map(str, numbers.tolist()))
     return Listing(
         "",
         Location(keys, keys, np.full(len(numbers), sum(array.nbytes for array in images.values()) // n), numbers, "row"),
-        main if main is None or not staying else main[numbers],
-        classes_of_several(found.values()) if label is None else found[label].classes,
         tuple(note for column in found.values() for note in column.notes),
         readers={"": Rows(images)},
         columns={name: values[numbers] for name, values in columns.items()} if staying else columns,
-        column_classes={name: column.classes for name, column in found.items() if column.classes and name != label},
+        classes={name: column.classes for name, column in found.items() if column.classes},
+        label=label,
         type=type_,
     )
 

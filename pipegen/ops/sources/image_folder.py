@@ -104,7 +104,9 @@ class ImageFolder(SelectingSource):
         if self.classes is not None or kept.labels is None or len(kept.keys) == len(listing.keys):
             return kept
         used, labels = np.unique(kept.labels, return_inverse=True)
-        return replace(kept, labels=labels.astype(np.int32), class_names=tuple(kept.class_names[i] for i in used.tolist()))
+        return replace(
+            kept, columns={**kept.columns, "label": labels}, classes={"label": tuple(kept.class_names[i] for i in used.tolist())}
+        )
 
     def list_parts(self, base: Path, folders: Mapping[str, str], progress: Callable[[int], None] | None = None) -> Listing:
         """List the images of splits that have one folder each, with the classes one level below, relative to `path`; see
@@ -164,7 +166,7 @@ class ImageFolder(SelectingSource):
             if not found:
                 raise nothing_found(scan, within, pattern=self.pattern)
             location, reader = scan.listed(found.paths, found.sizes)
-            return Listing(scan.root, location, None, (), tuple(tally_notes(scan.tally)), readers={"": reader})
+            return Listing(scan.root, location, tuple(tally_notes(scan.tally)), readers={"": reader})
         prefix = f"{within}/" if within else ""
         folders, links, loose = scan.level(within)
         present = [folder[len(prefix) :] for folder in sorted((*folders, *links))]
@@ -182,7 +184,7 @@ class ImageFolder(SelectingSource):
         labels: Ints = np.repeat(np.arange(len(trees), dtype=np.int32), [len(tree or ()) for tree in trees])
         filled = [tree for tree in trees if tree]
         location, reader = scan.listed(Strings.join([tree.paths for tree in filled]), np.concatenate([tree.sizes for tree in filled]))
-        return Listing(scan.root, location, labels, names, tuple(notes), readers={"": reader})
+        return Listing.labelled(scan.root, location, labels, names, notes=tuple(notes), readers={"": reader})
 
 
 def _archive_at(path: str) -> Archive | None:
