@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Together
+    from pipegen.ops.sources.records.columns import LabelColumn
     from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex
-    from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.reader import RecordReader
 
 MAGIC = b"\x1f\x8b"  # first bytes of a gzip file

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.columns import LabelColumn
     from pipegen.ops.sources.shards.paths import Found
     from pipegen.ops.sources.stores.field_types import FieldType
 

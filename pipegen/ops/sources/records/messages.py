@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Together
+    from pipegen.ops.sources.records.columns import LabelColumn
     from pipegen.ops.sources.records.described import RecordFeature
     from pipegen.ops.sources.records.index import Indexed, InShard
-    from pipegen.ops.sources.records.labels import LabelColumn
 
 _DTYPES = {"bytes": BYTES, "float": "float32", "int": "int64", None: ""}
 _OBJECT = "image/object/"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Read, Together
+    from pipegen.ops.sources.records.columns import LabelColumn
     from pipegen.ops.sources.records.index import Indexed
-    from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.stores.field_types import FieldType
 
 

@@ -22,10 +22,9 @@ from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.items import classes_of_several
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, always
-from pipegen.ops.sources.records.columns import KeyReader, RecordCells, items_of_records
+from pipegen.ops.sources.records.columns import KeyReader, LabelColumn, RecordCells, items_of_records
 from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
-from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
 from pipegen.ops.sources.tables.held import read_held
@@ -163,16 +162,15 @@ class RecordSource(DescribedRecords):
         reader.numbers = partial(self._numbers, found, joined)
         type_ = whole.infer()
         type_ = type_.replace(**dict(self.record_type(reader.types).items()))
-        for name, label in labels.items():
-            type_ = type_.replace(**{name: type_[name].with_(classes=len(label.names))})
-            notes += label.notes
+        type_ = type_.replace(**{name: type_[name].with_(classes=len(label.names)) for name, label in labels.items()})
+        read = [label.column for label in labels.values() if not label.is_known]
         items = items_of_records(self, found)
-        stays = [found.kept, *(label.stays for label in labels.values()), *(column.stays for column in items.values())]
+        stays = [found.kept, *(column.stays for column in (*read, *items.values()))]
         kept = np.logical_and.reduce([np.ones(found.total, bool), *(one for one in stays if one is not None)])
         if not kept.any():
             raise OpError("PG402", "`ignore` leaves out every record", field="features")
         columns = {**items, **joined}
-        notes += chain.from_iterable(column.notes for column in columns.values())
+        notes += chain.from_iterable(column.notes for column in (*read, *columns.values()))
         type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in columns.items()})
         classes = {name: label.names for name, label in labels.items()}
         classes |= {name: column.classes for name, column in columns.items() if column.classes}
