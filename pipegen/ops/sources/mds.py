@@ -18,7 +18,7 @@ from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.fields.notes import Note, is_are, quoted
 from pipegen.ops.sources.records.described import missing_key
 from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, ShardRecords
-from pipegen.ops.sources.records.parts import PartReader, PartSource
+from pipegen.ops.sources.records.parts import PartSource
 from pipegen.ops.sources.records.source import Form
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, column_and_path, optional_at
 
@@ -63,21 +63,6 @@ def _place(columns: Mapping[str, Column], key: str) -> tuple[str, tuple[str, ...
     return (key, ()) if key in columns else column_and_path(key, [name for name, one in columns.items() if one.encoding == _JSON])
 
 
-class _Samples(PartReader):
-    """Columns of samples mapped into memory."""
-
-    def damaged_files(self) -> Iterator[tuple[str, str]]:
-        """Compare the shards with the hashes in Streaming's `index.json`."""
-        for folder in dict.fromkeys(os.path.dirname(shard.path) for shard in self.shards):
-            listed = dict[str, _Listed]()
-            with suppress(ValueError):
-                listed = _read_index(os.path.join(folder, _INDEX)) or {}
-            for shard in self.shards:
-                name = os.path.basename(shard.path)
-                if os.path.dirname(shard.path) == folder and name in listed:
-                    yield from _wrong_hashes(shard.path, listed[name].hashes)
-
-
 class Mds(PartSource):
     """Uncompressed shards of MosaicML Streaming (MDS). They describe themselves and need no `index.json`.
 
@@ -91,7 +76,6 @@ class Mds(PartSource):
     op: ClassVar[str] = "mds"
     checksums: ClassVar[str] = "those of files that `index.json` lists"
     suffixes: ClassVar[tuple[str, ...]] = (".mds",)
-    reads: ClassVar[type[PartReader]] = _Samples
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
         return index_mds(path, size, [self.key_of(name) for name in self.features])
@@ -129,6 +113,17 @@ class Mds(PartSource):
             listed = f"the columns are {quoted(list(columns))}"
             raise missing_key(f"{shard.path!r} has no column {key!r}", self.features[name], name, key, list(columns), listed)
         return FieldType(path=path) if path else columns[column].type
+
+    def damaged_files(self, shards: Sequence[Found]) -> Iterator[tuple[str, str]]:
+        """Compare the shards with the hashes in Streaming's `index.json`."""
+        for folder in dict.fromkeys(os.path.dirname(shard.path) for shard in shards):
+            listed = dict[str, _Listed]()
+            with suppress(ValueError):
+                listed = _read_index(os.path.join(folder, _INDEX)) or {}
+            for shard in shards:
+                name = os.path.basename(shard.path)
+                if os.path.dirname(shard.path) == folder and name in listed:
+                    yield from _wrong_hashes(shard.path, listed[name].hashes)
 
     def noted(self, found: Indexed) -> Iterator[Note]:
         """Compare the shards of each folder, and all shards with the top folder's, with an `index.json` there."""

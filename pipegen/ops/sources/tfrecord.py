@@ -225,11 +225,11 @@ class TFRecord(MessageSource):
 
     def first_message(self, found: Indexed) -> bytes:
         try:
-            return bytes(next(self.messages("", found.first)))
+            return bytes(next(self.contents("", found.first)))
         except OSError as error:
             raise OpError("PG430", str(error), field="path") from None
 
-    def messages(self, name: str, records: InShard) -> Iterator[Buffer]:
+    def contents(self, name: str, records: InShard) -> Iterator[Buffer]:
         shard, offsets, lengths = records
         places = offsets[:, 0].tolist(), lengths[:, 0].tolist()
         if self.compression == "none":
@@ -273,9 +273,3 @@ class _Records(MappedReader):
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         said = "" if self.verifies else super().python(features, ram_budget)
         return said or JSON_FIELDS * any(self.types[name].path for name in features)
-
-    def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
-        return self.source.feature_in(feature, content)
-
-    def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
-        return self.source.parse(self.types, self.label_columns, features, parts[""])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.notes import Note
     from pipegen.ops.fields.strings import Ints, Strings
-    from pipegen.ops.sources.listing.reader import Hold, Read, Reader, Together
+    from pipegen.ops.sources.listing.reader import Reader
 
 LISTS = {".zip": zip_members, ".tar": tar_members}  # functions that list the members of an archive, by file ending
 _PLAIN = frozenset({f".{one}" for name in IMAGE_EXTENSIONS for one in (name, name.upper())})  # endings of most image files
@@ -217,26 +217,11 @@ class MemberReader(MappedReader):
     def file_of(self, *place: Ints) -> str:
         return self._archive.file.path
 
-    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        from pipegen.ops.lowering.stored_readers import alone
-
-        read = alone(super().open_together((feature,), ram_budget, hold), feature)
-        return lambda row: read(row * 0, row)
-
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        """Returns a function for several features, though a record has only one."""
-        together = super().open_together(features, ram_budget, hold)
-        return lambda names, row: together(names, row * 0, row)
-
-    def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
-        return ("",)
-
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         from pipegen.ops.lowering.record_values import member_content
 
-        checks = self.index.offsets[:, 1]
-        packed = bool(((checks != 0) if self.verifies else (checks > 0)).any())
-        content = member_content(parts[""], places["check"][0] if packed else None, whole=self.verifies)
+        check = places["check"][0] if self.packed(self.index.offsets[:, 1]) else None
+        content = member_content(parts[""], check, whole=self.verifies)
         return dict.fromkeys(features, content)
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:

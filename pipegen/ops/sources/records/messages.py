@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
@@ -19,11 +19,10 @@ from pipegen.ops.sources.records.source import Form, RecordSource
 from pipegen.ops.sources.stores.field_types import BYTES, FieldType, column_and_path, field_of, optional_at, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.records.columns import LabelColumn
     from pipegen.ops.sources.records.described import RecordFeature
     from pipegen.ops.sources.records.index import Indexed, InShard
 
@@ -121,10 +120,6 @@ class MessageSource(RecordSource):
         """Reads the first record."""
         raise NotImplementedError
 
-    def messages(self, name: str, records: InShard) -> Iterator[Buffer]:
-        """Yields records of a shard, for reading a feature."""
-        raise NotImplementedError
-
     def types(self, found: Indexed) -> dict[str, FieldType]:
         if self.content == "bytes":
             return dict.fromkeys(self.features, FieldType())
@@ -140,8 +135,8 @@ class MessageSource(RecordSource):
             raise OpError("PG431", message, field="path", help=help_) from None
 
     def stored(self, form: Form, name: str, key: str, records: InShard) -> Sequence[Any]:
-        read: Callable[[Buffer, str, str], Any] = {"label": _label_in, "list": _list_in, "cell": _cell_in}[form]
-        return [read(record, key, f"{records.file.path}#{row}") for row, record in enumerate(self.messages(name, records))]
+        read: Callable[[Any, str, str], Any] = {"label": _label_in, "list": _list_in, "cell": _cell_in}[form]
+        return [read(record, key, f"{records.file.path}#{row}") for row, record in enumerate(self.contents(name, records))]
 
     def known_keys(self, found: Indexed) -> Sequence[str]:
         return list(self._first_record(found))
@@ -152,25 +147,21 @@ class MessageSource(RecordSource):
     def first_label(self, name: str, found: Indexed) -> Any:
         return _label_in(self.first_message(found), self.key_of(name), "the first record")
 
-    def feature_in(self, name: str, record: bytes) -> bytes:
-        """Extracts the bytes of a feature from a record; see `Reader.stored`."""
+    def within(self, name: str, content: Buffer, types: Mapping[str, FieldType]) -> bytes:
         if self.content == "bytes":
-            return record
-        value = read_key(record, self.key_of(name).encode())
+            return bytes(content)
+        value = read_key(content, self.key_of(name).encode())
         if value is None or len(value.items) != 1 or not isinstance(value.items[0], bytes):
             raise ValueError(f"it has no bytes under {self.key_of(name)!r}")
         return value.items[0]
 
-    def parse(
-        self, types: Mapping[str, FieldType], labels: Mapping[str, LabelColumn], features: Sequence[str], record: Any
-    ) -> dict[str, Any]:
-        """Parses features of one record, a string scalar, with TensorFlow ops."""
+    def parse(self, reader: Any, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         from pipegen.ops.lowering.record_values import parse_example
 
         if self.content == "bytes":
-            return dict.fromkeys(features, record)
-        wanted = {name: self.features[name] for name in features}
-        return parse_example(record, wanted, types, {name: labels[name].lookup for name in features if name in labels})
+            return dict.fromkeys(features, parts[""])
+        lookups = {name: label.lookup for name, label in reader.label_columns.items() if name in features}
+        return parse_example(parts[""], {name: self.features[name] for name in features}, reader.types, lookups)
 
 
 class MessageReader(RecordReader):
@@ -183,15 +174,15 @@ class MessageReader(RecordReader):
         raise NotImplementedError
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        return [self.source.feature_in(feature, message) for message in self.messages(*place).tolist()]
+        return [self.source.within(feature, message, self.types) for message in self.messages(*place).tolist()]
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         from pipegen.ops.lowering.record_values import parsed
         from pipegen.ops.lowering.stored_readers import called
 
         self.check()
-        parse = partial(self.source.parse, self.types, self.label_columns)
-        return parsed(called(lambda _, *place: [self.messages(*place)], {"": ("string", ())}), parse)
+        messages = called(lambda _, *place: [self.messages(*place)], {"": ("string", ())})
+        return parsed(messages, lambda names, message: self.source.parse(self, names, {"": message}, {}))
 
 
 def _type_in(record: Mapping[str, Value], name: str, feature: RecordFeature) -> FieldType:

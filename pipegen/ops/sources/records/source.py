@@ -32,7 +32,7 @@ from pipegen.ops.sources.tables.join import partners_of
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from pipegen.ops.fields.columns import Column
     from pipegen.ops.fields.strings import Ints
@@ -269,6 +269,31 @@ class RecordSource(DescribedRecords):
             OpError: `PG431` for a record without the value.
         """
         raise NotImplementedError
+
+    def contents(self, name: str, records: InShard) -> Iterator[bytes | memoryview | None]:
+        """Yields the stored bytes of a feature, or of whole records, of a shard; `None` for a record without them. `OSError` if the file
+        cannot be read, `ValueError` if it is damaged. Not for records that a library reads."""
+        raise NotImplementedError
+
+    def within(self, name: str, content: bytes | memoryview, types: Mapping[str, FieldType]) -> bytes:
+        """Extracts a feature from its `contents`; `ValueError` without it."""
+        raise NotImplementedError
+
+    def parse(self, reader: Any, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
+        """Decodes features of one record with TensorFlow ops: encoded ones as a string scalar, a label as an int64 class index, others as
+        numbers of their shape.
+
+        Args:
+            reader: The reader of the records.
+            features: The requested features.
+            parts: The parts that they are read from, string scalars.
+            places: Offset and length of every part, int64 scalars.
+        """
+        raise NotImplementedError
+
+    def damaged_files(self, shards: Sequence[Found]) -> Iterator[tuple[str, str]]:
+        """Reads every shard with a recorded checksum; see `Reader.damaged_files`."""
+        return iter(())
 
     def known_keys(self, found: Indexed) -> Sequence[str]:
         """Returns the keys of the first record, for messages."""
