@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import quoted
@@ -26,7 +24,6 @@ from pipegen.ops.sources.stores.field_types import (
     StoreError,
     Unsuitable,
     column_and_path,
-    list_in,
     optional_at,
 )
 from pipegen.types import ElementType, FeatureType
@@ -253,7 +250,7 @@ class StoreSource(RecordSource):
         with self._translated(f"{what} of {shard.path!r}", None, code):
             store = self.opened(shard)
             if form == "list":
-                return list(store.lists(key) or _lists(store, key, texts=self.features[name].separator is not None))
+                return list(store.lists(key, texts=self.features[name].separator is not None))
             columns = store.columns()
             column, path = (key, ()) if key in columns else column_and_path(key, [c for c, held in columns.items() if held.encoded])
             if column not in columns:
@@ -299,19 +296,6 @@ def _first_value(store: Store, key: str) -> list[Any]:
         return store.read((key,), np.zeros(1, np.int64))[0].ravel()[:1].tolist()
     except StoreError:
         return []
-
-
-def _lists(store: Store, key: str, *, texts: bool) -> Iterator[Any]:
-    """Yields the list of each record under a key, or in a field of its JSON: texts of JSON, `.npy` files, or rows of an array."""
-    columns = store.columns()
-    column, path = column_and_path(key, [name for name, stored in columns.items() if stored.encoded])
-    if column not in columns:
-        raise StoreError(f"it has no key {key!r}; {suggested(key, columns)}")
-    for row, value in enumerate(chain.from_iterable(store.whole(column))):
-        try:
-            yield list_in(value, path, texts=texts) if columns[column].encoded else value
-        except ValueError as error:
-            raise StoreError(f"record {row:,}: {error}") from None
 
 
 class ArrayStoreSource(StoreSource):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import suggested
@@ -106,14 +106,6 @@ def _items_of_arrays(_: Any, arrays: Mapping[str, Ints], total: int) -> Ragged |
     return items if items.lengths.shape == (total,) and int(items.lengths.sum()) == len(items.values) else None
 
 
-class KeyReader(NamedTuple):
-    """Reads a key of records that may be none of their features."""
-
-    found: Indexed  # the same records, indexed with that key
-    read: Callable[[InShard], Sequence[Any]]  # reads the value of each record of a shard, `None` for a record without it
-    known: Callable[[], Sequence[str]] = tuple  # returns the keys of the first record, for messages
-
-
 class RecordCells(RecordColumns):
     """The columns of all records of a source: the short values under their keys.
 
@@ -146,17 +138,18 @@ class RecordCells(RecordColumns):
         except OpError as error:  # its own field is that of a feature
             raise error.at(field or None) from None
         if texts.texts in ((), ("",)):
-            known = self._source.key_reader(self._found, key).known()  # which are all keys if it lacks one
+            source, found, _ = self._source.with_key(self._found, key)
+            known = source.known_keys(found)  # which are all keys if it lacks one
             help_ = suggested(key, known) if known else None
             raise OpError("PG421", f"no record of {self.called} has the key {key!r}", field=field or None, help=help_)
         return tuple(texts.texts[code] for code in texts.codes.tolist())
 
     def _read_all(self, key: str) -> Values:
-        reader: KeyReader = self._source.key_reader(self._found, key)
+        source, found, name = self._source.with_key(self._found, key)
         known: dict[str, str] = {}  # one text for all records that hold it
 
         def read(records: InShard) -> list[str]:
-            values = reader.read(records)
+            values = source.stored("cell", name, source.key_of_column(key), records)
             odd = next((value for value in values if isinstance(value, bytes) and b"\0" in value), None)
             if odd is not None:
                 said = f"{len(odd):,} bytes such as {odd[:8]!r}, which is not text"
@@ -164,7 +157,7 @@ class RecordCells(RecordColumns):
                 raise OpError("PG421", message, help="name a key with a short text or a number")
             return [known.setdefault(text, text) for text in map(text_of, values)]
 
-        return Values.of_texts(reader.found.read(read, repr(key), self._progress))
+        return Values.of_texts(found.read(read, repr(key), self._progress))
 
     def kept(self, where: str | None, labels: Mapping[str, InTable]) -> tuple[Indexed, tuple[Note, ...]]:
         """Leaves out records as `kept_rows` says, with its errors. Returns the shards with those that are kept, and findings."""

@@ -39,18 +39,26 @@ LAYOUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 _OF_KEY = ("key", "keys", "offset")  # arguments that belong to the key of a feature
 Held = Literal["bytes", "float", "int", "steps"]
 Buffer = bytes | memoryview
-_MESSAGES = {
-    "Bytes": {"value": (1, "repeated bytes")},
-    "Floats": {"value": (1, "repeated float")},
-    "Ints": {"value": (1, "repeated int64")},
-    "Feature": {"bytes": (1, "Bytes"), "float": (2, "Floats"), "int": (3, "Ints")},
-    "Entry": {"key": (1, "bytes"), "value": (2, "Feature")},
-    "Features": {"entries": (1, "repeated Entry")},
-    "Entries": {"key": (1, "bytes"), "value": (2, "bytes")},
-    "Lists": {"entries": (1, "repeated Entries")},
-    "Example": {"features": (1, "Features"), "lists": (2, "Lists")},
-}
-"""Number and type of each field, as in `tensorflow/core/example/example.proto` and `feature.proto`; `lists` are those of a
+_SCHEMA = """
+name: "pipegen/example.proto" package: "pipegen" syntax: "proto3"
+message_type { name: "Bytes" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_BYTES } }
+message_type { name: "Floats" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_FLOAT } }
+message_type { name: "Ints" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_INT64 } }
+message_type { name: "Feature" oneof_decl { name: "kind" }
+  field { name: "bytes" number: 1 label: LABEL_OPTIONAL type_name: "Bytes" oneof_index: 0 }
+  field { name: "float" number: 2 label: LABEL_OPTIONAL type_name: "Floats" oneof_index: 0 }
+  field { name: "int" number: 3 label: LABEL_OPTIONAL type_name: "Ints" oneof_index: 0 } }
+message_type { name: "Entry"
+  field { name: "key" number: 1 label: LABEL_OPTIONAL type: TYPE_BYTES }
+  field { name: "value" number: 2 label: LABEL_OPTIONAL type_name: "Feature" } }
+message_type { name: "Features" field { name: "entries" number: 1 label: LABEL_REPEATED type_name: "Entry" } }
+message_type { name: "Steps" field { name: "key" number: 1 label: LABEL_OPTIONAL type: TYPE_BYTES } }
+message_type { name: "Lists" field { name: "entries" number: 1 label: LABEL_REPEATED type_name: "Steps" } }
+message_type { name: "Example"
+  field { name: "features" number: 1 label: LABEL_OPTIONAL type_name: "Features" }
+  field { name: "lists" number: 2 label: LABEL_OPTIONAL type_name: "Lists" } }
+"""
+"""Messages of `tensorflow/core/example/example.proto` and `feature.proto`, as a `FileDescriptorProto`; `lists` are those of a
 `tf.SequenceExample`. Keys are bytes, since they may be invalid UTF-8."""
 
 
@@ -291,21 +299,8 @@ def _parsed(record: Buffer) -> Any:
 @cache
 def _example() -> Any:
     """Makes the class of the message."""
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
-    kinds = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="pipegen/example.proto", package="pipegen", syntax="proto3")
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for called, (number, kind) in fields.items():
-            word = kind.rpartition(" ")[2]
-            about = {"type_name": f".pipegen.{word}"} if word in _MESSAGES else {"type": getattr(kinds, f"TYPE_{word.upper()}")}
-            label = kinds.LABEL_OPTIONAL if word == kind else kinds.LABEL_REPEATED
-            one = message.field.add(name=called, number=number, label=label, **about)
-            if name == "Feature":
-                one.oneof_index = 0
-        if name == "Feature":
-            message.oneof_decl.add(name="kind")
     pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
+    pool.AddSerializedFile(text_format.Parse(_SCHEMA, descriptor_pb2.FileDescriptorProto()).SerializeToString())
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("pipegen.Example"))

@@ -22,7 +22,7 @@ from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.items import classes_of_several
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, always
-from pipegen.ops.sources.records.columns import KeyReader, LabelColumn, RecordCells, items_of_records
+from pipegen.ops.sources.records.columns import LabelColumn, RecordCells, items_of_records
 from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
@@ -125,19 +125,18 @@ class RecordSource(DescribedRecords):
         name = f"{self.op}\0{root}\0{self.parts()}{self.index_options()}"
         return build_index(shards, self._index, parts=len(self.parts()), name=name, folder=self._folder, progress=progress)
 
-    def key_reader(self, found: Indexed, key: str) -> KeyReader:
-        """Returns the reader of a key of the records; for errors see `index_shard`."""
+    def with_key(self, found: Indexed, key: str) -> tuple[RecordSource, Indexed, str]:
+        """Returns a source of the same records with a key among its features, its index, and that feature; for errors see `index_shard`."""
         key = self.key_of_column(key)
         name = next((name for name in self.read_features if self.features[name].keys is None and self.key_of(name) == key), None)
-        source, index = self, found.index
-        if name is None:
-            name = key if key not in self.features else f"{key} (a key)"
-            source = self.model_copy(update={"features": {**self.features, name: RecordFeature(kind="label", key=key)}})
-            source.keep_index_in(self._folder)
-            if (source.parts(), source.index_options()) != (self.parts(), self.index_options()):
-                index = self.same_records(source._index_of(found.root, found.shards), found.index)
-        found = replace(found, index=index)
-        return KeyReader(found, partial(source.stored, "cell", name, key), partial(source.known_keys, found))
+        if name is not None:
+            return self, found, name
+        name = key if key not in self.features else f"{key} (a key)"
+        source = self.model_copy(update={"features": {**self.features, name: RecordFeature(kind="label", key=key)}})
+        source.keep_index_in(self._folder)
+        if (source.parts(), source.index_options()) != (self.parts(), self.index_options()):
+            found = replace(found, index=self.same_records(source._index_of(found.root, found.shards), found.index))
+        return source, found, name
 
     def same_records(self, index: RecordIndex, own: RecordIndex) -> RecordIndex:
         """Returns an index that has one more part, for the records of another index."""
@@ -261,7 +260,7 @@ class RecordSource(DescribedRecords):
 
         Args:
             form: What it is read as.
-            name: The feature, or one that `key_reader` added.
+            name: The feature, or one that `with_key` added.
             key: Its key, or one of its keys.
             records: The records.
 
