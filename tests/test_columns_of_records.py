@@ -22,7 +22,7 @@ from pipegen.data.collect import Collected, collect, left_out
 from pipegen.data.sampling import epochs_of
 from pipegen.ops.fields.label_values import Values
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.records.columns import RecordCells, kept_values
+from pipegen.ops.sources.records.columns import RecordCells, kept
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.spec.load import load
 from pipegen.spec.spec_hash import canonical
@@ -332,14 +332,14 @@ def test_what_was_read_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_kept_column_with_any_bit_flipped_is_read_again(tmp_path: Path) -> None:
     found: Any = SimpleNamespace(folder=tmp_path, total=3)
     due = Values.of_texts(["cat", "dog", "cat"])
-    kept_values(found, "kept", "it", lambda: due)
+    kept(found, "kept", "it", Values, lambda: due)
     (file,) = [path for path in tmp_path.rglob("*") if path.is_file()]
     whole = file.read_bytes()
     for bit in range(0, 8 * len(whole), 3):
         damaged = bytearray(whole)
         damaged[bit // 8] ^= 1 << bit % 8
         file.write_bytes(damaged)
-        read = kept_values(found, file.name, "it", lambda: due)
+        read = kept(found, file.name, "it", Values, lambda: due)
         assert [read.texts[code] for code in read.codes.tolist()] == ["cat", "dog", "cat"], bit
 
 

@@ -6,7 +6,7 @@ A label is read with its record; all at once only if something needs it earlier,
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,44 +34,22 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.index import Indexed, InShard
     from pipegen.ops.sources.tables.features import InTable
 
-    T = TypeVar("T")
+    Kept = TypeVar("Kept", Values, Ragged)
 
 
-def _kept(
-    found: Indexed,
-    file: str,
-    what: str,
-    read: Callable[[], T],
-    to_arrays: Callable[[T], tuple[object, Mapping[str, Ints]]],
-    of_arrays: Callable[[Any, Mapping[str, Ints], int], T | None],
-) -> T:
+def kept(found: Indexed, file: str, what: str, kind: Callable[..., Kept], read: Callable[[], Kept]) -> Kept:
     """Maps a column that is kept beside the index; if it is missing or damaged, reads and keeps it. `what` describes it in a warning."""
-    with suppress(ValueError, KeyError, TypeError):
-        value = of_arrays(*kept_arrays(found.folder, file), found.total)
-        if value is not None:
+    with suppress(ValueError, TypeError):
+        about, arrays = kept_arrays(found.folder, file)
+        value = kind(**{name: tuple(own) if isinstance(own, list) else own for name, own in about.items()}, **arrays)
+        if len(value) == found.total:
             return value
     value = read()
-    about, arrays = to_arrays(value)
+    parts = {one.name: getattr(value, one.name) for one in fields(value)}
+    arrays = {name: part for name, part in parts.items() if isinstance(part, np.ndarray)}
+    about = {name: part for name, part in parts.items() if name not in arrays}
     keep_arrays(found.folder, file, what, about, {name: [array] for name, array in arrays.items()})
     return value
-
-
-def kept_values(found: Indexed, file: str, what: str, read: Callable[[], Values]) -> Values:
-    """Returns a label or text of all records that is kept beside the index, else reads and keeps it; `what` describes it in a warning."""
-    return _kept(found, file, what, read, _arrays_of_values, _values_of_arrays)
-
-
-def _arrays_of_values(values: Values) -> tuple[object, dict[str, Ints]]:
-    return (None, {"numbers": values.numbers}) if values.numbers is not None else (values.texts, {"codes": values.codes})
-
-
-def _values_of_arrays(texts: Any, arrays: Mapping[str, Ints], total: int) -> Values | None:
-    if texts is None:
-        values = Values(arrays["numbers"], (), np.zeros(0, np.int64))
-        return values if len(values) == total else None
-    values = Values(None, tuple(texts), arrays["codes"])
-    known = 0 <= values.codes.min(initial=0) <= values.codes.max(initial=0) < len(values.texts)
-    return values if len(values) == total and known else None
 
 
 def items_of_records(source: Any, found: Indexed) -> dict[str, Column]:
@@ -87,23 +65,14 @@ def items_of_records(source: Any, found: Indexed) -> dict[str, Column]:
 
         return found.read(of, f"`{name}`")
 
-    def kept(name: str, items: Callable[[], Ragged]) -> Ragged:
+    def kept_items(name: str, items: Callable[[], Ragged]) -> Ragged:
         feature = features[name]
         of = feature.home and features[feature.home].keys_of(feature.home)
         file = found.kept_as("items", feature.keys_of(name), feature.kind, of, feature.names, feature.shape, feature.separator)
-        return _kept(found, file, f"`{name}` of the records", items, _arrays_of_items, _items_of_arrays)
+        return kept(found, file, f"`{name}` of the records", Ragged, items)
 
     wanted = {name: f for name, f in features.items() if f.several or not f.own_kind.has(ExampleClass)}
-    return read_items(wanted, values, lambda _: found.place, kept, found.used)
-
-
-def _arrays_of_items(items: Ragged) -> tuple[object, dict[str, Ints]]:
-    return None, {"values": items.values, "lengths": items.lengths}
-
-
-def _items_of_arrays(_: Any, arrays: Mapping[str, Ints], total: int) -> Ragged | None:
-    items = Ragged(arrays["values"], arrays["lengths"])
-    return items if items.lengths.shape == (total,) and int(items.lengths.sum()) == len(items.values) else None
+    return read_items(wanted, values, lambda _: found.place, kept_items, found.used)
 
 
 class RecordCells(RecordColumns):
@@ -134,7 +103,7 @@ class RecordCells(RecordColumns):
     def _texts(self, key: str, field: str) -> tuple[str, ...]:
         file = self._found.kept_as("cells", key, self._source.index_options())
         try:
-            texts = kept_values(self._found, file, f"`{key}` of the records", lambda: self._read_all(key)).as_texts()
+            texts = kept(self._found, file, f"`{key}` of the records", Values, lambda: self._read_all(key)).as_texts()
         except OpError as error:  # its own field is that of a feature
             raise error.at(field or None) from None
         if texts.texts in ((), ("",)):
@@ -303,7 +272,7 @@ class LabelColumn:
             return as_values(self.name, every)
 
         file, used = self.records.kept_as("labels", self.feature.key or self.name), self.records.used
-        values = kept_values(self.records, file, "the labels of the records", read)
+        values = kept(self.records, file, "the labels of the records", Values, read)
         values = values if used is None else values.take(used)
         return values.as_texts() if self.feature.chosen else values
 
