@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.fields.notes import Note, is_are, quoted
@@ -196,8 +195,7 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
     return ShardRecords(np.stack([o for o, _ in picked], 1), np.stack([w for _, w in picked], 1).astype(np.int32), damage)
 
 
-@dataclass(frozen=True)
-class _Listed:
+class _Listed(NamedTuple):
     """A shard as listed in an `index.json`: its bytes and records, if listed; its hashes by algorithm, in hexadecimal; whether it was
     written compressed."""
 
@@ -205,14 +203,6 @@ class _Listed:
     samples: int | None
     hashes: Mapping[str, str]
     packed: bool
-
-    @classmethod
-    def of(cls, shard: Mapping[str, Any]) -> _Listed:
-        """Reads its description."""
-        raw = shard["raw_data"]
-        size, samples = (None if said is None else int(said) for said in (raw.get("bytes"), shard.get("samples")))
-        hashes = {str(name): str(value) for name, value in (raw.get("hashes") or {}).items()}
-        return cls(size, samples, hashes, packed=shard.get("zip_data") is not None)
 
 
 def _read_index(path: str) -> dict[str, _Listed] | None:
@@ -223,10 +213,16 @@ def _read_index(path: str) -> dict[str, _Listed] | None:
         if mounted(path) is not None or not os.path.lexists(path):
             return None
         raise ValueError("it cannot be read") from None
+    found = {}
     try:
-        return {str(shard["raw_data"]["basename"]): _Listed.of(shard) for shard in json.loads(content)["shards"]}
+        for shard in json.loads(content)["shards"]:
+            raw = shard["raw_data"]
+            size, samples = (None if said is None else int(said) for said in (raw.get("bytes"), shard.get("samples")))
+            hashes = {str(name): str(value) for name, value in (raw.get("hashes") or {}).items()}
+            found[str(raw["basename"])] = _Listed(size, samples, hashes, packed=shard.get("zip_data") is not None)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError("it is incomplete, or not an index of shards") from None
+    return found
 
 
 def _check_index(folder: str, shards: Sequence[Found], rows: Sequence[int]) -> Iterator[Note]:

@@ -169,8 +169,7 @@ class Prepared(SelectingSource):
 
     def _listed(self, root: Path, about: StoreAbout) -> Listing:
         from pipegen.ops.fields.strings import Strings
-        from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, read_column
-        from pipegen.ops.sources.prepared_store.rows import StoredMessages, StoredRows, places
+        from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, StoredMessages, StoredRows, places, read_column
 
         reader = StoredRows(root, about)
         if about.suffix == ARRAY_RECORD and about.shards:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.mounts import Opened
-from pipegen.ops.sources.listing.blocks import BytesBlock, Window, by_block
+from pipegen.ops.sources.listing.blocks import BytesBlock, by_block
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.messages import Buffer, MessageReader, MessageSource
 from pipegen.ops.sources.records.reader import MappedReader, stretches
@@ -159,16 +159,12 @@ class InflatedReader(MessageReader):
     def __init__(self, source: MessageSource, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
         super().__init__(source, found, labels)
         self.at_once = max(2, int(self.index.rows.max(initial=0)))
-        self._window = Window()
-
-    def hold_window(self, num_bytes: int, ram_budget: int) -> None:
-        self._window.reserve(num_bytes, ram_budget)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return "compressed files"
 
     def messages(self, shards: Any, rows: Any) -> Any:
-        return by_block(shards, lambda shard, here: self._window.get(shard, "", self._load).take(rows[here]))
+        return by_block(shards, lambda shard, here: self.window.get(shard, "", self._load).take(rows[here]))
 
     def _load(self, shard: int, _: str) -> BytesBlock:
         content = inflate(self.shards[shard].path, inflated_size(self.index, shard), whole=True)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.mounts import Opened
+from pipegen.mounts import Opened, content_of
 from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, Scan
 from pipegen.ops.sources.folders.scan import Found as Image
 from pipegen.ops.sources.records.index import Indexed, RecordIndex
 from pipegen.ops.sources.records.reader import MappedReader
-from pipegen.ops.sources.shards.findings import KINDS, finding_notes, tallied, unpacked_name
+from pipegen.ops.sources.shards.findings import KINDS, compression, finding_notes, tallied, unpacked_name
 from pipegen.ops.sources.shards.members import Members, unpacked_member
 from pipegen.ops.sources.shards.paths import Found
 from pipegen.ops.sources.shards.tar_headers import tar_members
@@ -96,6 +96,8 @@ def open_archive(path: str, field: str = "path") -> Archive | None:
     pairs = [*_clean(listed.names, seen)]
     every = dict(pairs)  # the last member of a name wins, as when unpacking
     seen += [("twice", listed.names[number]) for name, number in pairs if every[name] != number and name.startswith(before)]
+    if damage and not every and (packed := compression(content_of(file, 16))):
+        seen, damage = [("compressed", packed)], ""
     notes = tuple(finding_notes([(file, tallied(seen))], field))
     if not every and damage:
         raise OpError("PG430", f"{file!r} is damaged {damage}", field=field, help="copy or download the archive again")

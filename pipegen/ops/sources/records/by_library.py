@@ -12,7 +12,7 @@ from pipegen.lazy import np
 from pipegen.ops.fields.notes import quoted
 from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers, having
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, Window, by_block
+from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, by_block
 from pipegen.ops.sources.records.described import PIXELS, check_field, check_pickled, missing_key
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
@@ -48,14 +48,9 @@ class StoreReader(RecordReader):
         super().__init__(source, found, labels)
         self.type, self.at_once = source.record_type(self.types), source.first(found).at_once
         self.called = source.unit
-        self._window = Window()
 
     def block_rows(self, rows: Ints) -> Ints | None:
         return np.full(len(rows), self.at_once, np.int64) if self.at_once > 1 else None
-
-    def hold_window(self, num_bytes: int, ram_budget: int) -> None:
-        if self.at_once > 1:
-            self._window.reserve(num_bytes, ram_budget)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return self.source.read_by_python()
@@ -109,7 +104,7 @@ class StoreReader(RecordReader):
             (values,) = store.read((key,), np.arange(first, min(first + self.at_once, store.rows)))
             return BytesBlock(values.tolist()) if values.dtype == object else ArrayBlock(values)
 
-        held = partial(self._window.get, feature=f"{shard}/{key}", load=load)
+        held = partial(self.window.get, feature=f"{shard}/{key}", load=load)
         return by_block(rows // self.at_once, lambda block, here: held(block).take(rows[here] % self.at_once))
 
     def _finished(self, name: str, values: Any) -> Any:

@@ -101,7 +101,7 @@ class RecordCells(RecordColumns):
         return self._found.place(row)
 
     def _texts(self, key: str, field: str) -> tuple[str, ...]:
-        file = self._found.kept_as("cells", key, self._source.index_options())
+        file = self._found.kept_as("cells", key)
         try:
             texts = kept(self._found, file, f"`{key}` of the records", Values, lambda: self._read_all(key)).as_texts()
         except OpError as error:  # its own field is that of a feature

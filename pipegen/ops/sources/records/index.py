@@ -241,7 +241,7 @@ class Indexed:
     shards: Sequence[Found]  # the files
     index: RecordIndex  # the places of their records
     notes: tuple[Note, ...] = ()  # findings
-    selects: str = ""  # what selects the records of a file beside its content, such as a table
+    options: str = ""  # what the index depends on beside the files, such as a table
     folder: Path | None = None  # folder for what is kept of them, if any
     kept: Ints | None = None  # whether each record is used, bool; `None` for all
     cells: Columns | None = None  # the columns of the records; set once they are indexed
@@ -257,9 +257,9 @@ class Indexed:
         return None if self.kept is None else self.kept.nonzero()[0]
 
     def kept_as(self, what: str, *about: object) -> str:
-        """Names a kept column of these records: a hash of the files, of what selects records in them, and of `about`, as JSON."""
+        """Names a kept column of these records: a hash of the files, of what else the index depends on, and of `about`, as JSON."""
         files = [(shard.key, shard.path, shard.size, shard.mtime) for shard in self.shards]
-        content = json.dumps((files, self.index.digests, self.selects, about)).encode()
+        content = json.dumps((files, self.index.digests, self.options, about)).encode()
         return f"{hashlib.blake2b(content, digest_size=16).hexdigest()}-{what}.{INDEXES}"
 
     def of(self, values: Ints, files: Ints) -> Ints:

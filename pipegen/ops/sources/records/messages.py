@@ -158,7 +158,7 @@ class MessageSource(RecordSource):
     def within(self, name: str, content: Buffer, types: Mapping[str, FieldType]) -> bytes:
         if self.content == "bytes":
             return bytes(content)
-        value = read_key(content, self.key_of(name).encode())
+        value = read_key(content, self.key_of(name))
         if value is None or len(value.items) != 1 or not isinstance(value.items[0], bytes):
             raise ValueError(f"it has no bytes under {self.key_of(name)!r}")
         return value.items[0]
@@ -222,11 +222,11 @@ def _found_in(record: Buffer, key: str, place: str) -> tuple[Value | None, tuple
     """Finds the value under a key of a record, or under the start of it, and the rest of the key, which is a path in JSON."""
     parts = key.split(".")
     try:
-        found = ((end, read_key(record, ".".join(parts[:end]).encode())) for end in range(len(parts), 0, -1))
-        end, value = next((there for there in found if there[1] is not None), (0, None))
+        features = _features(record)
     except ValueError as error:
         raise OpError("PG431", f"{place} is not a `tf.Example`: {error}", field="path") from None
-    return value, tuple(parts[end:])
+    end = next((end for end in range(len(parts), 0, -1) if ".".join(parts[:end]) in features), 0)
+    return _value(features[".".join(parts[:end])]) if end else None, tuple(parts[end:])
 
 
 def _list_in(record: Buffer, key: str, place: str) -> Any:
@@ -267,15 +267,18 @@ def _label_in(record: Buffer, key: str, place: str) -> int | float | bytes:
 
 def read_example(record: Buffer) -> dict[str, Value]:
     """Reads every key of a `tf.Example`, or of a `tf.SequenceExample`, which also has feature lists; `ValueError` for invalid bytes."""
-    example = _parsed(record)
-    steps = {_text(entry.key): Value("steps", ()) for entry in example.lists.entries}
-    return steps | {_text(entry.key): _value(entry.value) for entry in example.features.entries}
+    steps = {_text(entry.key): Value("steps", ()) for entry in _parsed(record).lists.entries}
+    return steps | {key: _value(feature) for key, feature in _features(record).items()}
 
 
-def read_key(record: Buffer, key: bytes) -> Value | None:
+def read_key(record: Buffer, key: str) -> Value | None:
     """Reads one key of a `tf.Example`; `None` if it is missing, `ValueError` for invalid bytes."""
-    found = [entry for entry in _parsed(record).features.entries if entry.key == key]
-    return _value(found[-1].value) if found else None
+    feature = _features(record).get(key)
+    return None if feature is None else _value(feature)
+
+
+def _features(record: Buffer) -> dict[str, Any]:
+    return {_text(entry.key): entry.value for entry in _parsed(record).features.entries}
 
 
 def _text(key: bytes) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import DataError
 from pipegen.lazy import np
 from pipegen.mounts import Opened, mounted
+from pipegen.ops.sources.listing.blocks import Window
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.records.index import InShard
 from pipegen.ops.sources.shards.paths import written
@@ -41,6 +42,8 @@ class RecordReader(Reader):
         self.source, self.shards, self.index, self.label_columns = source, found.shards, found.index, labels
         self.types: Mapping[str, FieldType] = source.types(found) if source is not None else {}
         """The types of the features that are read with each record."""
+        self.window = Window()
+        """The blocks of records that are unpacked together, if any are."""
         away = [mounted(shard.path) for shard in self.shards]
         self.away = (away[0][0], [key for _, key in filter(None, away)]) if away and away[0] is not None else None
         """The remote mount of the shards and their keys in it, if they are remote."""
@@ -52,6 +55,10 @@ class RecordReader(Reader):
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         raise NotImplementedError
+
+    def hold_window(self, num_bytes: int, ram_budget: int) -> None:
+        if self.at_once > 1:
+            self.window.reserve(num_bytes, ram_budget)
 
     def damaged_files(self) -> Iterator[tuple[str, str]]:
         return self.source.damaged_files(self.shards) if self.source is not None else iter(())

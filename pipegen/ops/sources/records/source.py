@@ -110,7 +110,7 @@ class RecordSource(DescribedRecords):
         found = [(shard.path, findings) for shard, findings in zip(shards, index.findings, strict=True)]
         empty = {place for place, rows in enumerate(index.rows) if not rows and not index.damage[place] and not found[place][1]}
         notes += finding_notes((path, {"empty": (1, "")} if place in empty else own) for place, (path, own) in enumerate(found))
-        indexed = Indexed(root, shards, index, selects=self.selects(), folder=self._folder)
+        indexed = Indexed(root, shards, index, options=self.index_options(), folder=self._folder)
         _raise_error(() if indexed.total else notes)
         notes += [*self.noted(indexed), *beside]
         if not indexed.total:
@@ -235,10 +235,6 @@ class RecordSource(DescribedRecords):
 
     def index_options(self) -> str:
         """Returns other settings that `index_shard` depends on, as text."""
-        return ""
-
-    def selects(self) -> str:
-        """Returns what selects the records of a file beside its content, such as a table."""
         return ""
 
     def index_shard(self, path: str, size: int) -> ShardRecords:

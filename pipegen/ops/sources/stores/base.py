@@ -74,7 +74,7 @@ class Store:
         """Yields the values of a column as Python values, `None` for missing ones."""
         return (value for values in self.whole(key) for value in values.tolist())
 
-    def lists(self, key: str, *, texts: bool) -> Iterator[Any]:
+    def lists(self, key: str, *, texts: bool = False) -> Iterator[Any]:
         """Yields the list of each record under a key, or in a field of its JSON: a row of an array, or as from `list_in`. `StoreError` if
         the key is missing, or a value holds no list."""
         columns = self.columns()

@@ -110,7 +110,7 @@ class SqliteRows(Store):
     def cells(self, key: str) -> Iterator[Any]:
         return chain.from_iterable(self._each(key))
 
-    def lists(self, key: str, *, texts: bool) -> Iterator[Any]:
+    def lists(self, key: str, *, texts: bool = False) -> Iterator[Any]:
         stored = self._columns.get(key)
         return map(list_in, self.cells(key), repeat(())) if stored is not None and stored.head else super().lists(key, texts=texts)
 
