@@ -18,7 +18,6 @@ from pipegen.ops.fields.notes import Note, is_are, quoted
 from pipegen.ops.sources.records.described import missing_key
 from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, ShardRecords
 from pipegen.ops.sources.records.parts import PartSource
-from pipegen.ops.sources.records.source import Form
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, column_and_path, optional_at
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.shards.paths import Found
+    from pipegen.ops.sources.stores.field_types import Form
 
 _PICTURES = frozenset({"jpeg", "png", "bytes", "jpeg_array"})
 _NUMBERS = {"int": "int64"} | {

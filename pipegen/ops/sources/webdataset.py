@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipegen.ops.fields.strings import Ints, Strings
-    from pipegen.ops.sources.records.source import Form, RecordSource
+    from pipegen.ops.sources.records.source import RecordSource
     from pipegen.ops.sources.shards.members import Members
     from pipegen.ops.sources.shards.paths import Found
+    from pipegen.ops.sources.stores.field_types import Form
 
 
 NAME = "__key__"  # the column with the names of records, as WebDataset calls it

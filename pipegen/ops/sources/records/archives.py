@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections import defaultdict
-from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -129,14 +128,6 @@ def _clean(names: Iterable[str], seen: list[tuple[str, str]]) -> Iterator[tuple[
             seen.append(("outside", name))
 
 
-@dataclass(frozen=True, slots=True)
-class _Folder:
-    """Direct entries of a folder: files with their sizes, and folders."""
-
-    files: dict[str, int] = field(default_factory=dict)
-    folders: dict[str, None] = field(default_factory=dict)
-
-
 class ArchiveScan(Scan):
     """A walk below a folder of an archive. It has no links to follow."""
 
@@ -145,34 +136,34 @@ class ArchiveScan(Scan):
         self.archive = archive
 
     @cached_property
-    def _folders(self) -> dict[str, _Folder]:
-        """The direct entries of each folder."""
-        found: defaultdict[str, _Folder] = defaultdict(_Folder)
-        sizes, last, files = self.archive.members.sizes.tolist(), "", found[""].files
+    def _folders(self) -> dict[str, tuple[dict[str, int], dict[str, None]]]:
+        """The direct entries of each folder: files with their sizes, and folders."""
+        found: defaultdict[str, tuple[dict[str, int], dict[str, None]]] = defaultdict(lambda: ({}, {}))
+        sizes, last, files = self.archive.members.sizes.tolist(), "", found[""][0]
         for path, number in self.archive.numbers.items():
             folder = path[: max(0, path.rfind("/"))]
             if folder != last:
-                last, files = folder, found[folder].files
+                last, files = folder, found[folder][0]
             files[path] = sizes[number]
         for path in [*found]:
             folder = path
             while folder:
                 upper = folder[: max(0, folder.rfind("/"))]
-                found[upper].folders[folder] = None
+                found[upper][1][folder] = None
                 folder = upper
         return dict(found)
 
     def level(self, folder: str) -> tuple[list[str], list[str], list[Image]]:
         """Lists the direct entries of a folder; see `Scan.level`. An image ending is enough for an image."""
-        own = self._folders.get(folder, _Folder())
-        files, begin = own.files, len(folder) + 1 if folder else 0
+        files, inner = self._folders.get(folder, ({}, {}))
+        begin = len(folder) + 1 if folder else 0
         images: list[Image] = []
         if self.match is None and not self._every_file:
             images = [(path, size) for path, size in files.items() if path[path.rfind(".") :] in _PLAIN and path[begin] != "."]
             self._count(len(images))
         taken = {path for path, _ in images} if len(images) < len(files) else files.keys()
         entries = [_Entry(path[begin:], path, size) for path, size in files.items() if path not in taken]
-        folders, _, others = self._sorted_out([*entries, *(_Entry(path[begin:], path, None) for path in own.folders)], folder)
+        folders, _, others = self._sorted_out([*entries, *(_Entry(path[begin:], path, None) for path in inner)], folder)
         return folders, [], sorted(images + others)
 
     def head(self, entry: Any, count: int) -> bytes:

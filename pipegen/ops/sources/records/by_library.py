@@ -16,7 +16,7 @@ from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, by
 from pipegen.ops.sources.records.described import PIXELS, check_field, check_pickled, missing_key
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
-from pipegen.ops.sources.records.source import Form, RecordSource
+from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.stores.base import Store, opened
 from pipegen.ops.sources.stores.field_types import (
     MissingLibrary,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.records.columns import LabelColumn
     from pipegen.ops.sources.shards.paths import Found
-    from pipegen.ops.sources.stores.field_types import FieldType
+    from pipegen.ops.sources.stores.field_types import FieldType, Form
 
 
 class StoreReader(RecordReader):

@@ -15,16 +15,17 @@ from pipegen.frozen import dataclass
 from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.sources.records.described import check_field, missing_key
 from pipegen.ops.sources.records.reader import RecordReader
-from pipegen.ops.sources.records.source import Form, RecordSource
+from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.stores.field_types import BYTES, FieldType, column_and_path, field_of, optional_at, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.records.described import RecordFeature
     from pipegen.ops.sources.records.index import Indexed, InShard
+    from pipegen.ops.sources.stores.field_types import Form
 
 _DTYPES = {"bytes": BYTES, "float": "float32", "int": "int64", None: ""}
 _OBJECT = "image/object/"
@@ -143,8 +144,8 @@ class MessageSource(RecordSource):
             raise OpError("PG431", message, field="path", help=help_) from None
 
     def stored(self, form: Form, name: str, key: str, records: InShard) -> Sequence[Any]:
-        read: Callable[[Any, str, str], Any] = {"label": _label_in, "list": _list_in, "cell": _cell_in}[form]
-        return [read(record, key, f"{records.file.path}#{row}") for row, record in enumerate(self.contents(name, records))]
+        every: Iterable[Any] = self.contents(name, records)
+        return [_value_in(form, record, key, f"{records.file.path}#{row}") for row, record in enumerate(every)]
 
     def known_keys(self, found: Indexed) -> Sequence[str]:
         return list(self._first_record(found))
@@ -153,7 +154,7 @@ class MessageSource(RecordSource):
         return None if self.content == "example" else ()
 
     def first_label(self, name: str, found: Indexed) -> Any:
-        return _label_in(self.first_message(found), self.key_of(name), "the first record")
+        return _value_in("label", self.first_message(found), self.key_of(name), "the first record")
 
     def within(self, name: str, content: Buffer, types: Mapping[str, FieldType]) -> bytes:
         if self.content == "bytes":
@@ -218,51 +219,32 @@ def _type_in(record: Mapping[str, Value], name: str, feature: RecordFeature) -> 
     return held
 
 
-def _found_in(record: Buffer, key: str, place: str) -> tuple[Value | None, tuple[str, ...]]:
-    """Finds the value under a key of a record, or under the start of it, and the rest of the key, which is a path in JSON."""
+def _value_in(form: Form, record: Buffer, key: str, place: str) -> Any:
+    """Reads a value of a record, under a key or in a field of its JSON; `PG431` without one, `None` for a cell without one."""
     parts = key.split(".")
     try:
         features = _features(record)
     except ValueError as error:
         raise OpError("PG431", f"{place} is not a `tf.Example`: {error}", field="path") from None
     end = next((end for end in range(len(parts), 0, -1) if ".".join(parts[:end]) in features), 0)
-    return _value(features[".".join(parts[:end])]) if end else None, tuple(parts[end:])
-
-
-def _list_in(record: Buffer, key: str, place: str) -> Any:
-    """Reads the list of a record, under a key or in a field of its JSON; `PG431` without one."""
-    value, path = _found_in(record, key, place)
-    if value is None or value.held == "steps" or (path and (value.held != "bytes" or len(value.items) != 1)):
-        known = [] if value is not None else list(read_example(bytes(record)))
-        raise OpError("PG431", f"{place} has no list {key!r}" + (f"; {suggested(key, known)}" if known else ""))
-    if not path:
-        return value.items
-    try:
-        return value_at(value.items[0], path, each=True)
-    except ValueError as error:
-        raise OpError("PG431", f"{place}, {key!r}: {error}") from None
-
-
-def _cell_in(record: Buffer, key: str, place: str) -> Any:
-    """Reads a value of a record, under a key or in a field of its JSON; `None` without one."""
-    value, path = _found_in(record, key, place)
+    value, path = _value(features[".".join(parts[:end])]) if end else None, tuple(parts[end:])
     items = () if value is None else value.items
-    if not path or len(items) != 1:
-        return None if path or not items else items[0] if len(items) == 1 else list(items)
-    return optional_at(items[0], path)
-
-
-def _label_in(record: Buffer, key: str, place: str) -> int | float | bytes:
-    """Reads the label of a record, under a key or in a field of its JSON; `PG431` without one."""
-    value, path = _found_in(record, key, place)
-    if value is None or len(value.items) != 1 or (path and value.held != "bytes"):
-        what = "no label" if value is None else f"{count(len(value.items), 'label')} of type {value.held}"
+    fits = not path or (value is not None and value.held == "bytes" and len(items) == 1)
+    if form == "cell":
+        one = items[0] if len(items) == 1 else list(items) or None
+        return one if not path else optional_at(one, path) if fits else None
+    if form == "list" and (value is None or not fits):
+        known = [] if value is not None else list(read_example(record))
+        raise OpError("PG431", f"{place} has no list {key!r}" + (f"; {suggested(key, known)}" if known else ""))
+    if form == "label" and (value is None or len(items) != 1 or not fits):
+        what = "no label" if value is None else f"{count(len(items), 'label')} of type {value.held}"
         raise OpError("PG431", f"{place} has {what} in {key!r}", field="features")
-    content = value.items[0]
     try:
-        return field_of(content, path) if path and isinstance(content, bytes) else content
+        if form == "list":
+            return value_at(items[0], path, each=True) if path else items
+        return field_of(items[0], path) if path else items[0]
     except ValueError as error:
-        raise OpError("PG431", f"{place}, {key!r}: {error}", field="features") from None
+        raise OpError("PG431", f"{place}, {key!r}: {error}", field=None if form == "list" else "features") from None
 
 
 def read_example(record: Buffer) -> dict[str, Value]:

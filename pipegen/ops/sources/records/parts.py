@@ -9,7 +9,7 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.records.described import check_field
 from pipegen.ops.sources.records.reader import MappedReader, RecordReader, stretches
-from pipegen.ops.sources.records.source import Form, RecordSource
+from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.stores.field_types import FieldType
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.records.index import Indexed, InShard
     from pipegen.ops.sources.shards.paths import Found
+    from pipegen.ops.sources.stores.field_types import Form
 
 ABSENT = -1  # the length of a missing part
 
@@ -60,13 +61,8 @@ class PartSource(RecordSource):
         return types
 
     def stored(self, form: Form, name: str, key: str, records: InShard) -> Sequence[Any]:
-        held = self.field_type(name, key, records.file)
-        read: dict[Form, Callable[[bytes], Any]] = {
-            "label": held.label,
-            "list": partial(held.list, texts=self.features[name].separator is not None),
-            "cell": held.cell,
-        }
-        return list(self._each(read[form], name, records, optional=form == "cell"))
+        read = partial(self.field_type(name, key, records.file).read, form, texts=self.features[name].separator is not None)
+        return list(self._each(read, name, records, optional=form == "cell"))
 
     def _check_there(self, name: str, shard: Found, row: int, length: int) -> None:
         if length == ABSENT:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -37,13 +37,10 @@ if TYPE_CHECKING:
     from pipegen.ops.fields.columns import Column
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.reader import RecordReader
-    from pipegen.ops.sources.stores.field_types import FieldType
+    from pipegen.ops.sources.stores.field_types import FieldType, Form
     from pipegen.ops.sources.tables.join import Partners
     from pipegen.types import ElementType
 
-Form = Literal["label", "list", "cell"]
-"""The form in which a value of a record is read: a label, which is a number, a text or bytes; a list of numbers or texts, perhaps nested,
-or an array; or a short value, `None` for a record without it."""
 Path_ = Annotated[str, Field(min_length=1)]
 
 
