@@ -23,7 +23,7 @@ from pipegen.data.sampling import epochs_of
 from pipegen.ops.fields.label_values import Values
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.records.columns import RecordCells, kept
-from pipegen.ops.sources.records.described import DescribedRecords
+from pipegen.ops.sources.records.source import DescribedRecords
 from pipegen.spec.load import load
 from pipegen.spec.spec_hash import canonical
 

@@ -15,9 +15,9 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.fields.notes import Note, is_are, quoted
-from pipegen.ops.sources.records.described import missing_key
 from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, ShardRecords
 from pipegen.ops.sources.records.parts import PartSource
+from pipegen.ops.sources.records.source import missing_key
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, column_and_path, optional_at
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from pipegen.lazy import np
 from pipegen.ops.fields.notes import quoted
 from pipegen.ops.fields.strings import taken_bytes
 from pipegen.ops.sources.folders.scan import JUNK, is_junk
-from pipegen.ops.sources.records.described import RecordFeature
 from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.parts import ABSENT, PartSource
+from pipegen.ops.sources.records.source import RecordFeature
 from pipegen.ops.sources.shards.findings import tallied
 from pipegen.ops.sources.shards.tar_headers import tar_members
 from pipegen.ops.sources.stores.field_types import FieldType, taken_apart

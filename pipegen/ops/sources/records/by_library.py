@@ -13,10 +13,9 @@ from pipegen.ops.fields.notes import quoted
 from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers, having
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, by_block
-from pipegen.ops.sources.records.described import PIXELS, check_field, check_pickled, missing_key
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
-from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.records.source import PIXELS, RecordSource, check_field, check_pickled, missing_key
 from pipegen.ops.sources.stores.base import Store, opened
 from pipegen.ops.sources.stores.field_types import (
     MissingLibrary,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.records.described import RecordFeature
+    from pipegen.ops.sources.features.any_kind import AnyKind
     from pipegen.ops.sources.records.index import Indexed, InShard
     from pipegen.ops.sources.tables.features import InTable
 
@@ -54,7 +54,7 @@ def kept(found: Indexed, file: str, what: str, kind: Callable[..., Kept], read: 
 
 def items_of_records(source: Any, found: Indexed) -> dict[str, Column]:
     """Reads features of a source with any number of items or of classes of all records; see `read_items`."""
-    features: Mapping[str, RecordFeature] = source.features
+    features: Mapping[str, Any] = source.features
 
     def values(name: str) -> Sequence[Any]:
         keys = features[name].keys_of(name)
@@ -179,7 +179,7 @@ class LabelColumn:
     records: Indexed  # the records
 
     @property
-    def feature(self) -> RecordFeature:
+    def feature(self) -> AnyKind:
         """The arguments of the feature."""
         return self.source.features[self.name]
 
@@ -271,7 +271,7 @@ class LabelColumn:
                 self._check_types(every)
             return as_values(self.name, every)
 
-        file, used = self.records.kept_as("labels", self.feature.key or self.name), self.records.used
+        file, used = self.records.kept_as("labels", self.source.key_of(self.name)), self.records.used
         values = kept(self.records, file, "the labels of the records", Values, read)
         values = values if used is None else values.take(used)
         return values.as_texts() if self.feature.chosen else values

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.features.predicate import Rows as Columns
     from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.shards.paths import Found
+    from pipegen.ops.sources.stores.field_types import FieldType
 
     T = TypeVar("T")
 
@@ -240,6 +241,7 @@ class Indexed:
     root: str  # their absolute common folder
     shards: Sequence[Found]  # the files
     index: RecordIndex  # the places of their records
+    types: Mapping[str, FieldType] = field(default_factory=dict)  # the types of the features that are read with each record
     notes: tuple[Note, ...] = ()  # findings
     options: str = ""  # what the index depends on beside the files, such as a table
     folder: Path | None = None  # folder for what is kept of them, if any

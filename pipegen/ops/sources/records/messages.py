@@ -13,9 +13,8 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
 from pipegen.ops.fields.notes import count, quoted
-from pipegen.ops.sources.records.described import check_field, missing_key
 from pipegen.ops.sources.records.reader import RecordReader
-from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.records.source import RecordSource, check_field, missing_key
 from pipegen.ops.sources.stores.field_types import BYTES, FieldType, column_and_path, field_of, optional_at, value_at
 
 if TYPE_CHECKING:
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.records.described import RecordFeature
     from pipegen.ops.sources.records.index import Indexed, InShard
+    from pipegen.ops.sources.records.source import RecordFeature
     from pipegen.ops.sources.stores.field_types import Form
 
 _DTYPES = {"bytes": BYTES, "float": "float32", "int": "int64", None: ""}

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.records.described import check_field
 from pipegen.ops.sources.records.reader import MappedReader, RecordReader, stretches
-from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.records.source import RecordSource, check_field
 from pipegen.ops.sources.stores.field_types import FieldType
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.reader import Hold, Read, Together
     from pipegen.ops.sources.records.columns import LabelColumn
     from pipegen.ops.sources.records.index import Indexed
-    from pipegen.ops.sources.stores.field_types import FieldType
 
 
 class RecordReader(Reader):
@@ -39,9 +38,7 @@ class RecordReader(Reader):
     numbers: Callable[[str, Ints], Ints | None] | None = None  # reads a single number of every record of some files; likewise
 
     def __init__(self, source: Any, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
-        self.source, self.shards, self.index, self.label_columns = source, found.shards, found.index, labels
-        self.types: Mapping[str, FieldType] = source.types(found) if source is not None else {}
-        """The types of the features that are read with each record."""
+        self.source, self.shards, self.index, self.types, self.label_columns = source, found.shards, found.index, found.types, labels
         self.window = Window()
         """The blocks of records that are unpacked together, if any are."""
         away = [mounted(shard.path) for shard in self.shards]

@@ -1,47 +1,166 @@
-"""The base of sources of files with many records each: finds, indexes and lists shards."""
+"""The base of sources of files with many records each, and their features: finds, indexes and lists shards."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
-from pipegen.errors import Attempts, OpError, OpErrors
+from pipegen.diagnostics.diagnostic import write
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import Attempts, OpError, OpErrors, PartError
 from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.fields.columns import Ragged, spread
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.numbers import read_numbers
-from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
+from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
+from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource, HeldKindName
 from pipegen.ops.sources.features.items import classes_of_several
+from pipegen.ops.sources.features.predicate import Where, parse_predicate
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, always
 from pipegen.ops.sources.records.columns import LabelColumn, RecordCells, items_of_records
-from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
+from pipegen.ops.sources.stores.field_types import BYTES, NUMERAL, FieldType
+from pipegen.ops.sources.tables.features import InTable
 from pipegen.ops.sources.tables.held import read_held
 from pipegen.ops.sources.tables.join import partners_of
+from pipegen.ops.sources.tables.readings import Column, Join
+from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable, Iterable, Iterator
 
-    from pipegen.ops.fields.columns import Column
+    from pipegen.ops.fields.columns import Column as Held
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.reader import RecordReader
-    from pipegen.ops.sources.stores.field_types import FieldType, Form
+    from pipegen.ops.sources.stores.field_types import Form
     from pipegen.ops.sources.tables.join import Partners
     from pipegen.types import ElementType
 
+Key = Annotated[str, Field(min_length=1)]
 Path_ = Annotated[str, Field(min_length=1)]
+Side = Annotated[int, Field(ge=1)]
+
+
+class RecordFeature(InTable, EncodedFeature):
+    """One feature of the records, and its key; or of a joined table, and its column."""
+
+    kind: HeldKindName
+    """`image`: the bytes of an image file. `mask`: the bytes of a file with a class for each pixel of the image. `label`: a class index or
+    class name. `tensor`: numbers of one `shape` and `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `boxes`:
+    four numbers for each box, as lists or one after another. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible,
+    likewise. A `label` or `tensor` that is `with` boxes has one value for each of them. Boxes, keypoints and what is with them are read
+    once for all records, and held in memory."""
+    key: Key | None = None
+    """Key of the feature in the record; by default its name."""
+    keys: tuple[Key, Key, Key, Key] | None = None
+    """For boxes, in place of `key`: the keys of their four numbers, in the order of `format`, with a list of one number per box each:
+    `[bbox/xmin, bbox/ymin, bbox/xmax, bbox/ymax]`."""
+    column: Column | None = None
+    """Column of the joined table (`join`) that has the feature, in place of a `key`: its name, or its number from 0."""
+    columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
+    """Several columns of the joined table: the numbers of a tensor; the four numbers of boxes, in the order of `format`; or x and y of each
+    of the `names` of keypoints, or x, y and visibility."""
+    shape: Annotated[tuple[Side, ...], Field(max_length=8)] | None = None
+    """Shape of a tensor, such as `[17, 3]`; by default one number. For keypoints without `names` that are numbers one after another: `[2]`
+    for x and y, `[3]` with the visibility."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RecordFeature:
+        if self.keys is not None and self.key is not None:
+            raise ValueError("`keys` are four in place of the one `key`; leave one of them out")
+        for name in ("key", "keys"):
+            if self.joined and getattr(self, name) is not None:
+                raise ValueError(f"`{name}` is in the records, and `column` in the joined table; leave one of them out")
+        if self.joined and self.own_kind.pixels is not None:
+            raise PartError(f"{self.own_kind.plural} cannot be in the joined table, whose rows are in another order", "column")
+        return self
+
+    def keys_of(self, name: str) -> tuple[str, ...]:
+        """Returns the keys that the feature `name` is read from."""
+        return self.keys or (self.key or name,)
+
+    @property
+    def joined(self) -> bool:
+        """Whether it is in columns of the joined table."""
+        return self.column is not None or self.columns is not None
+
+    def key_field(self, name: str) -> str:
+        """Returns the argument that errors about the key of this feature point to."""
+        return f"features.{name}.key" if self.key is not None else f"features.{name}"
+
+
+class DescribedRecords(FeatureSource):
+    """Records in files of many, described by the argument `features`, which each source declares."""
+
+    if TYPE_CHECKING:
+        features: dict[FeatureName, RecordFeature]
+
+    where: Where | None = None
+    """Records that are examples: a comparison of short values in them, such as `age >= 18 and site in ['a', 'b']`, with `and`, `or`, `not`,
+    brackets and `in`; a name is a key of the records. Put texts in quotes, and keys that are not plain words in backticks. These values are
+    read once for all records. Records keep the ids that they have without it."""
+    join: Join | None = None
+    """A table whose columns are added to the records with the same key, for features with a `column`, for `where` and for splits:
+    `{table: {csv: {path: labels.csv}}, on: {id: file}}`. In `webdataset` and `zip`, `__key__` is the name of a record."""
+
+    _folder: Path | None = PrivateAttr(default=None)
+    """Folder of the index."""
+
+    @model_validator(mode="after")
+    def _in_one_place(self) -> DescribedRecords:
+        for name, feature in self.features.items():
+            if feature.joined and self.join is None:
+                raise PartError(
+                    f"`{name}` has a `column`, which needs a joined table",
+                    "features",
+                    name,
+                    help="a joined table is `join: {table: …, on: …}`; a key of the records is `key`",
+                )
+            home = self.features.get(feature.home or "", feature)
+            if home.joined is not feature.joined:
+                places = [
+                    f"`{one}` in the {'joined table' if f.joined else 'records'}" for one, f in ((name, feature), (feature.home, home))
+                ]
+                raise PartError(f"`{name}` is `with: {feature.home}`, but {' and '.join(places)}", "features", name, "with")
+        if all(feature.joined for feature in self.features.values()):
+            raise PartError("all features are in the joined table, and none in the records", "features")
+        return self
+
+    has_rows = by_class = always(False)  # records lie in files, and a file holds records of every class
+    column_names = always(None)  # short values can be read for all records
+    columns_cost = always("read once from all records")
+
+    @property
+    def read_features(self) -> dict[str, RecordFeature]:
+        """The features that are read with each record; others are read once for all records."""
+        return {name: f for name, f in self.features.items() if not (f.own_kind.ragged or f.several or f.joined)}
+
+    def remarks(self) -> tuple[str, ...]:
+        names = " and ".join(f"`{name}`" for name in self.features if name not in self.read_features)
+        held = (f"{names} of all records are read once and held in memory",) if names else ()
+        needed = {column.name: "where" for column in parse_predicate(self.where).columns()} if self.where is not None else {}
+        needed |= {str(self.join.own): "join"} if self.join is not None else {}
+        return (*held, *(f"{name!r}, for `{argument}`, is {self.columns_cost()}" for name, argument in needed.items()))
+
+    def split_method(self) -> Literal["random", "hash"]:
+        """Returns `hash`, which does not depend on the order of records."""
+        return "hash"
+
+    def keep_index_in(self, folder: Path | None) -> None:
+        self._folder = folder
 
 
 class RecordSource(DescribedRecords):
@@ -115,8 +234,7 @@ class RecordSource(DescribedRecords):
             help_ = next((f"{note.message}; {note.help}" if note.help else note.message for note in notes if note not in beside), None)
             others = f" nor in {n} other shard{'s' * (n > 1)}" if (n := len(shards) - 1) else ""
             raise OpError("PG402", f"no record in {shards[0].path!r}{others}", field="path", help=help_)
-        self.types(indexed)
-        return replace(indexed, notes=tuple(notes))
+        return replace(indexed, notes=tuple(notes), types=self.types(indexed))
 
     def _index_of(self, root: str, shards: Sequence[Found], progress: Callable[[int], None] | None = None) -> RecordIndex:
         name = f"{self.op}\0{root}\0{self.parts()}{self.index_options()}"
@@ -143,7 +261,7 @@ class RecordSource(DescribedRecords):
         """Returns the key that a column names."""
         return column
 
-    def listed(self, found: Indexed, whole: RecordSource, joined: Mapping[str, Column]) -> Listing:
+    def listed(self, found: Indexed, whole: RecordSource, joined: Mapping[str, Held]) -> Listing:
         """Returns the listing of indexed shards; `PG402` if `ignore` leaves out every record, `PG420` for invalid labels.
 
         Args:
@@ -157,7 +275,7 @@ class RecordSource(DescribedRecords):
         reader.checksums, reader.main = self.checksums, whole.class_feature()
         reader.numbers = partial(self._numbers, found, joined)
         type_ = whole.infer()
-        type_ = type_.replace(**dict(self.record_type(reader.types).items()))
+        type_ = type_.replace(**dict(self.record_type(found.types).items()))
         type_ = type_.replace(**{name: type_[name].with_(classes=len(label.names)) for name, label in labels.items()})
         read = [label.column for label in labels.values() if not label.is_known]
         items = items_of_records(self, found)
@@ -185,7 +303,7 @@ class RecordSource(DescribedRecords):
             type=type_,
         )
 
-    def _numbers(self, found: Indexed, joined: Mapping[str, Column], name: str, files: Ints) -> Ints | None:
+    def _numbers(self, found: Indexed, joined: Mapping[str, Held], name: str, files: Ints) -> Ints | None:
         """Reads a single number of every record of some files, or a label of the joined table, 0 for records that `where` leaves out;
         `None` for other features. Raises `OpError`: `PG423` and `PG666` as for a table."""
         if name in joined:
@@ -300,7 +418,7 @@ class RecordSource(DescribedRecords):
         return self.reads(self, found, labels)
 
 
-def _read_joined(features: Mapping[str, RecordFeature], partners: Partners, found: Indexed) -> dict[str, Column]:
+def _read_joined(features: Mapping[str, RecordFeature], partners: Partners, found: Indexed) -> dict[str, Held]:
     """Reads the features in the joined table, which are held in memory. Raises `OpErrors` as `read_held`."""
     tried = Attempts()
     rows: Ints = np.arange(found.total) if found.used is None else found.used
@@ -320,3 +438,43 @@ def _raise_error(notes: Iterable[Note]) -> None:
 def _damaged(shard: Found, damage: str) -> Note:
     help_ = ("write the file again", "or leave out whole shards with `errors: {exclude: FILE}`")
     return Note("PG430", f"{shard.path!r} is damaged {damage}", help_, "path", "error")
+
+
+_PICKLED = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # first bytes of pickled objects, by protocol version
+PIXELS: dict[str, Interval | None] = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE, "float32": None}
+"""Dtypes of images that are arrays, with the interval of their values."""
+
+
+def check_field(name: str, feature: RecordFeature, key: str, held: FieldType, where: str = "", *, arrays: bool = False) -> None:
+    """Raises `PG431` if a feature cannot be built from the values of a key, of the type `held`. `where` says which records have it, after
+    the key in messages; with `arrays`, images may be arrays."""
+    kind, wanted = feature.own_kind, feature.stored_shape
+    numbers = held.numeric or held.dtype == NUMERAL
+    if kind.pixels is not None:
+        arrays = arrays and kind.has(Levels)
+        fits = (held.dtype == BYTES and not held.shape and not held.path) or (arrays and held.dtype in PIXELS and len(held.shape) in (2, 3))
+        due = "the bytes of an image file" + ", or an array of uint8, uint16 or float32" * arrays
+    elif kind.has(ExampleClass):
+        fits, due = bool(held.dtype) and math.prod(held.shape) == 1, "one class index or class name"
+    else:
+        fits = numbers and math.prod(held.shape) == math.prod(wanted)
+        due = f"numbers of shape {list(wanted)}" if wanted else "one number"
+    if fits:
+        return
+    suits = kind.has(Numbers) and numbers and not kind.has(LossWeight)
+    help_ = write(f"shape: {list(held.shape)}", "arguments", "{} keeps them as they are") if suits else None
+    raise OpError("PG431", f"{key!r}{where} holds {held}, but `{name}` needs {due}", field=feature.key_field(name), help=help_)
+
+
+def missing_key(message: str, feature: RecordFeature, name: str, key: str, known: Sequence[str], listed: str) -> OpError:
+    """Returns the error for a key that records lack, which suggests a known one."""
+    near = closest(key, known)
+    help_ = listed if near is None else (write(f"key: {near}", "arguments", "is {} meant?"), listed)
+    return OpError("PG431", message, field=feature.key_field(name), help=help_)
+
+
+def check_pickled(name: str, value: bytes) -> None:
+    """Raises `PG431` if an image is a pickled object."""
+    if value.startswith(_PICKLED) and value.endswith(b"."):
+        message = f"`{name}` of the first record is a pickled object; unpickling is refused, since it could run foreign code"
+        raise OpError("PG431", message, field=f"features.{name}", help="store the bytes of image files instead")
