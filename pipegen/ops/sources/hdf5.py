@@ -109,7 +109,7 @@ def _type_of(one: Any) -> FieldType | None:
     return FieldType(kind.newbyteorder("=").name, tuple(one.shape[1:])) if kind.kind in "uifb" else None
 
 
-def _set(one: Any, stored: FieldType, path: str, extents: Extents, base: int) -> _Set:
+def _set(one: Any, stored: FieldType, path: str, extents: Extents, base: int) -> _Plain | _ByLibrary:
     variable = one.dtype.kind == "O"
     size = _ELEMENT.size if variable else one.dtype.itemsize * int(np.prod(one.shape[1:], dtype=np.int64))
     elsewhere = one.external or one.is_virtual or one.file.filename != path
@@ -161,27 +161,16 @@ def _chunks(one: Any) -> Array:
     return np.array(found, np.int64).reshape(-1, one.ndim + 1)
 
 
-class _Set:
-    """One dataset: its type, and the number of records that are unpacked together."""
+class _Plain:
+    """A dataset of numbers of a dtype, or byte strings of one length, at known offsets."""
 
-    at_once = 1
+    at_once = 1  # the number of records that are unpacked together
 
-    def __init__(self, stored: FieldType) -> None:
-        self.stored = stored
+    def __init__(self, stored: FieldType, places: _Places, extents: Extents, about: Any) -> None:
+        self.stored, self._places, self._extents, self._about = stored, places, extents, about
 
     def read(self, rows: Array) -> Array:
         """Reads rows, in any order."""
-        raise NotImplementedError
-
-
-class _Plain(_Set):
-    """Numbers of a dtype, or byte strings of one length, at known offsets."""
-
-    def __init__(self, stored: FieldType, places: _Places, extents: Extents, about: Any) -> None:
-        super().__init__(stored)
-        self._places, self._extents, self._about = places, extents, about
-
-    def read(self, rows: Array) -> Array:
         found = [self._extents.read(offset, self._places.size) for offset in self._places.of(rows)]
         if self.stored.encoded:
             return byte_strings([value.rstrip(b"\0") for value in found] if self.stored.dtype == TEXT else found)
@@ -189,7 +178,7 @@ class _Plain(_Set):
 
 
 class _Heap(_Plain):
-    """Byte strings of any length, on the global heap of a file that begins at a byte."""
+    """A dataset of byte strings of any length, on the global heap of a file that begins at a byte."""
 
     def read(self, rows: Array) -> Array:
         return byte_strings([self._value(offset) for offset in self._places.of(rows)])
@@ -215,13 +204,11 @@ class _Heap(_Plain):
         raise StoreError(f"the file is damaged: its global heap has no object {number} for the value")
 
 
-class _ByLibrary(_Set):
+class _ByLibrary:
     """A dataset that h5py reads: compressed, filtered, or made of other files."""
 
     def __init__(self, stored: FieldType, one: Any) -> None:
-        super().__init__(stored)
-        self._one = one
-        self.at_once = one.chunks[0] if one.chunks else 1
+        self.stored, self._one, self.at_once = stored, one, one.chunks[0] if one.chunks else 1
 
     def read(self, rows: Array) -> Array:
         first, last = int(rows.min(initial=0)), int(rows.max(initial=-1))

@@ -9,6 +9,7 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.records.reader import MappedReader, RecordReader, stretches
 from pipegen.ops.sources.records.source import RecordSource, check_field
+from pipegen.ops.sources.shards.members import unpacked_member
 from pipegen.ops.sources.stores.field_types import FieldType
 
 if TYPE_CHECKING:
@@ -70,8 +71,6 @@ class PartSource(RecordSource):
             raise OpError("PG431", message, field=self.features[name].key_field(name), help=help_)
 
     def contents(self, name: str, records: InShard) -> Iterator[bytes | None]:
-        from pipegen.ops.sources.shards.members import unpacked_member
-
         shard, offsets, lengths = records
         at = list(self.features).index(name)
         own = lengths[:, at].tolist()
