@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
+from pipegen.ops.fields.label_values import label_texts
 from pipegen.ops.fields.notes import quoted
+from pipegen.ops.fields.numbers import changed_whole, check_channels
 from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers, having
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, by_block
@@ -45,7 +47,7 @@ class StoreReader(RecordReader):
 
     def __init__(self, source: StoreSource, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
         super().__init__(source, found, labels)
-        self.type, self.at_once = source.record_type(self.types), source.first(found).at_once
+        self.type, self.at_once = source.infer().replace(**source.found_types(self.types)), source.first(found).at_once
         self.called = source.unit
 
     def block_rows(self, rows: Ints) -> Ints | None:
@@ -128,8 +130,6 @@ class StoreReader(RecordReader):
 
     def _check_whole(self, name: str, stored: Any, values: Any) -> None:
         """Raises `StoreError` if the conversion changed a whole number."""
-        from pipegen.ops.fields.numbers import changed_whole
-
         if values.dtype.kind == "i":
             lost = values.astype(stored.dtype) != stored if stored.dtype.kind == "f" else (values < 0) & (stored > 0)
             said = "which is not a 64-bit integer, as `dtype: int64` needs"
@@ -141,8 +141,6 @@ class StoreReader(RecordReader):
             raise StoreError(f"`{name}` holds {stored[lost][0]}, {said}")
 
     def _class_indices(self, name: str, values: Any) -> Any:
-        from pipegen.ops.fields.label_values import label_texts
-
         lookup = self.label_columns[name].lookup
         values = values.reshape(len(values))
         if values.dtype == object or lookup.by_text is not None or values.dtype.kind == "b":
@@ -232,6 +230,8 @@ class StoreSource(RecordSource):
                 listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
                 raise missing_key(f"the first file has no key {key!r}", feature, name, key, list(columns), listed)
             check_field(name, feature, key, columns[key], arrays=self.arrays)
+            if feature.own_kind.has(Levels) and len(shape := columns[key].shape) == 3:
+                check_channels(name, (found.total, *shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
             for value in _first_value(store, key) if feature.own_kind.pixels is not None and columns[key].encoded else ():
                 check_pickled(name, value)
         return {name: columns[self.key_of(name)] for name in self.read_features}
@@ -311,21 +311,11 @@ class ArrayStoreSource(StoreSource):
                 found.append(encoded.replace(**{name: array.with_(of=encoded[name].of) for name in images}))
         return tuple(found) if images else (encoded,)
 
-    def types(self, found: Indexed) -> dict[str, FieldType]:
-        from pipegen.ops.fields.numbers import check_channels
-
-        types = super().types(found)
-        for name, held in types.items():
-            if self.features[name].own_kind.has(Levels) and len(held.shape) == 3:
-                check_channels(name, (found.total, *held.shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
-        return types
-
-    def record_type(self, types: Mapping[str, FieldType]) -> ElementType:
-        type_ = self.infer()
-        for name, held in types.items():
-            t = type_[name]
-            if self.features[name].own_kind.has(Levels) and not held.encoded:
-                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
-                image = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], t.of, uniform=True)
-                type_ = type_.replace(**{name: image})
-        return type_
+    def found_types(self, types: Mapping[str, FieldType]) -> dict[str, FeatureType]:
+        arrays = {name: held for name, held in types.items() if self.features[name].own_kind.has(Levels) and not held.encoded}
+        of = {name: t.of for name, t in self.infer().items()}
+        shapes = {name: held.shape if len(held.shape) == 3 else (*held.shape, 1) for name, held in arrays.items()}
+        return {
+            name: FeatureType("image", held.dtype, shapes[name], PIXELS[held.dtype], of[name], uniform=True)
+            for name, held in arrays.items()
+        }

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.reader import RecordReader
     from pipegen.ops.sources.stores.field_types import Form
     from pipegen.ops.sources.tables.join import Partners
-    from pipegen.types import ElementType
+    from pipegen.types import FeatureType
 
 Key = Annotated[str, Field(min_length=1)]
 Path_ = Annotated[str, Field(min_length=1)]
@@ -274,8 +274,7 @@ class RecordSource(DescribedRecords):
         reader = self.reader(found, labels)
         reader.checksums, reader.main = self.checksums, whole.class_feature()
         reader.numbers = partial(self._numbers, found, joined)
-        type_ = whole.infer()
-        type_ = type_.replace(**dict(self.record_type(found.types).items()))
+        type_ = whole.infer().replace(**self.found_types(found.types))
         type_ = type_.replace(**{name: type_[name].with_(classes=len(label.names)) for name, label in labels.items()})
         read = [label.column for label in labels.values() if not label.is_known]
         items = items_of_records(self, found)
@@ -340,9 +339,9 @@ class RecordSource(DescribedRecords):
         """Returns the bytes that the records of each shard take when read, int64; by default the file size."""
         return np.array([shard.size for shard in found.shards], np.int64)
 
-    def record_type(self, types: Mapping[str, FieldType]) -> ElementType:
-        """Returns the type of a record, to which those of the first one may add."""
-        return self.infer()
+    def found_types(self, types: Mapping[str, FieldType]) -> dict[str, FeatureType]:
+        """Returns the types of features which the first record determines further than the arguments."""
+        return {}
 
     def parts(self) -> tuple[str, ...]:
         """Returns the names of the indexed parts of a record; by default the record as a whole."""
