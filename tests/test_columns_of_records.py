@@ -343,6 +343,15 @@ def test_a_kept_column_with_any_bit_flipped_is_read_again(tmp_path: Path) -> Non
         assert [read.texts[code] for code in read.codes.tolist()] == ["cat", "dog", "cat"], bit
 
 
+def test_labels_of_two_types_are_told_by_the_record_whatever_where_keeps(tmp_path: Path) -> None:
+    held = [{**r, "label": r["number"] % 3 if r["number"] < 9 else "cat"} for r in records()]
+    files.write_tfrecord(tmp_path / "a.tfrecord", map(without_gaps, held))
+    source = {"path": str(tmp_path / "a.tfrecord"), "features": {"image": {"kind": "image"}, "label": {"kind": "label"}}}
+    for more in ({}, {"where": "number > 10"}):
+        (found,) = [d for d in collected(spec_of({"tfrecord": {**source, **more}})).diagnostics.items if d.code == "PG431"]
+        assert f"the label of {tmp_path / 'a.tfrecord'}#9 is b'cat', but the first one is 0" in found.message
+
+
 def test_classes_are_those_of_the_records_that_stay(tmp_path: Path) -> None:
     """As in a table; also where `map` and `ignore` change them."""
     held = [{**r, "label": "abcd"[i % 4]} for i, r in enumerate(records())]

@@ -279,10 +279,11 @@ class LabelColumn:
     def _check_types(self, every: Sequence[Any]) -> None:
         odd = next((row for row, value in enumerate(every) if type(value) is not type(every[0])), None)
         if odd is not None:
-            message = f"{self._place(odd)} is {every[odd]!r}, but the first one is {every[0]!r}: text and numbers are mixed"
+            there = f"the label of {self.records.place(odd)} is {every[odd]!r}, but the first one is {every[0]!r}"
+            message = f"{there}: text and numbers are mixed"
             help_ = "write all labels as numbers, or all as text"
             if {type(every[odd]), type(every[0])} == {int, float}:
-                message = f"{self._place(odd)} is {every[odd]!r}, but the first one is {every[0]!r}: floats and integers are mixed"
+                message = f"{there}: floats and integers are mixed"
                 help_ = "write all labels as integers"
             raise OpError("PG431", message, field=f"features.{self.name}", help=help_)
 
