@@ -142,19 +142,29 @@ def _places(one: Any, size: int) -> _Places | None:
     if layout != _CHUNKED or one.chunks[1:] != one.shape[1:]:
         return None
     per = one.chunks[0]
-    chunks = [one.id.get_chunk_info(i) for i in range(one.id.get_num_chunks())]
+    chunks = _chunks(one)
     if len(chunks) != -(-len(one) // per):  # some were never written
         return None
     starts: Array = np.zeros(len(chunks), np.int64)
-    for chunk in chunks:
-        starts[chunk.chunk_offset[0] // per] = chunk.byte_offset
+    starts[chunks[:, 0] // per] = chunks[:, -1]
     return _Places(starts, per, size)
+
+
+def _chunks(one: Any) -> Array:
+    """Lists the chunks of a dataset: the first row, column and so on of each, and its place in the file, int64 `(n, dimensions + 1)`."""
+    found: list[tuple[int, ...]] = []
+    if hasattr(one.id, "chunk_iter"):
+        one.id.chunk_iter(lambda chunk: found.append((*chunk.chunk_offset, chunk.byte_offset)))
+    else:
+        every = map(one.id.get_chunk_info, range(one.id.get_num_chunks()))
+        found += [(*chunk.chunk_offset, chunk.byte_offset) for chunk in every]
+    return np.array(found, np.int64).reshape(-1, one.ndim + 1)
 
 
 class _Plain:
     """A dataset of numbers of a dtype, or byte strings of one length, at known offsets."""
 
-    at_once = 1  # number of records that are unpacked together
+    at_once = 1  # the number of records that are unpacked together
 
     def __init__(self, stored: FieldType, places: _Places, extents: Extents, about: Any) -> None:
         self.stored, self._places, self._extents, self._about = stored, places, extents, about
@@ -168,7 +178,7 @@ class _Plain:
 
 
 class _Heap(_Plain):
-    """Byte strings of any length, on the global heap of a file that begins at a byte."""
+    """A dataset of byte strings of any length, on the global heap of a file that begins at a byte."""
 
     def read(self, rows: Array) -> Array:
         return byte_strings([self._value(offset) for offset in self._places.of(rows)])
@@ -279,13 +289,7 @@ def _check_set(key: str, one: Any, seen: frozenset[tuple[str, str]] = frozenset(
 def _check_chunks(key: str, one: Any) -> None:
     """Checks that the file lists the chunks that the shape needs."""
     grid = tuple(-(-side // chunk) for side, chunk in zip(one.shape, one.chunks, strict=True))
-    chunks: list[tuple[int, ...]] = []
-    if hasattr(one.id, "chunk_iter"):
-        one.id.chunk_iter(lambda chunk: chunks.append((*chunk.chunk_offset, chunk.byte_offset)))
-    else:
-        listed = (one.id.get_chunk_info(i) for i in range(one.id.get_num_chunks()))
-        chunks += [(*chunk.chunk_offset, chunk.byte_offset) for chunk in listed]
-    places = np.array(chunks, np.int64).reshape(-1, one.ndim + 1)
+    places = _chunks(one)
     at = tuple(places[:, : one.ndim].T // np.array(one.chunks, np.int64)[:, None])
     outside = sum(int(((own < 0) | (own >= side)).sum()) for own, side in zip(at, grid, strict=True))
     if outside:
