@@ -17,8 +17,7 @@ from tfds_files import prepare
 import pipegen
 from pipegen.errors import DataError
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.records.described import DescribedRecords
-from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.records.source import DescribedRecords, RecordSource
 
 pytestmark = pytest.mark.tf
 

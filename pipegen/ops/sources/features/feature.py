@@ -19,7 +19,7 @@ from pipegen.ops.fields.label_values import IndexedNames
 from pipegen.ops.fields.notes import joined
 from pipegen.ops.fields.numbers import NumberType
 from pipegen.ops.kinds.base import InstanceNumber, Levels, Overlay, having, held_in_memory, kind_named, kind_of, named_kinds, names_of
-from pipegen.ops.kinds.item_number import number_name, with_numbers
+from pipegen.ops.kinds.mask import number_name, with_numbers
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import Transform

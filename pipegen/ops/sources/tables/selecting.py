@@ -9,7 +9,7 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer, model_vali
 
 from pipegen.errors import PartError
 from pipegen.lazy import np
-from pipegen.ops.kinds.base import ExampleClass, Levels, Numbers, having, kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, Levels, Numbers, having, single_values
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import aligned_images
 from pipegen.ops.sources.features.predicate import Where
@@ -73,8 +73,8 @@ class SelectingSource(Source):
 
     def _own_columns(self) -> tuple[str, ...]:
         """Returns the `attributes`, and the features that are one class or one number of a record."""
-        types = ((name, t) for name, t in self.infer().items() if name not in self.joined and t.beside is None and not several_labels(t))
-        single = (name for name, t in types if kind_of(t).has(ExampleClass) or (kind_of(t).has(Numbers) and t.shape in ((), (1,))))
+        type_ = self.infer()
+        single = (n for n in single_values(type_, ExampleClass, Numbers) if len(type_[n].shape) <= 1 and n not in self.joined)
         return tuple(dict.fromkeys((*self.attributes, *single)))
 
     def selected(self, listing: Listing, base: Path, more: Mapping[str, Sequence[Any]] | None = None) -> Listing:
