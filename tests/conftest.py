@@ -207,6 +207,7 @@ def quick_tracing(slow_tracing: list[bool]) -> None:
         tracing.note_one_stack()
         tracing.read_arguments_in_c()
         tracing.order_what_holds_resources()
+        tracing.make_operations_plainly()
         tracing.share_constants()
         tracing.keep_constants()
 
