@@ -204,12 +204,7 @@ def quick_tracing(slow_tracing: list[bool]) -> None:
         import tracing
 
         slow_tracing.clear()
-        tracing.note_one_stack()
-        tracing.read_arguments_in_c()
-        tracing.order_what_holds_resources()
-        tracing.make_operations_plainly()
-        tracing.share_constants()
-        tracing.keep_constants()
+        tracing.quicken()
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,16 @@ _MOST = 10_000
 _PLAIN = (bool, int, float, str, np.generic)
 
 
+def quicken() -> None:
+    """Does all of it."""
+    note_one_stack()
+    read_arguments_in_c()
+    order_what_holds_resources()
+    make_operations_plainly()
+    share_constants()
+    keep_constants()
+
+
 def note_one_stack() -> None:
     """Every operation of a graph notes the same calls of Python as those that made it.
 
