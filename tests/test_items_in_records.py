@@ -23,6 +23,7 @@ from pipegen.ops.sources.records.source import RecordSource
 pytestmark = pytest.mark.tf
 
 COUNT, SIDE = 12, 16
+PLAIN = {"jit": "never", "cache": "none"}
 CLASSES = ("cat", "dog", "owl")
 NAMED = ("nose", "tail")
 FEATURES: dict[str, dict[str, Any]] = {
@@ -206,7 +207,7 @@ def as_arrays(least: int) -> list[tuple[Any, ...]]:
     data: dict[str, Any] = {"image": np.stack([np.asarray(Image.open(io.BytesIO(r["image"]))) for r in held])}
     for key, empty in (("boxes", (0, 4)), ("name", (0,)), ("score", (0,)), ("parts", (0, 2, 3))):
         data[key] = [np.array(r[key]) if r[key] else np.zeros(empty) for r in held]
-    pipe = pipegen.build(spec_of({"arrays": {"features": FEATURES}}), data=data, runtime={"jit": "never"})
+    pipe = pipegen.build(spec_of({"arrays": {"features": FEATURES}}), data=data, runtime=PLAIN)
     return batches(pipe.train)
 
 
@@ -271,12 +272,12 @@ def test_parts_of_files_and_of_splits(tmp_path: Path) -> None:
     tfds = dict(write_tfds(tmp_path, list(records())))
     expected = [part for batch in as_arrays(0) for part in batch[1]]
     for split, rows in (("train[3:7]", range(3, 7)), ("train[50%:]", range(6, 12))):
-        pipe = pipegen.build(spec_of({"tfds": {**tfds, "split": split}}), runtime={"jit": "never"})
+        pipe = pipegen.build(spec_of({"tfds": {**tfds, "split": split}}), runtime=PLAIN)
         found = [part for batch in batches(pipe.train) for part in batch[1]]
         np.testing.assert_array_equal(found, [expected[row] for row in rows])
     two = {"train": {"tfrecord": write_tfrecord(tmp_path / "one", list(records())[:8])}}
     two["validation"] = {"tfrecord": write_tfrecord(tmp_path / "two", list(records())[8:])}
-    pipe = pipegen.build(spec_of({"by_split": two}), runtime={"jit": "never"})
+    pipe = pipegen.build(spec_of({"by_split": two}), runtime=PLAIN)
     for split, rows in (("train", range(8)), ("validation", range(8, 12))):
         found = [part for batch in batches(pipe[split] if hasattr(pipe, "__getitem__") else getattr(pipe, split)) for part in batch[1]]
         np.testing.assert_array_equal(found, [expected[row] for row in rows])
@@ -336,7 +337,7 @@ def test_the_four_numbers_of_a_box_may_have_a_key_each(op: str, tmp_path: Path) 
     else:
         files.write_tfrecord(tmp_path / "a.tar", held)
         features = {**FEATURES, "boxes": boxes}
-    pipe = pipegen.build(spec_of({op: {"path": str(tmp_path / "a.tar"), "features": features}}), runtime={"jit": "never"})
+    pipe = pipegen.build(spec_of({op: {"path": str(tmp_path / "a.tar"), "features": features}}), runtime=PLAIN)
     equal(batches(pipe.train), as_arrays(0))
 
 
@@ -379,7 +380,7 @@ def test_a_mix_of_two_formats_has_the_items_of_both(tmp_path: Path) -> None:
     spec = spec_of({"mix": {"epoch": "longest", "parts": {"one": one, "two": two}}})
     whole = {image.tobytes(): [part[row] for part in batch[1:]] for batch in as_arrays(0) for row, image in enumerate(batch[0])}
     seen = 0
-    for batch in batches(pipegen.build(spec, runtime={"jit": "never"}).train):
+    for batch in batches(pipegen.build(spec, runtime=PLAIN).train):
         for row, image in enumerate(batch[0]):
             for part, due in zip(batch[1:], whole[image.tobytes()], strict=True):
                 np.testing.assert_array_equal(part[row], due)
@@ -400,7 +401,7 @@ def test_items_whose_kept_file_is_damaged_are_read_again(damage: str, tmp_path: 
         half = len(content) // 2
         flipped = bytes([*content[:half], content[half] ^ 255, *content[half + 1 :]])
         file.write_bytes({"cut": content[:half], "empty": b"", "flipped": flipped, "text": b"no archive"}[damage])
-    equal(batches(pipegen.build(spec, runtime={"jit": "never"}).train), as_arrays(0))
+    equal(batches(pipegen.build(spec, runtime=PLAIN).train), as_arrays(0))
 
 
 @pytest.mark.nightly
@@ -418,7 +419,7 @@ def test_two_tables_of_a_file_are_kept_apart(tmp_path: Path) -> None:
     output = {"x": "image", "y": ["boxes"]}
     for table, names, width in (("one", ("x", "y"), 3.0), ("two", ("x", "z"), 4.0)):
         source = {"sqlite": {"path": str(tmp_path / "a.db"), "table": table, "features": features}}
-        pipe = pipegen.build(spec_of(source, output=output, transforms=[{"resize": {"size": [SIDE, SIDE]}}]), runtime={"jit": "never"})
+        pipe = pipegen.build(spec_of(source, output=output, transforms=[{"resize": {"size": [SIDE, SIDE]}}]), runtime=PLAIN)
         assert pipe.class_names == names
         boxes = np.concatenate([batch[1][:, 0] for batch in batches(pipe.train)])
         np.testing.assert_array_equal(boxes[:, 2] - boxes[:, 0], np.full(COUNT, width))
@@ -430,10 +431,10 @@ def test_no_record_may_have_an_item(op: str, tmp_path: Path) -> None:
     if op == "arrays":
         empty = {"boxes": np.zeros((0, 4)), "name": np.zeros(0, int), "score": np.zeros(0), "parts": np.zeros((0, 2, 3))}
         data: Any = {"image": np.zeros((COUNT, SIDE, SIDE, 3), np.uint8), **{name: [value] * COUNT for name, value in empty.items()}}
-        pipe = pipegen.build(spec_of({"arrays": {"features": FEATURES}}), data=data, runtime={"jit": "never"})
+        pipe = pipegen.build(spec_of({"arrays": {"features": FEATURES}}), data=data, runtime=PLAIN)
     else:
         bare = [{**r, "boxes": [], "name": [], "score": [], "parts": []} for r in records()]
-        pipe = pipegen.build(spec_of({"tfrecord": write_tfrecord(tmp_path, bare)}), runtime={"jit": "never"})
+        pipe = pipegen.build(spec_of({"tfrecord": write_tfrecord(tmp_path, bare)}), runtime=PLAIN)
     found = batches(pipe.train)
     assert sum(len(batch[0]) for batch in found) == COUNT
     assert not any(part.any() for batch in found for part in batch[1:])
@@ -462,13 +463,13 @@ def test_left_out_classes_files_and_records(tmp_path: Path) -> None:
     features = {**FEATURES, "label": {"kind": "label", "key": "kind", "ignore": ["b"]}}
     chosen = {"tfrecord": {"path": str(tmp_path / "c.tfrecord"), "features": features}}
     splits = {"parts": {"train": 0.5, "validation": 0.5}, "method": "random", "stratify": "label"}
-    expect(pipegen.build(spec_of(chosen, splits=splits), runtime={"jit": "never"}), "train", 4)
+    expect(pipegen.build(spec_of(chosen, splits=splits), runtime=PLAIN), "train", 4)
     source = {"tfrecord": write_tfrecord(tmp_path, list(records()))}
     (tmp_path / "files.txt").write_text("a-0.tfrecord\n")
-    expect(pipegen.build(spec_of(source, errors={"exclude": str(tmp_path / "files.txt")}), runtime={"jit": "never"}), "train", 7)
+    expect(pipegen.build(spec_of(source, errors={"exclude": str(tmp_path / "files.txt")}), runtime=PLAIN), "train", 7)
     (tmp_path / "records.txt").write_text("a-0.tfrecord#1\na-1.tfrecord#0\n")
     without = {"parts": {"train": 0.5, "validation": 0.5}, "method": "random", "exclude": str(tmp_path / "records.txt")}
-    pipe = pipegen.build(spec_of(source, splits=without), runtime={"jit": "never"})
+    pipe = pipegen.build(spec_of(source, splits=without), runtime=PLAIN)
     expect(pipe, "train", 4)
     expect(pipe, "validation", 6)
 
@@ -477,7 +478,7 @@ def test_left_out_classes_files_and_records(tmp_path: Path) -> None:
 def test_splits_of_other_files_have_room_for_the_most_items(tmp_path: Path) -> None:
     few, many = [records()[i] for i in (0, 1, 4, 5)], [records()[i] for i in (3, 7, 2)]
     parts = {name: {"tfrecord": write_tfrecord(tmp_path / name, held)} for name, held in (("train", few), ("validation", many))}
-    pipe = pipegen.build(spec_of({"by_split": parts}), runtime={"jit": "never"})
+    pipe = pipegen.build(spec_of({"by_split": parts}), runtime=PLAIN)
     expect(pipe, "train", 4)
     expect(pipe, "validation", 3)
 
@@ -509,7 +510,7 @@ def test_a_renamed_feature_of_a_mix_has_its_items(tmp_path: Path) -> None:
             feature["with"] = "frames"
     two = {"source": {"mds": {**source, "features": own}}, "weight": 1, "features": {"boxes": "frames"}}
     spec = spec_of({"mix": {"epoch": "longest", "parts": {"one": one, "two": two}}})
-    expect(pipegen.build(spec, runtime={"jit": "never"}), "train", COUNT)
+    expect(pipegen.build(spec, runtime=PLAIN), "train", COUNT)
 
 
 @pytest.mark.by_day(1)
@@ -534,14 +535,14 @@ def test_points_one_after_another_have_a_shape(op: str, width: int, tmp_path: Pa
         files.write_tar(path, map(in_json, held))
         features = {"image": {"kind": "image", "key": "image"}, "parts": {**features["parts"], "key": "json.parts"}}
     own = {"output": {"x": "image", "y": ["parts", "parts_valid"]}}
-    found = pipegen.build(spec_of({op: {"path": str(path), "features": features}}, **own), runtime={"jit": "never"})
+    found = pipegen.build(spec_of({op: {"path": str(path), "features": features}}, **own), runtime=PLAIN)
     import io
 
     from PIL import Image
 
     images = np.stack([np.asarray(Image.open(io.BytesIO(r["image"]))) for r in held])
     plain = {"arrays": {"features": {"image": {"kind": "image"}, "parts": {"kind": "keypoints"}}}}
-    expected = pipegen.build(spec_of(plain, **own), data={"image": images, "parts": points}, runtime={"jit": "never"})
+    expected = pipegen.build(spec_of(plain, **own), data={"image": images, "parts": points}, runtime=PLAIN)
     equal(batches(found.train), batches(expected.train))
     for shape, message in (([5 - width], "multiple of|visibility"), ([4], r"is `\[2\]`, x and y"), (None, r"need `shape: \[2\]`")):
         wrong = {**features, "parts": {**features["parts"], "shape": shape}}
@@ -566,7 +567,7 @@ def test_records_that_where_leaves_out_have_no_say(tmp_path: Path) -> None:
     found = []
     for op in ("tfrecord", "parquet"):
         source = {op: {"path": str(tmp_path / f"a.{op}"), "features": features, "where": "n in [0, 2]"}}
-        pipe = pipegen.build({"pipegen": 1, "source": source, **own}, runtime={"jit": "never"})
+        pipe = pipegen.build({"pipegen": 1, "source": source, **own}, runtime=PLAIN)
         (_, (boxes, names, there)) = next(iter(pipe.train))
         found.append((boxes.numpy().tolist(), names.numpy().tolist(), there.numpy().tolist()))
     assert found[0] == found[1]

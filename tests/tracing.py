@@ -123,16 +123,14 @@ def make_operations_plainly() -> None:
         operation = finished(graph, kind, whole, inputs, attributes.items())
         return structure, op.is_stateful, operation, operation.outputs
 
-    def created(
-        self: Any, kind: str, inputs: Any, dtypes: Any = None, input_types: Any = None, name: Any = None, attrs: Any = None, *others: Any, **more: Any
-    ) -> Any:
-        if kind == "Enter" or not is_plain(self):
-            return create(self, kind, inputs, dtypes, input_types, name, attrs, *others, **more)
-        op, _, lists = known(kind)
+    def created(self: Any, op_type: str, inputs: Any, *others: Any, name: Any = None, attrs: Any = None, **more: Any) -> Any:
+        if op_type == "Enter" or len(others) > 1 or not is_plain(self):
+            return create(self, op_type, inputs, *others, name=name, attrs=attrs, **more)
+        op, _, lists = known(op_type)
         inputs = [self.capture(own) for own in inputs]
-        whole = name[:-1] if name and name[-1] == "/" else self.unique_name(name or kind)
+        whole = name[:-1] if name and name[-1] == "/" else self.unique_name(name or op_type)
         inputs = ops._reconstruct_sequence_inputs(op, inputs, attrs) if lists else inputs
-        return finished(self, kind, whole, inputs, ((key, value.SerializeToString()) for key, value in (attrs or {}).items()))
+        return finished(self, op_type, whole, inputs, ((key, value.SerializeToString()) for key, value in (attrs or {}).items()))
 
     op_def_library._apply_op_helper, FuncGraph._create_op_internal = applied, created
 
