@@ -123,9 +123,10 @@ def make_operations_plainly() -> None:
         operation = finished(graph, kind, whole, inputs, attributes.items())
         return structure, op.is_stateful, operation, operation.outputs
 
-    def created(self: Any, op_type: str, inputs: Any, *others: Any, name: Any = None, attrs: Any = None, **more: Any) -> Any:
+    def created(self: Any, op_type: str, inputs: Any, *others: Any, **own: Any) -> Any:
         if op_type == "Enter" or len(others) > 1 or not is_plain(self):
-            return create(self, op_type, inputs, *others, name=name, attrs=attrs, **more)
+            return create(self, op_type, inputs, *others, **own)
+        name, attrs = own.get("name"), own.get("attrs")
         op, _, lists = known(op_type)
         inputs = [self.capture(own) for own in inputs]
         whole = name[:-1] if name and name[-1] == "/" else self.unique_name(name or op_type)
