@@ -167,7 +167,7 @@ def with_masks(op: str, path: Path, masks: list[Any]) -> dict[str, Any]:
         same.files.write_tfrecord(path / "a", map(same.flat, own))
         return {"tfrecord": {"path": str(path / "a"), "features": {**same.FEATURES, "mask": mask}}}
     same.files.write_zip(path / "a.zip", [{**same.in_json(r), "png": m["mask"]} for r, m in zip(held, own, strict=True)])
-    keys = {**same.keyed(of="json."), "image": {"kind": "image", "key": "image"}, "mask": {**mask, "key": "png"}}
+    keys = {**same.keyed(same.FEATURES, "json."), "mask": {**mask, "key": "png"}}
     return {"zip": {"path": str(path / "a.zip"), "features": keys}}
 
 
