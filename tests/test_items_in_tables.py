@@ -105,7 +105,8 @@ def test_every_source_of_tables_is_tried() -> None:
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
 @pytest.mark.parametrize("op", WRITERS)
-def test_batches_are_those_of_arrays(op: str, cache: str, tmp_path: Path) -> None:
+def test_batches_are_those_of_arrays(op: str, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where what a database answered is kept
     source, data = WRITERS[op](tmp_path, rows(tmp_path))
     runtime = {"jit": "never", "cache": {"disk": str(tmp_path / "cache")} if cache == "disk" else cache}
     pipe = pipegen.build(same.spec_of({op: source}), data=data, runtime=runtime, allow_write=[str(tmp_path)])
