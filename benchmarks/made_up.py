@@ -52,7 +52,7 @@ class MadeUp(Source):
         classes = tuple(f"class {i}" for i in range(CLASSES))
         readers = {"": Made(rows, self)}
         location = Location.below("/made/up", keys, rows * 100)
-        return Listing("/made/up", location, None, classes, shards=shards, readers=readers)
+        return Listing.labelled("/made/up", location, None, classes, shards=shards, readers=readers)
 
 
 class Made(Reader):
@@ -65,7 +65,7 @@ class Made(Reader):
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
         return label_of if feature == "label" else self._picture
 
-    def labels(self, files: Any) -> Any:
+    def column(self, name: str, files: Any) -> Any:
         import numpy as np
 
         return np.concatenate([label_of(np.full(self.rows[i], i), np.arange(self.rows[i])) for i in files]).astype(np.int32)

@@ -78,7 +78,7 @@ def listing_of(count: int) -> Any:
     labels = np.repeat(np.arange(classes, dtype=np.int32), np.diff([0, *ends]))
     sizes = 50_000 + np.arange(count, dtype=np.uint32) % 100_000
     location = Location.below("/data/images", keys.strings(), sizes)
-    return Listing("/data/images", location, labels, tuple(f"class_{i:03d}" for i in range(classes)))
+    return Listing.labelled("/data/images", location, labels, tuple(f"class_{i:03d}" for i in range(classes)))
 
 
 def measure(method: str, count: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from pipegen.errors import DataError, OpError, OpErrors, SpecError
 from pipegen.ops.fields.label_values import label_texts
 from pipegen.ops.fields.numbers import check_cells, whole_number
 from pipegen.ops.registry import sources
+from pipegen.ops.sources.listing.base import every_value
 from pipegen.ops.sources.records.source import RecordSource
 
 if TYPE_CHECKING:
@@ -357,7 +358,7 @@ def listed(form: str, folder: Path, values: list[Any], **label: Any) -> Any:
         return errors[0]
     labels = listing.labels
     if labels is None:
-        labels = listing.reader().labels(np.arange(len(listing.keys)))
+        labels = every_value(listing, "label")
     codes = {note.code for note in listing.notes} - {"PG432", "PG455"}
     return listing.class_names, np.asarray(labels).tolist(), codes
 

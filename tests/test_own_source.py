@@ -50,7 +50,7 @@ class Packs(Source):
         shards = Shards(sizes // SIZE, np.arange(len(files)), ("",) * len(files))  # type: ignore[arg-type]
         names = tuple(f"class {i}" for i in range(self.classes))
         location = Location.below(root, [file.name for file in files], sizes)
-        return Listing(root, location, None, names, shards=shards, readers={"": Packed(files)})
+        return Listing.labelled(root, location, None, names, shards=shards, readers={"": Packed(files)})
 
 
 class Packed(Reader):
@@ -72,8 +72,12 @@ class Packed(Reader):
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return "records of packed files"
 
-    def labels(self, files: Any) -> Any:
-        return np.concatenate([np.frombuffer(self.files[i].read_bytes(), np.uint8)[::SIZE] for i in files]).astype(np.int32)
+    def column(self, name: str, files: Any) -> Any:
+        return (
+            None
+            if name != "label"
+            else np.concatenate([np.frombuffer(self.files[i].read_bytes(), np.uint8)[::SIZE] for i in files]).astype(np.int32)
+        )
 
     def record(self, file: Any, row: Any) -> bytes:
         with self.files[int(file)].open("rb") as stream:

@@ -48,7 +48,7 @@ def labels(listing: Listing) -> tuple[tuple[str, ...], list[list[int]]]:
     """The classes, and which of them each record has."""
     values = np.asarray(listing.columns["tags"])
     kept = slice(None) if listing.shards is None or listing.shards.kept is None else listing.shards.kept
-    return listing.class_names or listing.column_classes["tags"], values[kept].tolist()
+    return listing.class_names or listing.classes["tags"], values[kept].tolist()
 
 
 def listed(op: str, path: Path, arguments: dict[str, Any], data: Any = None) -> Listing:

@@ -357,22 +357,22 @@ def _of_part(name: str, keys: frozenset[str]) -> frozenset[str]:
 
 def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate, diagnostics: Diagnostics) -> dict[str, Listing]:
     """Renumbers labels by the classes of all parts, in the order of the parts, and adds the features that parts fill in."""
-    classes = tuple(dict.fromkeys(name for listing in listings.values() for name in listing.class_names))
-    columns: dict[str, tuple[str, ...]] = {}
+    classes: dict[str, tuple[str, ...]] = {}
     for listing in listings.values():
-        for name, own in listing.column_classes.items():
-            columns[name] = tuple(dict.fromkeys((*columns.get(name, ()), *own)))
+        for name, own in listing.classes.items():
+            classes[name] = tuple(dict.fromkeys((*classes.get(name, ()), *own)))
     found = {}
     for name, listing in listings.items():
         source = joined(spec, name).source
-        if any(counts_classes(listing, column) for column in listing.columns) and listing.column_classes != columns:
+        others = any(own != classes[label] for label, own in listing.classes.items())
+        if others and any(counts_classes(listing, column) for column in listing.columns):
             message = f"the part `{name}` has other classes than the mix, so the class numbers in its masks would be wrong"
             diagnostics.add(make("PG462", message, locate(part_path(name)), help="name them in each part: `classes: […]`"))
             continue
-        made = merge_classes(listing, classes, columns, source.class_feature())
+        made = merge_classes(listing, classes)
         if isinstance(source, PartSource):
             try:
-                made = filled(made, source.adapting, columns)
+                made = filled(made, source.adapting, classes, spec.source.main_label())
             except OpError as error:
                 at = (*part_path(name), *(error.field or "").split("."))
                 diagnostics.add(finding_of(error, locate(at)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,8 +60,9 @@ def _covered(listing: Listing) -> Iterator[bytes]:
         yield from _classes(listing)
         yield from (b"\n".join(block) + b"\n" for block in listing.keys.blocks())
         yield b"" if len(listing.keys) else b"\n"
-    for name, values in sorted(listing.columns.items()):
-        yield encode(f"{name} {values.dtype} {values.shape} {listing.column_classes.get(name)}\n")
+    given = [(name, values) for name, values in listing.columns.items() if values is not listing.labels]  # which follow from the keys
+    for name, values in sorted(given, key=itemgetter(0)):
+        yield encode(f"{name} {values.dtype} {values.shape} {listing.classes.get(name)}\n")
         yield values.tobytes()
     order = listing.keys.order()
     for name, files in sorted(listing.beside.items()):

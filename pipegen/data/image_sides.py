@@ -283,7 +283,7 @@ def _orientations(spec: PipelineSpec, listing: Listing, image: str, files: Seque
     """Reads the EXIF orientation of each image, uint8 `(n,)`."""
     total = len(files)
     folder = kept_folder(spec.runtime.cache, INDEXES) if total >= _WORTH_KEEPING else None
-    bare = replace(listing, columns={}, labels=None, beside={image: listing.beside[image]} if image in listing.beside else {})
+    bare = replace(listing, columns={}, beside={image: listing.beside[image]} if image in listing.beside else {})
     key = hashlib.sha256(f"{fingerprint(bare)}\n{image}\n{_FORMAT}".encode()).hexdigest()[:32] if folder is not None else ""
     held = _read_kept(folder, f"{key}.turns", np.dtype(np.uint8), total)
     if held is not None:

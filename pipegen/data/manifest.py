@@ -19,7 +19,7 @@ from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.kept import SPLITS, kept_folder
 from pipegen.ops.fields.strings import as_places, shareable
-from pipegen.ops.sources.listing.base import Listing, listed_labels, shards_of
+from pipegen.ops.sources.listing.base import Listing, every_value, shards_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -154,7 +154,7 @@ class Manifest:
 
     def lists(self, feature: str) -> bool:
         """Decides if a label or number is in the listing, rather than read with the record."""
-        return self.listing.labels is not None or feature in self.listing.columns
+        return feature in self.listing.columns
 
     def labels(self, split: str) -> Ints | None:
         """The class index of each example of a split, int64; `None` without labels."""
@@ -266,7 +266,10 @@ class ShardedManifest(Manifest):
 
     @cached_property
     def every_label(self) -> Ints | None:
-        return listed_labels(self.listing)
+        label, columns = self.listing.label, self.listing.columns
+        if label is None or label not in columns:
+            return None if label is None else every_value(self.listing, label)
+        return columns[label] if isinstance(columns[label], np.ndarray) and columns[label].ndim == 1 else None
 
     def narrowed(self, split: str, places: Ints) -> ShardedManifest:
         held = self.members[split]
@@ -297,16 +300,13 @@ class ShardedManifest(Manifest):
         numbers = self.numbers(split)
         return {name: values[numbers] for name, values in self.listing.columns.items()}
 
-    def lists(self, feature: str) -> bool:
-        return feature in self.listing.columns
-
     def labels(self, split: str) -> Ints | None:
         return None if self.every_label is None else self.members[split].gather(self.every_label).astype(np.int64)
 
     def stored(self, split: str, feature: str) -> Ints | None:
         if feature in self.listing.columns:
             return super().stored(split, feature)
-        every = listed_labels(self.listing, feature)
+        every = every_value(self.listing, feature)
         return None if every is None else self.members[split].gather(every)
 
     def ids(self, split: str) -> Ints:

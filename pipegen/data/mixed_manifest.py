@@ -118,6 +118,12 @@ class MixedManifest(Manifest):
         """Class index of each example of a split among the classes of all parts, int64; `None` if a part has no labels."""
         return _all_or_none([part.labels(split) for part in self.of(split).values()])
 
+    def lists(self, feature: str) -> bool:
+        return all(part.lists(feature) for part in self.parts.values())
+
+    def stored(self, split: str, feature: str) -> Ints | None:
+        return _all_or_none([part.stored(split, feature) for part in self.of(split).values()])
+
     def class_weights(self, split: str) -> dict[int, float] | None:
         """Computes balanced weights of the classes; in training, counts parts by their final shares and examples as often as seen."""
         made = self.mixture(split)
@@ -221,21 +227,20 @@ def mixed_manifest(spec: PipelineSpec, parts: Mapping[str, Manifest]) -> MixedMa
 def _listing(parts: Mapping[str, Listing]) -> Listing:
     """Joins the listings of the parts; prefixes keys with `PART/`. The shards are those of one part, and tell only that there are some."""
     every = tuple(parts.values())
-    first = every[0]
+    first = next((listing for listing in every if listing.label is not None), every[0])
 
     def named(name: str, own: Location) -> Location:
         paths = own.paths.below(f"{name}/") if own.kind == "row" else own.paths
         return replace(own, keys=own.keys.below(f"{name}/"), paths=paths)
 
     return Listing(
-        first.root,
+        every[0].root,
         Location.join([named(name, listing.location) for name, listing in parts.items()]),
-        _all_or_none([listing.labels for listing in every]),
-        first.class_names,
         parts=Parts(tuple(parts), np.repeat(np.arange(len(every), dtype=np.int16), [len(listing.keys) for listing in every])),
         readers={name: listing.reader() for name, listing in parts.items()},
         in_table=any(listing.in_table for listing in every),
-        column_classes=first.column_classes,
+        classes=first.classes,
+        label=first.label,
         beside={name: Location.join(own) for name, own in _shared([listing.beside for listing in every]).items()},
         shards=next((listing.shards for listing in every if listing.shards is not None), None),
     )

@@ -252,9 +252,9 @@ def _repeated(spec: PipelineSpec, manifest: Manifest) -> Epochs:
     if sampling is None:
         raise InternalError("epochs of a spec without `sampling` and `order`")
     if sampling.repeat_factor is not None:
-        return repeated(_labels(spec, manifest, sampling), sampling.repeat_factor.threshold, spec.seed)
+        return repeated(_labels(manifest, sampling), sampling.repeat_factor.threshold, spec.seed)
     if sampling.balanced is not None:
-        return balanced(_labels(spec, manifest, sampling), sampling.balanced[1], spec.seed)
+        return balanced(_labels(manifest, sampling), sampling.balanced[1], spec.seed)
     path = ("sampling", *sampling.feature_path())
     weights = _numbers(manifest, str(sampling.weights), path)
     wrong = int((~(weights >= 0) | np.isinf(weights)).sum())
@@ -275,10 +275,10 @@ def _ordered(order: Any, manifest: Manifest, size: int, seed: int) -> Epochs:
     return easiest_first(difficulty if order.rising else -difficulty, manifest.ids(_TRAIN), order.shares(), size, seed)
 
 
-def _labels(spec: PipelineSpec, manifest: Manifest, sampling: Sampling) -> Array:
+def _labels(manifest: Manifest, sampling: Sampling) -> Array:
     """The classes of the training examples: `(n,)`, or multi-hot `(n, classes)`."""
     name = str(sampling.feature)
-    labels = manifest.labels(_TRAIN) if name == spec.source.class_feature() else manifest.stored(_TRAIN, name)
+    labels = manifest.stored(_TRAIN, name)
     if labels is None:
         raise _unknown(manifest, name, ("sampling", *sampling.feature_path()))
     return np.asarray(labels)

@@ -22,7 +22,7 @@ from pipegen.frozen import dataclass
 from pipegen.kept import SPLITS, keep_or_warn, open_kept
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sampling_sections import PathGroup, Splits
-from pipegen.ops.sources.listing.base import Listing, Location, Parts, listed_labels, shards_of
+from pipegen.ops.sources.listing.base import Listing, Location, Parts, every_value, shards_of
 
 Array = np.ndarray[Any, Any]
 
@@ -307,7 +307,8 @@ def _each(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str, B
     ranks = listing.parts is None and splits.method != "hash" and splits.column is None
     if ranks and shards.total > RANKED:
         raise _too_many(splits, shards.total)
-    labels = listed_labels(listing) if splits.stratify == "label" else None
+    label = listing.label if splits.stratify == "label" else None
+    labels = every_value(listing, label) if label is not None else None
     counted = np.arange(shards.total) if shards.kept is None else np.flatnonzero(shards.kept)
     of = np.repeat(np.arange(len(shards.rows)), shards.rows)[counted]
     if ranks or isinstance(splits.group, PathGroup):
@@ -317,10 +318,10 @@ def _each(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str, B
         keys = Strings.hold(every if shards.kept is None else compress(every, shards.kept.tolist()))
     else:
         keys = listing.keys.take(of)  # names of files, for messages
-    labels = labels if labels is None else labels[counted]
+    columns: dict[str, Any] = {} if label is None or labels is None else {label: labels[counted]}
     parts = None if listing.parts is None else Parts(listing.parts.names, listing.parts.codes[of])
     location = Location(keys, keys, np.zeros(len(keys), np.uint32))
-    records = replace(listing, location=location, labels=labels, parts=parts, shards=None)
+    records = replace(listing, location=location, columns=columns, parts=parts, shards=None)
     records = records if shards.kept is None else replace(records, cells=records.cells_of(counted))
     found = {}
     for name, members in assign(splits, records, names).items():

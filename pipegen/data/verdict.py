@@ -164,7 +164,7 @@ def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate:
     labels = manifest.labels(split) if manifest.listing.shards is None else None  # else they are read with the records
     if labels is None:
         return []
-    have, anywhere = (set(np.unique(some).tolist()) for some in (labels, manifest.listing.labels))
+    have, anywhere = (set(np.unique(some).tolist()) for some in (labels, manifest.every_label))
     missing = [name for i, name in enumerate(manifest.class_names) if i in anywhere - have]
     if not missing:
         return []
@@ -243,8 +243,8 @@ class ClassCounts:
 def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: bool, read: bool = False) -> ClassCounts | None:
     """Counts the classes of a label; `None` if it is not in the listing, and not in the records if these may be `read`. The main label is
     the one that gives the data its classes."""
-    listing, name = manifest.listing, feature or ""
-    names = listing.column_classes.get(name, listing.class_names)
+    name = feature or ""
+    names = manifest.listing.classes.get(name, manifest.class_names)
     each: list[Any] = [part.columns(split).get(name) for part in manifest.of(split).values()]
     items = [column.values for column in each if isinstance(column, Ragged)]
     if items:
@@ -265,4 +265,4 @@ def shown_label(manifest: Manifest) -> str | None:
     """The default label of the data: `None` for that of whole examples, else the first in the listing."""
     if any(manifest.labels(split) is not None for split in manifest.splits):
         return None
-    return next(iter(manifest.listing.column_classes), None)
+    return next(iter(manifest.listing.classes), None)

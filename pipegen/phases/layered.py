@@ -18,7 +18,6 @@ from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.families.decoder import HEAD, Decodes, needs_whole
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.kinds.base import ExampleClass, having
 from pipegen.ops.stage import step_kwargs
 from pipegen.passes.plan_pass import Placed, pack, unpack
 from pipegen.plan import stages as s
@@ -290,9 +289,7 @@ def readers_of(manifest: Manifest, plan: Plan) -> Iterator[tuple[str, Manifest, 
     each record, since the listing does not have them."""
     parts = manifest.of(plan.split)
     for (name, part), read in zip(parts.items(), plan.part_reads(len(parts)), strict=True):
-        columns, labels = part.columns(plan.split), part.listing.labels
-        features = [feature for feature in read if feature not in columns and (labels is None or feature not in having(read, ExampleClass))]
-        yield name, part, part.listing.reader(plan.split), features
+        yield name, part, part.listing.reader(plan.split), [feature for feature in read if feature not in part.listing.columns]
 
 
 def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:

@@ -197,7 +197,6 @@ def _finish(work: Work, shards: Sequence[layout.Shard], rest: dict[str, Any]) ->
         changes=work.options.in_words(),
         splits={split: sum(shard.count for shard in shards if shard.split == split) for split in work.manifest.splits},
         classes=work.described.classes,
-        class_names=tuple(work.manifest.listing.class_names),
         label=work.described.label,
         pixels=work.pixels,
         columns=sums,

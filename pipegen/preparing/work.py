@@ -27,7 +27,7 @@ from pipegen.errors import DataError, InternalError, SpecError
 from pipegen.files import whole_file, whole_files, write_whole
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.item_stages import MoveEach
-from pipegen.ops.kinds.base import ExampleClass, Indices, ItemClass, Levels, PixelValues, having, kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, Indices, ItemClass, Levels, PixelValues, having, kind_of
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.ops.lowering.resizing import side_size
 from pipegen.ops.registry import transforms
@@ -299,12 +299,8 @@ class Work:
         """The description of stored examples, after `measure`."""
         listing, type_ = self.manifest.listing, self.cut.type
         labels = having(type_, ExampleClass, ItemClass)
-        single = [name for name in having(type_, ExampleClass) if not several_labels(type_[name])]
-        label = "label" if "label" in single else next(iter(single), None)
-        classes = {name: tuple(names) for name, names in listing.column_classes.items() if name in labels}
-        if label is not None and listing.class_names:
-            classes[label] = tuple(listing.class_names)
-        return Described(type_, self.pixels, classes, label)
+        classes = {name: tuple(names) for name, names in listing.classes.items() if name in labels}
+        return Described(type_, self.pixels, classes, listing.label if listing.label in labels else None)
 
     @cached_property
     def format(self) -> ShardFormat:

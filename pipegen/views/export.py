@@ -24,7 +24,7 @@ from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
 from pipegen.ops.families.combining import GROUP
-from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, Levels, kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, Levels, having, kind_of, several_labels
 from pipegen.ops.lowering.pictures import mapped_range
 from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import read_once
@@ -113,7 +113,10 @@ class _Source:
         compiled = read_once(engine.spec, self.plain, engine.manifest)
         self.executor = engine.executor_of(drawn.with_index(compiled), self.split, quarantine=real.damage.quarantine)
         self.keys = engine.manifest.keys(self.split)
-        self.columns, self.labels = engine.manifest.columns(self.split), engine.manifest.labels(self.split)
+        held, labels = engine.manifest.columns(self.split), having(record, ExampleClass)
+        read = {name: engine.manifest.stored(self.split, name) for name in labels if name not in held}  # from the records
+        dense = {name: values for name, values in (held | read).items() if values is not None and name in record}
+        self.columns = {name: values for name, values in dense.items() if kind_of(record[name]).storage == "dense"}
         self.types = {name: self.plain.out[name] for name in drawn.pictures(self.plain.out)}
         self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged and not kind_of(t).has(InstanceNumber)]
         self.parameters = drawn.DrawnParameters(self.executor, self.plain, self.keys)
@@ -200,7 +203,7 @@ class _Source:
     def _items(self, name: str, items: Array) -> Any:
         """Converts items for the table, with classes by name."""
         t, views = self.plain.out[name], {view: fork.feature for fork in drawn.forks_of(self.plain) for view in fork.names}
-        classes = self.engine.manifest.listing.column_classes.get(views.get(name, name), ())
+        classes = self.engine.manifest.listing.classes.get(views.get(name, name), ())
         if t.classes is None:
             return geometry.described(items, t) if (geometry := kind_of(t).geometry) is not None else items.tolist()
         return [_named(item, classes, several=False) for item in items]
@@ -222,10 +225,9 @@ class _Source:
         """Collects the other data of a record: classes by name, and numbers."""
         manifest, found = self.engine.manifest, {}
         for name, t in self.record.items():
-            held = self.columns.get(name, self.labels) if kind_of(t).storage == "dense" else None
-            if held is not None:
-                classes = manifest.listing.column_classes.get(name, manifest.class_names) if kind_of(t).has(ExampleClass) else ()
-                found[name] = _named(np.asarray(held[record]), classes, several=several_labels(t))
+            if name in self.columns:
+                classes = manifest.listing.classes.get(name, ()) if kind_of(t).has(ExampleClass) else ()
+                found[name] = _named(np.asarray(self.columns[name][record]), classes, several=several_labels(t))
         return found
 
     def encode(self, batch: Batch, row: int, line: dict[str, Any]) -> dict[str, bytes]:

@@ -49,7 +49,7 @@ def contact_sheet(
     if len(records) * (len(columns) + 1) * cell**2 > _MOST_PIXELS:
         size = f"{len(records)} × {len(columns) + 1} pictures of {cell} pixels"
         raise ValueError(f"a sheet of {size} is too large: reduce `rows`, `draws` or `cell`")
-    own = engine.manifest.listing.column_classes
+    own = engine.manifest.listing.classes
     classes = {view: called for name, called in own.items() for view in (name, *views_of(executor.plan, name))}
     labels, keys, names = engine.manifest.labels(split), engine.manifest.keys(split), engine.manifest.class_names
     captions = [keys[r] if labels is None else f"{names[labels[r]]}: {keys[r].rsplit('/', 1)[-1]}" for r in records]

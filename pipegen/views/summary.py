@@ -86,8 +86,7 @@ def _repeats(spec: PipelineSpec, manifest: Manifest, epochs: Repeats, each: str)
         yield f"the rarest example is seen {_often(float(often.min()), each)}, the commonest {_often(float(often.max()), each)}"
         return
     feature = spec.sampling.feature if spec.sampling is not None else None
-    by_main = feature == spec.source.class_feature()
-    names = manifest.class_names if by_main else manifest.listing.column_classes.get(str(feature), ())
+    names = manifest.listing.classes.get(str(feature), ())
     there = np.flatnonzero(epochs.sizes)
     for what, place in (("rarest", np.argmin), ("commonest", np.argmax)):
         at = int(there[place(epochs.sizes[there])])

@@ -30,7 +30,7 @@ def manifest(files: int = FILES, each: int = EACH, *, parts: Any = None, method:
     keys = tuple(f"{'validation' if i % 10 == 9 else 'train'}/{i:05}.rec" for i in range(files))
     shards = Shards(rows, np.arange(files), ("",) * files)
     splits = Splits(parts=parts or {"train": "train", "validation": "validation"}, method=method)
-    listing = Listing("/data", Location.below("/data", keys, rows * 100), None, (), shards=shards)
+    listing = Listing("/data", Location.below("/data", keys, rows * 100), shards=shards)
     return ShardedManifest(listing, assign_shards(splits, listing, tuple(splits.parts), "fake", None), "fake")
 
 

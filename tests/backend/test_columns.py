@@ -33,7 +33,7 @@ def folder(count: int) -> Listing:
     """So many images that are nowhere."""
     labels = [i % 10 for i in range(count)]
     location = Location.below("/data", [f"{c}/{i:07d}.jpg" for i, c in enumerate(labels)], [9] * count)
-    return Listing("/data", location, labels, tuple(map(str, range(10))))
+    return Listing.labelled("/data", location, labels, "0123456789")
 
 
 def graphs(count: int, patch: pytest.MonkeyPatch) -> tuple[GraphDef, GraphDef]:

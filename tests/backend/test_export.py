@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from record_files import png, write_tfrecord
+
+import pipegen
 
 if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline
@@ -219,6 +222,21 @@ def test_masks_numbers_and_values_that_are_no_levels(tmp_path: Path) -> None:
     evaluated = pipe.export(tmp_path / "validation", "validation", draws=3, form="jpeg", quality=80)
     assert evaluated.epochs == len(evaluated.files) == 1, "nothing is drawn there"
     assert evaluated.files[0].endswith(".jpg")
+
+
+def test_labels_that_are_read_with_their_record_are_named(tmp_path: Path) -> None:
+    """Each by its own classes, also one that does not give the data its classes."""
+    rows = [{"image": png(i, 0, 0), "label": i % 2, "kind": ("y", "x", "y")[i].encode()} for i in range(3)]
+    (tmp_path / "data").mkdir()
+    path = write_tfrecord(tmp_path / "data" / "a.tfrecord", rows)
+    label: dict[str, Any] = {"kind": "label", "classes": ["even", "odd"]}
+    features = {"image": {"kind": "image", "key": "image"}, "label": label, "kind": {"kind": "label", "classes": ["x", "y"]}}
+    source = {"tfrecord": {"path": str(path), "features": features}}
+    output = {"x": "image", "y": {"label": "label", "kind": "kind"}}
+    made = pipegen.build({"pipegen": 1, "source": source, "transforms": [{"resize": {"size": 4}}], "output": output, "batch": {"size": 3}})
+    made.export(tmp_path / "out", examples=None)
+    named = [(line["label"], line["kind"]) for line in lines(tmp_path / "out")]
+    assert sorted(named) == [("even", "y"), ("even", "y"), ("odd", "x")]
 
 
 def test_a_mask_keeps_its_ids() -> None:

@@ -126,7 +126,8 @@ def test_the_version_of_tensorflow_is_found_without_importing_it(monkeypatch: py
 def test_a_cache_has_a_row_for_each_record_of_the_data() -> None:
     spec = load_spec({**BASE, "name": "flowers"})
     plan = compiled(built(BASE, classes=3), spec).plan
-    listing = Listing("/data", Location.below("/data", ("a.jpg", "b.jpg", "c.jpg"), (5, 6, 7)), (0, 1, 1), ("x", "y"))
+    location = Location.below("/data", ("a.jpg", "b.jpg", "c.jpg"), (5, 6, 7))
+    listing = Listing.labelled("/data", location, (0, 1, 1), "xy")
     about = describe_cache(spec, plan, Manifest(listing, {"train": (0, 2), "validation": (1,)}, "image_folder"))
     assert (about.records, about.spec, about.steps) == (3, "flowers", "decode → resize")
     assert [(c.name, c.dtype, c.shape, c.row) for c in about.columns] == [("image", "uint8", (32, 32, 3), 3072)]

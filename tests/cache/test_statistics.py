@@ -27,7 +27,7 @@ MOMENTS = Moments(480, (0.1, 1 / 3, -250.25), (0.0, 1e-300, 1e18))
 LEARNS: dict[str, Any] = {"standardize": {"statistics": "featurewise"}}
 BASE: dict[str, Any] = {"transforms": [{"resize": {"size": 32}}, "random_flip", LEARNS]}
 LOCATION = Location.below("/data", (f"{c}/{i}.jpg" for c in "ab" for i in range(5)), (100,) * 10)
-LISTING = Listing("/data", LOCATION, (0,) * 5 + (1,) * 5, ("a", "b"))
+LISTING = Listing.labelled("/data", LOCATION, np.repeat([0, 1], 5), "ab")
 MANIFEST = Manifest(LISTING, {"train": (0, 1, 2, 5, 6, 7), "validation": (3, 4, 8, 9)}, "image_folder")
 
 

@@ -16,7 +16,7 @@ from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.ops.sources.listing.reader import Reader
 
 LOCATION = Location.below("/data", ("a/1.jpg", "a/2.jpg", "b/1.jpg"), (10, 20, 60))
-LISTING = Listing("/data", LOCATION, (0, 0, 1), ("a", "b"))
+LISTING = Listing.labelled("/data", LOCATION, (0, 0, 1), ("a", "b"))
 MANIFEST = Manifest(LISTING, {"train": (0, 2), "validation": (1,)}, "image_folder")
 
 
@@ -47,7 +47,7 @@ def test_two_records_with_one_id_are_refused(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_fingerprint_follows_names_and_sizes_and_not_the_place() -> None:
     print_ = MANIFEST.fingerprint
     assert print_ == fingerprint(replace(LISTING, root="/elsewhere"))
-    reordered = Listing("/data", LISTING.location.take(np.array([2, 1, 0])), LISTING.labels, ("b", "a"))
+    reordered = Listing.labelled("/data", LISTING.location.take(np.array([2, 1, 0])), LISTING.labels, ("b", "a"))
     assert print_ == fingerprint(reordered)
     assert print_ != fingerprint(replace(LISTING, location=replace(LOCATION, sizes=(10, 20, 61))))
     assert print_ != fingerprint(replace(LISTING, location=Location.below("/data", ("a/1.jpg", "a/2.jpg", "b/3.jpg"), (10, 20, 60))))

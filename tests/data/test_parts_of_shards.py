@@ -23,7 +23,7 @@ class Classed(Reader):
     def __init__(self, rows: list[int]) -> None:
         self.rows = rows
 
-    def labels(self, files: Array) -> Array:
+    def column(self, name: str, files: Array) -> Array:
         return np.concatenate([(np.arange(self.rows[file]) + file) % 3 for file in files]).astype(np.int32)
 
 
@@ -36,7 +36,7 @@ def manifest_of(rows: list[int], pieces: list[tuple[str, int, int, int]] | None 
     parts = None if pieces is None or section else Parts.hold(splits)
     keys = tuple(f"{file:05}.rec" for file in files)
     location = Location.below("/data", keys, counts)
-    listing = Listing("/data", location, None, ("a", "b", "c"), parts=parts, shards=shards, readers={"": Classed(rows)})
+    listing = Listing.labelled("/data", location, None, "abc", parts=parts, shards=shards, readers={"": Classed(rows)})
     own = Splits(**section)
     names = list(own.parts) or list(dict.fromkeys(splits))
     return ShardedManifest(listing, assign_shards(own, listing, names, "records", None), "records")

@@ -23,7 +23,7 @@ def test_pairs_of_two_splits_are_found_and_progress_is_told_if_asked_for(
     for name, content in CONTENTS.items():
         (tmp_path / name).write_bytes(content)
     sizes = tuple(map(len, CONTENTS.values()))
-    listing = Listing(str(tmp_path), Location.below(str(tmp_path), CONTENTS, sizes), (0,) * 6, ("x",))
+    listing = Listing.labelled(str(tmp_path), Location.below(str(tmp_path), CONTENTS, sizes), (0,) * 6, ("x",))
     manifest = Manifest(listing, SPLITS, "image_folder")
     told: list[int] = []
     found, compared = same_files(manifest, ["train", "validation"], 1, told.append)

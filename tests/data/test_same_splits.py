@@ -40,7 +40,7 @@ def _listing(chance: random.Random) -> Listing:
     ordered = sorted(keys)
     if chance.random() < 0.5:
         chance.shuffle(ordered)
-    return Listing(
+    return Listing.labelled(
         "/data",
         Location.below("/data", ordered, [chance.choice([0, 5, 100, 2**32 - 1, 2**33]) for _ in ordered]),
         tuple(int(key[1 : key.index("/")]) for key in ordered),

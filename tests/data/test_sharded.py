@@ -36,7 +36,7 @@ def listing_of(
     for name, value in own.items():
         setattr(reader, name, value)
     location = Location.below("/data", keys, [10 * n for n in rows])
-    return Listing("/data", location, None, tuple(classes), shards=shards, readers={"": reader})
+    return Listing.labelled("/data", location, None, classes, shards=shards, readers={"": reader})
 
 
 def manifest_of(listing: Listing, names: Sequence[str] = (), **section: Any) -> ShardedManifest:
@@ -158,7 +158,9 @@ def test_sizes_of_random_parts_are_exact() -> None:
 
 def test_labels_are_there_where_the_source_listed_them() -> None:
     labels = np.arange(12, dtype=np.int32) % 5
-    listed = manifest_of(listing_of([5, 0, 7], labels=lambda _: labels), parts={"train": 0.7, "validation": 0.3}, method="hash")
+    listed = manifest_of(
+        listing_of([5, 0, 7], column=lambda _name, _files: labels, classes="abcde"), parts={"train": 0.7, "validation": 0.3}, method="hash"
+    )
     for split in listed.splits:
         shard, row = listed.members[split].locate(np.arange(listed.num_examples(split)))
         np.testing.assert_array_equal(listed.labels(split), labels[np.array([0, 5, 5])[shard] + row])
@@ -169,7 +171,9 @@ def test_labels_are_there_where_the_source_listed_them() -> None:
 def test_strata_are_exact(n: list[int]) -> None:
     labels = np.arange(sum(n)) % 3
     manifest = manifest_of(
-        listing_of(n, labels=lambda _: labels, classes=("a", "b", "c")), parts={"train": 0.5, "validation": 0.5}, stratify="label"
+        listing_of(n, column=lambda _name, _files: labels, classes=("a", "b", "c")),
+        parts={"train": 0.5, "validation": 0.5},
+        stratify="label",
     )
     for label in range(3):
         counts = [int((manifest.labels(split) == label).sum()) for split in manifest.splits]

@@ -32,7 +32,9 @@ def listing_of(counts: Sequence[int], *, group_size: int = 1) -> Listing:
         names = sorted(f"c{label}/g{label}x{i // group_size}_{i}.jpg" for i in range(n))
         keys += names
         labels += [label] * n
-    return Listing("/data", Location.below("/data", keys, (1,) * len(keys)), tuple(labels), tuple(f"c{i}" for i in range(len(counts))))
+    return Listing.labelled(
+        "/data", Location.below("/data", keys, (1,) * len(keys)), tuple(labels), tuple(f"c{i}" for i in range(len(counts)))
+    )
 
 
 def split(listing: Listing, **section: Any) -> Members:
@@ -170,7 +172,7 @@ FROZEN = [
 
 def test_removing_one_record_moves_few() -> None:
     listing = listing_of([300])
-    fewer = Listing("/data", Location.below("/data", listing.keys[1:], (1,) * 299), (0,) * 299, ("c0",))
+    fewer = Listing.labelled("/data", Location.below("/data", listing.keys[1:], (1,) * 299), (0,) * 299, ("c0",))
     section: dict[str, Any] = {"parts": {"train": 0.8, "validation": 0.1, "test": 0.1}}
     before, after = split(listing, **section), split(fewer, **section)
     assert len(keys(listing, before, "validation") ^ keys(fewer, after, "validation")) <= 3
@@ -231,7 +233,7 @@ def test_grouped_and_stratified_parts_come_near_both() -> None:
 
 
 def test_keras_takes_the_first_files_of_each_class() -> None:
-    listing = Listing("/d", _found("a/1.jpg", "a/2.jpg", "a/s/0.jpg", "b/1.jpg", "b/z.jpg"), (0, 0, 0, 1, 1), ("a", "b"))
+    listing = Listing.labelled("/d", _found("a/1.jpg", "a/2.jpg", "a/s/0.jpg", "b/1.jpg", "b/z.jpg"), (0, 0, 0, 1, 1), ("a", "b"))
     members = split(listing, parts={"train": 0.5, "validation": 0.5}, method="keras")
     assert members == {"train": (1, 2, 4), "validation": (0, 3)}
 
@@ -243,13 +245,13 @@ def test_a_record_without_a_group_is_an_error() -> None:
 
 
 def test_a_group_without_a_match_in_its_bracket_is_the_whole_match() -> None:
-    listing = Listing("/d", _found("a1.jpg", "a2.jpg", "b1.jpg"), None, ())
+    listing = Listing.labelled("/d", _found("a1.jpg", "a2.jpg", "b1.jpg"), None, ())
     members = split(listing, parts={"train": 0.6, "validation": 0.4}, group={"path": "(x)?^."})
     assert {len(records) for records in members.values()} == {1, 2}
 
 
 def test_splits_given_by_the_data_are_taken_and_checked_for_leaks() -> None:
-    listing = Listing("/d", _found("t/p1_a.jpg", "t/p2_a.jpg", "v/p2_b.jpg"), None, (), parts=("train", "train", "validation"))
+    listing = Listing.labelled("/d", _found("t/p1_a.jpg", "t/p2_a.jpg", "v/p2_b.jpg"), None, (), parts=("train", "train", "validation"))
     assert plain(assign(Splits(), listing, ["train", "validation"])) == {"train": (0, 1), "validation": (2,)}
     with pytest.raises(OpError, match="group 'p2' is in `train` and in `validation`") as caught:
         assign(Splits(group={"path": r"(p\d)_"}), listing, ["train", "validation"])  # type: ignore[arg-type]

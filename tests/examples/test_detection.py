@@ -32,7 +32,7 @@ def test_scenes_fit_the_spec(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     spec = load(FOLDER / "scenes.pipegen.yaml", params={"data": str(here / "scenes")})
     manifest = collect_data(spec)
     assert [manifest.num_examples(split) for split in ("train", "validation")] == [32, 16]
-    assert manifest.listing.column_classes["labels"] == ("coin", "cup", "retina")
+    assert manifest.listing.classes["labels"] == ("coin", "cup", "retina")
     assert not manifest.listing.notes
     monkeypatch.delitem(sys.modules, "make_scenes")
 

@@ -207,7 +207,7 @@ class RecordTensors:
             elif name in self._packed:
                 found[name] = self._packed[name](records) if records.shape.rank == 0 else part(self._packed[name].each(records))
             elif kind.storage == "dense" and name in self._columns:
-                found[name] = part(self._columns[name](records))
+                found[name] = part(tf.cast(self._columns[name](records), t.dtype))
             elif kind.storage == "dense" and self._labels is not None:
                 found[name] = part(tf.cast(self._labels(records), tf.int64))
             elif kind.storage != "made":  # set with its items
@@ -299,9 +299,8 @@ def _held(array: np.ndarray[Any, Any] | StoredShards) -> Read:
 
 def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:
     """Makes the records of a split for a plan that reads `read`."""
-    labels, columns = manifest.listing.labels, manifest.columns(split)
-    kinds = {name: kind_of(t) for name, t in read.items() if name not in columns}
-    features = tuple(name for name, kind in kinds.items() if kind.storage != "made" and (labels is None or kind.storage != "dense"))
+    columns = manifest.columns(split)
+    features = tuple(name for name, t in read.items() if name not in columns and kind_of(t).storage != "made")
     about = manifest.mean_bytes(split), manifest.listing.reader(split), features, ram_budget(runtime)
     for name, values in columns.items():
         if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):
@@ -310,6 +309,8 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
     if held is not None:
         return Records(manifest.files(split), (), None, *about, columns=columns, blocks=manifest.blocks(split), in_shards=held)
     # Tensors share the memory of these columns, so splits hold no copies.
+    labels = manifest.listing.labels
+    columns = columns if labels is None else {name: values for name, values in columns.items() if name != manifest.listing.label}
     beside, members = {name: manifest.files(split, name) for name in manifest.listing.beside}, manifest.members[split]
     rows, blocks = manifest.rows(split), manifest.blocks(split)
     in_paths = manifest.kind(split) != "row"

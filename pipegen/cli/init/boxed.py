@@ -197,7 +197,7 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
     boxes: dict[str, Any] = {split: listing.columns["labels"] for split, listing in listings.items()}  # ragged columns
     counts: Counter[str] = Counter()
     for split, listing in listings.items():
-        names = listing.column_classes["labels"]
+        names = listing.classes["labels"]
         counts.update(dict.fromkeys(names, 0))
         counts.update(names[i] for i in boxes[split].values.tolist())
     lengths = sorted(length for own in boxes.values() for length in own.lengths.tolist())

@@ -131,7 +131,7 @@ def with_classes(lists: Lists, features: Features, keys: Sequence[str], argument
     Returns the listing of the features, too. The arguments are those of `boxed`.
     """
     listing = lists(features)
-    classes, values = listing.column_classes.get("labels", ()), cast("Any", listing.columns.get("labels"))
+    classes, values = listing.classes.get("labels", ()), cast("Any", listing.columns.get("labels"))
     if not classes or not all(name.isdecimal() for name in classes):
         return features, listing
     numbers = values.values.tolist()
@@ -141,7 +141,7 @@ def with_classes(lists: Lists, features: Features, keys: Sequence[str], argument
         if isinstance(found, int) and any(word in key for word in _NAMES):
             with suppress(OpError, OSError, ValueError):
                 named = lists(features | {"labels": {"kind": "label", "with": "boxes", argument: key}})
-                texts = named.column_classes["labels"]
+                texts = named.classes["labels"]
                 pairs = dict(zip(numbers, (texts[i] for i in cast("Any", named.columns["labels"]).values.tolist()), strict=True))
                 if sorted(pairs) == list(range(len(offset), len(classes))) and len({*pairs.values()} - {*classes}) == len(pairs):
                     found = [pairs[number] for number in sorted(pairs)]

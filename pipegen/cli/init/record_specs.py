@@ -27,7 +27,7 @@ from pipegen.ops.fields.label_values import text_of
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.array_record import ArrayRecords
 from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, is_hidden, sniff
-from pipegen.ops.sources.listing.base import Listing, shards_of
+from pipegen.ops.sources.listing.base import Listing, every_value, shards_of
 from pipegen.ops.sources.mds import index_mds, read_columns
 from pipegen.ops.sources.records.archives import Archive, open_archive
 from pipegen.ops.sources.records.messages import read_example
@@ -251,7 +251,7 @@ def _classes(listing: Listing) -> dict[str, Any]:
     names = listing.class_names
     if not all(re.fullmatch(r"\d+", name) for name in names):
         return {"classes": list(names)}
-    labels = listing.reader().labels(shards_of(listing).numbers)
+    labels = every_value(listing, "label")
     from_one = labels is not None and len(labels) and int(labels.min()) == 1
     return {"classes": len(names) - 1, "offset": 1} if from_one else {"classes": len(names)}
 
@@ -343,7 +343,7 @@ def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own
 def _counted(op: str, shard: Found, features: Features, key: str, own: Mapping[str, Any]) -> tuple[str, Values]:
     try:
         listing = listed(op, {"path": shard.path, **own}, "", features | {"label": {"kind": "label", "key": key}})
-        labels = listing.reader().labels(shards_of(listing).numbers)
+        labels = every_value(listing, "label")
     except (OpError, OSError, ValueError):
         return key, Values(0, 0, named=False)
     named = not all(name.isdigit() for name in listing.class_names)

@@ -75,4 +75,4 @@ class Arrays(SelectingSource):
         from pipegen.ops.sources.array_rows.rows import given_arrays, list_rows
 
         given = given_arrays(self.features, data) if self.needs_data() else read_files(self.features, self.path, str(base))
-        return self.selected(list_rows(self.features, given, self.class_feature()), base)
+        return self.selected(list_rows(self.features, given, self.main_label()), base)

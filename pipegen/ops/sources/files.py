@@ -120,12 +120,12 @@ class Files(SelectingSource, FeatureSource):
         first, *others = self.pictures
         root, files = found[first]
         if not others:
-            return self.selected(Listing(root, Location.below(root, files.paths, files.sizes), None, (), tuple(notes)), base)
+            return self.selected(Listing(root, Location.below(root, files.paths, files.sizes), tuple(notes)), base)
         places = self._paired(found)
         missing = [m for name in self.pictures for m in self._unpaired(name, *found[name], places[name], root)]
         whole = {name: Location.below(own, tree.paths, tree.sizes).take(places[name]) for name, (own, tree) in found.items()}
         beside = {name: whole[name] for name in others}
-        listing = Listing(root, whole[first], None, (), tuple(notes), beside=beside, missing=tuple(missing))
+        listing = Listing(root, whole[first], tuple(notes), beside=beside, missing=tuple(missing))
         return self.selected(listing, base)
 
     def _find(self, name: str, base: str, progress: Callable[[int], None] | None, notes: builtins.list[Note]) -> tuple[str, Tree]:

@@ -105,7 +105,9 @@ class ImageFolder(SelectingSource):
         if self.classes is not None or kept.labels is None or len(kept.keys) == len(listing.keys):
             return kept
         used, labels = np.unique(kept.labels, return_inverse=True)
-        return replace(kept, labels=labels.astype(np.int32), class_names=tuple(kept.class_names[i] for i in used.tolist()))
+        return replace(
+            kept, columns={**kept.columns, "label": labels}, classes={"label": tuple(kept.class_names[i] for i in used.tolist())}
+        )
 
     def list_parts(self, base: Path, folders: Mapping[str, str], progress: Callable[[int], None] | None = None) -> Listing:
         """List the images of splits that have one folder each, with the classes one level below, relative to `path`; see
@@ -204,7 +206,7 @@ def _listed(scan: Scan, keys: Strings, labels: Ints | None, names: tuple[str, ..
     location = Location.below(scan.root, keys, sizes)
     if _archive_of(scan) is not None:
         location = replace(location, rows=np.arange(len(keys)), kind="member")
-    return Listing(scan.root, location, labels, names, tuple(notes), readers={"": scan.reader(keys)})
+    return Listing.labelled(scan.root, location, labels, names, notes=tuple(notes), readers={"": scan.reader(keys)})
 
 
 def _damaged(scan: Scan) -> Iterator[Note]:

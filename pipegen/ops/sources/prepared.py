@@ -178,19 +178,17 @@ class Prepared(SelectingSource):
             reader.examine()
         type_ = self.infer()
         columns = {name: _column(root, about, name, t) for name, t in type_.items() if kind_of(t).pixels is None}
-        label = columns.pop(about.label, None) if about.label is not None else None
         keys = Strings(*(np.array(read_column(root, name)) for name in ("@keys", "@bounds")))
         codes: Ints = np.repeat(np.arange(len(about.splits), dtype=np.int16), list(about.splits.values()))
         return Listing(
             root=str(root),
             location=Location(keys, keys, np.array(read_column(root, "@bytes")), places(about), "row"),
-            labels=label,
-            class_names=about.class_names,
             parts=Parts(tuple(about.splits), codes),
             readers={"": reader},
             in_table=True,
             columns=columns,
-            column_classes={name: classes for name, classes in about.classes.items() if name in columns},
+            classes={name: classes for name, classes in about.classes.items() if name in columns},
+            label=about.label,
             ids=np.array(read_column(root, "@ids")),
             type=type_,
         )

@@ -77,7 +77,7 @@ def test_coco_counts_categories_by_their_ids(tmp_path: Path) -> None:
     given = [a(2, 90, 0, 0, 5, 5), a(0, 7, 1.5, 2, 10, 20, iscrowd=1), a(2, 3, 3, 4, 5, 6, segmentation=[[0, 0, 1, 1]])]
     source = coco(tmp_path, given)
     found = listed("coco", tmp_path, **source)
-    assert found.column_classes["labels"] == ("person", "dog", "brush")
+    assert found.classes["labels"] == ("person", "dog", "brush")
     assert boxes_of(found) == {
         "0.png": [([1.5, 2, 11.5, 22], 1)],
         "1.png": [],
@@ -96,7 +96,7 @@ def test_classes_are_chosen_ordered_renamed_and_left_out(tmp_path: Path) -> None
     assert boxes_of(found)["0.png"] == [([0, 0, 5, 5], 1), ([1, 1, 6, 6], 0)]
     assert [(n.code, n.message) for n in found.notes] == [("PG411", "ignored: 1 box of classes that `classes` does not list: 'brush'")]
     found = listed("coco", tmp_path, **source, map={"dog": "being", "person": "being"}, ignore=["brush"])
-    assert found.column_classes["labels"] == ("being",)
+    assert found.classes["labels"] == ("being",)
     assert boxes_of(found)["1.png"] == []
     assert codes(listed("coco", tmp_path, **source, map={"dgo": "being"})) == ["PG451"]
     assert codes(listed("coco", tmp_path, **source, classes=["dog", "person", "brush", "cat"])) == ["PG403"]
@@ -210,7 +210,7 @@ def voc(folder: Path, *contents: str | None) -> dict[str, Any]:
 def test_voc_counts_pixels_from_one(tmp_path: Path) -> None:
     source = voc(tmp_path, thing("dog", 1, 1, 40, 30) + thing("cat", 2, 3, 4, 5, difficult=1), None, "")
     found = listed("voc", tmp_path, **source)
-    assert found.column_classes["labels"] == ("cat", "dog")
+    assert found.classes["labels"] == ("cat", "dog")
     assert boxes_of(found, "boxes", "labels", "difficult") == {
         "0.jpg": [([0, 0, 40, 30], 1, 0), ([1, 2, 4, 5], 0, 1)],
         "1.jpg": [],
@@ -297,7 +297,7 @@ def test_yolo_has_centres_in_parts_of_the_image(tmp_path: Path) -> None:
         tmp_path, {"train/0": "1 0.5 0.5 0.5 1\n\n0 0.25 0.25 0.25 0.5 0.9\n", "train/1": "", "val/2": None, "val/3": "0 0 0 .5 .25 .25 .5"}
     )
     found = listed("yolo", tmp_path, **source)
-    assert found.column_classes["labels"] == ("cat", "dog")
+    assert found.classes["labels"] == ("cat", "dog")
     assert boxes_of(found) == {
         "train/0.jpg": [([0.25, 0, 0.75, 1], 1), ([0.125, 0, 0.375, 0.5], 0)],
         "train/1.jpg": [],
@@ -329,9 +329,9 @@ def test_splits_of_yolo_are_those_of_its_yaml(named: str, expected: list[str], t
 
 def test_names_of_yolo_may_stand_in_a_text_or_nowhere(tmp_path: Path) -> None:
     source = yolo(tmp_path, {"0": "10 .5 .5 .5 .5\n2 .5 .5 .5 .5"}, None)
-    assert listed("yolo", tmp_path, **source).column_classes["labels"] == ("2", "10")
+    assert listed("yolo", tmp_path, **source).classes["labels"] == ("2", "10")
     (tmp_path / "classes.txt").write_text("\n".join("abcdefghijk"))
-    assert listed("yolo", tmp_path, **source).column_classes["labels"] == tuple("abcdefghijk")
+    assert listed("yolo", tmp_path, **source).classes["labels"] == tuple("abcdefghijk")
     (tmp_path / "labels/lost.txt").write_text("")
     assert missing(listed("yolo", tmp_path, **source)) == [("PG476", ["../labels/lost.txt"])]
 
@@ -416,7 +416,7 @@ def test_labelme_draws_boxes_around_shapes(tmp_path: Path) -> None:
     photo(tmp_path / "c.png")
     (tmp_path / "other.json").write_text("{}")
     found = listed("labelme", tmp_path, path=".")
-    assert found.column_classes["labels"] == ("cat", "dog")
+    assert found.classes["labels"] == ("cat", "dog")
     assert boxes_of(found) == {
         "a/x.png": [([1, 2, 9, 8], 1), ([12, 4, 20, 10], 0), ([15, 10, 25, 20], 1), ([2, 2, 6, 7], 0)],
         "b.png": [],

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
+from record_files import png, write_tfrecord
 
+import pipegen
 from pipegen.errors import OpError
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.image_folder import ImageFolder
@@ -87,3 +90,35 @@ def test_a_split_may_be_called_parts() -> None:
 def test_what_is_no_map_of_plain_sources(value: Any, words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         BySplit.model_validate(value)
+
+
+def _two_labels(root: Path, *kinds: str) -> Any:
+    """A training and a validation split of records with boxes and two labels; the second has these classes in validation."""
+
+    def records(split: str, classes: Any) -> Any:
+        rows = [{"image": png(i, 0, 0), "label": i % 2, "kind": f"k{i % 2}".encode(), "boxes": [0.0, 0.0, 1.0, 0.5]} for i in range(4)]
+        path = write_tfrecord(root / f"{split}.tfrecord", rows)
+        keyed = {name: {"kind": name if name in ("image", "boxes") else "label", "key": name} for name in rows[0]}
+        keyed["label"] |= {"classes": 2}
+        keyed["kind"] |= {"classes": [*classes]}
+        keyed["boxes"] |= {"format": "rel_xyxy"}
+        return {"tfrecord": {"path": str(path), "features": keyed}}
+
+    return {"by_split": {"train": records("train", ("k0", "k1")), "validation": records("validation", kinds)}}
+
+
+@pytest.mark.tf
+def test_a_second_label_is_read_with_boxes(tmp_path: Path) -> None:
+    output = {"x": "image", "y": {"kind": "kind", "boxes": "boxes"}}
+    steps = [{"resize": {"size": 4}}]
+    pipe = pipegen.build(
+        {"pipegen": 1, "source": _two_labels(tmp_path, "k0", "k1"), "transforms": steps, "output": output, "batch": {"size": 4}}
+    )
+    ((_, y),) = pipe["validation"]
+    np.testing.assert_array_equal(y["kind"], [0, 1, 0, 1])
+
+
+def test_a_second_label_with_classes_in_another_order_is_an_error(tmp_path: Path) -> None:
+    source = BySplit.from_yaml(_two_labels(tmp_path, "k1", "k0")["by_split"])
+    found = [(note.code, note.field, note.message) for note in source.list(tmp_path).notes if note.severity == "error"]
+    assert found == [("PG408", "validation", "`validation` and `train` have different classes of `kind`, or in another order")]

@@ -54,12 +54,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def alike(a: Listing, b: Listing) -> None:
-    assert (a.keys, tuple(a.labels), a.class_names, tuple(a.sizes), a.column_classes) == (
+    assert (a.keys, tuple(a.labels), a.class_names, tuple(a.sizes), a.classes) == (
         b.keys,
         tuple(b.labels),
         b.class_names,
         tuple(b.sizes),
-        b.column_classes,
+        b.classes,
     )
     assert [a.location.paths[i] for i in range(len(a.keys))] == [b.location.paths[i] for i in range(len(b.keys))]
     assert a.columns.keys() == b.columns.keys()

@@ -40,10 +40,10 @@ def test_records_and_their_labels_are_found(tmp_path: Path, op: str) -> None:
         WRITERS[op](tmp_path / f"{shard}.{SUFFIX[op]}", examples(shard, n))
     listing = source(op).list(tmp_path)
     assert listing.shards.rows.tolist() == [3, 5]
-    assert listing.reader().labels(np.array([1, 0])).tolist() == [1, 2, 3, 0, 1, 0, 1, 2]
+    assert listing.reader().column("label", np.array([1, 0])).tolist() == [1, 2, 3, 0, 1, 0, 1, 2]
     named = source(op, label={"kind": "label", "key": "name"}).list(tmp_path)
     assert named.class_names == tuple(f"class {i}" for i in range(4))
-    assert named.reader().labels(np.array([1])).tolist() == [1, 2, 3, 0, 1]
+    assert named.reader().column("label", np.array([1])).tolist() == [1, 2, 3, 0, 1]
 
 
 @pytest.mark.parametrize("op", SUFFIX)

@@ -180,7 +180,7 @@ def test_a_source_lists_its_shards_and_what_is_damaged(tmp_path: Path) -> None:
     (note,) = listing.notes
     assert (note.code, note.severity) == ("PG411", "warning")
     assert note.message == f"1 file holds no record: {str(tmp_path / '1.tfrecord')!r}"
-    assert listing.reader().labels(np.array([2, 0])).tolist() == [2, 3, 0, 1, 2, 0, 1, 2]  # type: ignore[union-attr]
+    assert listing.reader().column("label", np.array([2, 0])).tolist() == [2, 3, 0, 1, 2, 0, 1, 2]  # type: ignore[union-attr]
     whole, empty = (tmp_path / "2.tfrecord").read_bytes(), (tmp_path / "1.tfrecord").stat().st_mtime_ns
     (tmp_path / "2.tfrecord").write_bytes(whole[:-1])
     (note, _) = source.list(tmp_path).notes
@@ -227,8 +227,8 @@ def test_classes_come_from_all_labels_where_none_are_given(tmp_path: Path) -> No
         for _ in range(2):
             listing = source.list(tmp_path)
             assert listing.class_names == names
-            assert listing.reader().labels(np.array([0, 1])).tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]  # type: ignore[union-attr]
+            assert listing.reader().column("label", np.array([0, 1])).tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]  # type: ignore[union-attr]
             assert [note.code for note in listing.notes if note.code != "PG411"] == ["PG432"]
     few = TFRecord(path=".", features={"image": {"kind": "image"}, "label": {"kind": "label", "classes": 3}}).list(tmp_path).reader()
     with pytest.raises(OpError, match=r"the label of .*/0\.tfrecord#3 is 3, but 3 classes are 0 to 2"):
-        few.labels(np.array([0]))
+        few.column("label", np.array([0]))

@@ -59,7 +59,7 @@ def test_of_several_features_of_one_class_the_one_called_label_gives_the_classes
     both = {"side": {"kind": "label"}, "label": {"kind": "label", "column": "breed"}, "tags": {"kind": "label", "separator": ";"}}
     found = listing(tmp_path, **both)
     assert (found.class_names, tuple(found.labels)) == (("cat", "dog"), (0, 1, 0, 1))
-    assert found.column_classes == {"side": ("l", "r"), "tags": ("sea", "sky", "sun")}
+    assert found.classes == {"side": ("l", "r"), "label": ("cat", "dog"), "tags": ("sea", "sky", "sun")}
     np.testing.assert_array_equal(found.columns["side"], [0, 1, 0, 0])
     assert found.type is not None
     assert {name: t.classes for name, t in found.type.items()} == {"side": 2, "label": 2, "tags": 3}

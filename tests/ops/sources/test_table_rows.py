@@ -159,7 +159,7 @@ def test_a_joined_table_adds_its_columns(folder: Path) -> None:
     listing = listed(folder, features, join=JOIN, where="patient in ['p1', 'p2'] and sex == 'f'")
     assert listing.keys == ("0", "2")
     np.testing.assert_array_equal(listing.columns["weight"], [60, 60])
-    assert listing.column_classes == {"sex": ("f",)}
+    assert listing.classes["sex"] == ("f",)
     assert listing.cells is not None
     assert listing.cells("sex", "group") == ("f", "f")
 

@@ -169,13 +169,15 @@ class BoxedSource(KeepsBoxes, SelectingSource):
         columns: dict[str, Any] = found.columns()
         location = Location.below(root, found.keys, [_size_of(f"{root}/{key}") for key in found.keys])
         beside = {name: _files(root, paths) for name, paths in found.beside.items()}
-        known = {"labels": found.names}
+        classes = {"labels": found.names}
         if found.points is not None and POINT_LABELS in found.own:
-            known[POINT_LABELS] = found.points.names
+            classes[POINT_LABELS] = found.points.names
         type_ = self._type(found)
-        listing = Listing(root, location, None, found.names, (*notes, *of_classes, *of_boxes, *others), parts, columns=columns)
+        listing = Listing(
+            root, location, (*notes, *of_classes, *of_boxes, *others), parts, columns=columns, classes=classes, label="labels"
+        )
         sides = np.where(np.isfinite(found.sides), found.sides, np.nan)[:, ::-1]
-        listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides, beside=beside, missing=found.missing)
+        listing = replace(listing, type=type_, in_table=True, sides=sides, beside=beside, missing=found.missing)
         listing = self.selected(listing, base, found.more)
         boxes: Any = listing.columns["boxes"]
         lengths: Ints = boxes.lengths

@@ -12,7 +12,7 @@ from pipegen.lazy import np
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings, aligned
 from pipegen.ops.sources.features.feature import aligned_images, record_type
-from pipegen.ops.sources.features.items import classes_of_several, item_numbers
+from pipegen.ops.sources.features.items import item_numbers
 from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.types import MOST_INSTANCES, FeatureType
@@ -144,7 +144,6 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], l
     notes = sizes_apart({name: type_[name] for name in images})
     if notes:
         return _nothing(notes)
-    main = columns.pop(label) if label is not None else None
     staying = [column.stays for column in found.values() if column.stays is not None]
     numbers = np.flatnonzero(np.logical_and.reduce(staying)) if staying else np.arange(n)
     if not len(numbers):
@@ -153,12 +152,11 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], l
     return Listing(
         "",
         Location(keys, keys, np.full(len(numbers), size), numbers, "row"),
-        main if main is None or not staying else main[numbers],
-        classes_of_several(found.values()) if label is None else found[label].classes,
         tuple(note for column in found.values() for note in column.notes),
         readers={"": Rows(images)},
         columns={name: values[numbers] for name, values in columns.items()} if staying else columns,
-        column_classes={name: column.classes for name, column in found.items() if column.classes and name != label},
+        classes={name: column.classes for name, column in found.items() if column.classes},
+        label=label,
         type=type_,
     )
 
@@ -178,7 +176,7 @@ def _items_apart(types: Mapping[str, FeatureType], columns: Mapping[str, Any]) -
 
 
 def _nothing(notes: list[Note]) -> Listing:
-    return Listing("", Location.below("", (), ()), None, (), tuple(notes))
+    return Listing("", Location.below("", (), ()), tuple(notes))
 
 
 def sizes_apart(types: Mapping[str, FeatureType]) -> list[Note]:

@@ -25,7 +25,6 @@ class Changes:
     tables: Mapping[str, Ints] = field(default_factory=dict)
     """For labels by their new names, the meant class of each stored class index: int64."""
     values: Mapping[str, Any] = field(default_factory=dict)  # constant features by their new names: an array of the shape of one
-    label: str | None = None  # the new name of the label that gives the data its classes
     rows: Mapping[int, int] = field(default_factory=dict)  # the number of records of each file, by the reader's number of the file
 
     def own(self, name: str) -> str:
@@ -77,16 +76,13 @@ class AdaptedReader(Reader):
 
         return changed
 
-    def labels(self, files: Ints) -> Ints | None:
-        changes = self._changes
-        if changes.label is not None and changes.label in changes.values:
-            return np.full(sum(changes.rows[number] for number in files.tolist()), changes.values[changes.label], np.int32)
-        found = self._inner.labels(files)
-        table = changes.tables.get(changes.label) if changes.label is not None else None
-        return found if found is None or table is None else table[found].astype(np.int32)
-
     def column(self, name: str, files: Ints) -> Ints | None:
-        found, table = self._inner.column(self._changes.own(name), files), self._changes.tables.get(name)
+        changes = self._changes
+        if name in changes.values:
+            value = np.asarray(changes.values[name])
+            rows = sum(changes.rows[number] for number in files.tolist())
+            return np.full(rows, value.reshape(()), np.int32 if value.dtype == np.int64 else value.dtype) if value.size == 1 else None
+        found, table = self._inner.column(changes.own(name), files), changes.tables.get(name)
         return found if found is None or table is None else table[found].astype(found.dtype)
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:

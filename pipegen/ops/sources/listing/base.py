@@ -9,6 +9,7 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
+from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.fields.strings import Strings, as_sizes, shareable
 from pipegen.ops.kinds.base import ExampleClass, having, kind_of, several_labels
 from pipegen.ops.model import Model
@@ -225,19 +226,17 @@ class Listing:
 
     root: str  # the absolute folder that the keys are relative to
     location: Location  # where each record is; with `shards`, each file
-    labels: Ints | None  # a class index for each key, int32, or `None` without labels
-    class_names: tuple[str, ...]  # the classes in index order; empty without labels
     notes: tuple[Note, ...] = field(default=())  # findings about the data
     parts: Parts | None = None  # the split that each record belongs to, if the source assigns splits
     readers: Mapping[str, Reader] = field(default_factory=lambda: {"": FileReader()})
     """The reader of each split, or under the empty name the reader of all."""
-
     in_table: bool = False  # whether a table, rather than the keys, gives the records, their order and their labels
-
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     """Features of a few numbers per record: an array `(n, ...)` each, in source order, in shards file after file. For an encoded feature
     without files, the bytes of each record, `Packed`."""
-    column_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the classes of those columns that are labels
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The classes of each label, in index order, also of those that are read with their record."""
+    label: str | None = None  # the label whose classes are those of the data
     beside: Mapping[str, Location] = field(default_factory=dict)  # further files of each record, by feature
     cells: Cells | None = None
     """Reads any column of a table, or the short values under a key of records, those of all files one after another."""
@@ -253,13 +252,29 @@ class Listing:
     """Height and width of each image in pixels according to annotations, float64 `(n, 2)`, else NaN."""
 
     def __post_init__(self) -> None:
-        columns: dict[str, Any] = {}
-        if self.labels is not None:
-            columns["labels"] = shareable(np.asarray(self.labels, np.int32))
+        if (labels := self.labels) is not None:
+            object.__setattr__(self, "columns", {**self.columns, self.label: shareable(np.asarray(labels, np.int32))})
         if self.parts is not None and not isinstance(self.parts, Parts):
-            columns["parts"] = Parts.hold(self.parts)
-        for name, column in columns.items():
-            object.__setattr__(self, name, column)
+            object.__setattr__(self, "parts", Parts.hold(self.parts))
+
+    @classmethod
+    def labelled(cls, root: str, location: Location, labels: Ints | Sequence[int] | None, names: Sequence[str], **more: Any) -> Listing:
+        """Builds it with the feature `label`: the classes, none without labels, and the class index of each record, `None` if it is read
+        with the record; `more` are other fields."""
+        columns = {} if labels is None else {"label": np.asarray(labels)}
+        classes = {"label": tuple(names)} if names else {}
+        return cls(root, location, columns=columns, classes=classes, label="label" if classes else None, **more)
+
+    @property
+    def labels(self) -> Ints | None:
+        """The class index of each record by `label`, int32; `None` without one, with `shards`, or if a record has several."""
+        values: Any = self.columns.get(self.label or "") if self.shards is None else None
+        return values if values is not None and not isinstance(values, Ragged) and np.ndim(values) == 1 else None
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes of `label` in index order; empty without labels."""
+        return self.classes.get(self.label or "", ())
 
     def reader(self, split: str = "") -> Reader:
         """Returns the reader of a split."""
@@ -303,7 +318,6 @@ class Listing:
         return replace(
             self,
             location=self.location.take(records),
-            labels=None if self.labels is None else self.labels[records],
             parts=None if self.parts is None else Parts(self.parts.names, self.parts.codes[records]),
             columns={name: values[rows] for name, values in self.columns.items()},
             beside={name: files.take(records) for name, files in self.beside.items()},
@@ -375,6 +389,10 @@ class Source(Model):
     def class_feature(self) -> str | None:
         """Returns the feature with the class of each record, even if no model learns it."""
         return main_label(name for name, t in self.infer().items() if kind_of(t).has(ExampleClass) and not several_labels(t))
+
+    def main_label(self) -> str | None:
+        """Returns the label whose classes are those of the data: the class of each record, else the first label."""
+        return self.class_feature() or next(iter(having(self.infer(), ExampleClass)), None)
 
     def has_rows(self) -> bool:
         """Tells whether records are rows without files; by default, whether no feature is encoded."""
@@ -511,26 +529,23 @@ def shards_of(listing: Listing) -> Shards:
     return listing.shards
 
 
-def listed_labels(listing: Listing, name: str | None = None) -> Ints | None:
-    """Lists the class of every record in shards, int32, or another label or single number by its name; `None` without it."""
+def every_value(listing: Listing, name: str) -> Ints | None:
+    """Reads a label or a single number of every record in shards; `None` without it."""
     shards, parts = shards_of(listing), listing.parts
     files = {"": slice(None)} if parts is None else {split: parts.records(split) for split in parts.names}  # in order
-    each = [_labels_of(listing.reader(split), shards, own, name) for split, own in files.items()]
-    known = [labels for labels in each if labels is not None]
+    each = [_values_of(listing.reader(split), shards, own, name) for split, own in files.items()]
+    known = [values for values in each if values is not None]
     return np.concatenate(known) if len(known) == len(each) else None
 
 
-def _labels_of(reader: Reader, shards: Shards, own: Ints | slice, name: str | None) -> Ints | None:
-    def read(files: Ints) -> Ints | None:
-        return reader.labels(files) if name is None else reader.column(name, files)
-
+def _values_of(reader: Reader, shards: Shards, own: Ints | slice, name: str) -> Ints | None:
     numbers = shards.numbers[own]
     if shards.offsets is None:
-        return read(numbers)
+        return reader.column(name, numbers)
     found: list[Ints] = []
     for number, first, rows in zip(numbers.tolist(), shards.offsets[own].tolist(), shards.rows[own].tolist(), strict=True):
-        labels = read(np.array([number]))
-        if labels is None:
+        values = reader.column(name, np.array([number]))
+        if values is None:
             return None
-        found.append(labels[first : first + rows])
+        found.append(values[first : first + rows])
     return np.concatenate([np.zeros(0, np.int32), *found])

@@ -107,15 +107,11 @@ class Reader:
         read."""
         return iter(())
 
-    def labels(self, files: Ints) -> Ints | None:
-        """Lists the class of every record of shards, int32, file by file; `None` without labels.
-
-        Called only if something depends on labels before records are read. `files` are numbers as in `Shards.numbers`.
-        """
-        return None
-
     def column(self, name: str, files: Ints) -> Ints | None:
-        """Lists a label or a single number of every record of shards; see `labels`. `None` for other features."""
+        """Lists a label, int32, or a single number of every record of shards, file by file; `None` for other features.
+
+        Called only if something depends on it before records are read. `files` are numbers as in `Shards.numbers`.
+        """
         return None
 
     def digest(self, *, whole: bool = False) -> str:

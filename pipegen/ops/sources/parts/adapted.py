@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.fields.columns import Packed, changed, with_classes
+from pipegen.ops.fields.columns import Packed, with_classes
 from pipegen.ops.kinds.base import ExampleClass, Numbers, kind_of, several_labels
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.types import ElementType, FeatureType
@@ -55,25 +55,33 @@ def adapted(listing: Listing, adapting: Adapting) -> Listing:
     return replace(
         listing,
         columns={names(name): values for name, values in listing.columns.items()},
-        column_classes={names(name): classes for name, classes in listing.column_classes.items()},
+        classes={names(name): classes for name, classes in listing.classes.items()},
+        label=None if listing.label is None else names(listing.label),
         beside={names(name): further for name, further in listing.beside.items()},
         type=None if listing.type is None else adapting.type_of(listing.type),
     )
 
 
-def filled(listing: Listing, adapting: Adapting, column_classes: Mapping[str, tuple[str, ...]]) -> Listing:
-    """Adds the features that a part lacks to its listing, whose classes are known by now. Raises `OpError`: `PG463` if a value does not fit
-    its feature."""
-    values, main = {}, None
-    for name, (t, value) in adapting.fill.items():
-        own = name == PART and bool(adapting.parts)
-        values[name] = _filled(name, t, value, adapting.parts if own else column_classes.get(name, listing.class_names))
-        main = name if name not in column_classes and kind_of(t).has(ExampleClass) and not own else main
+def filled(listing: Listing, adapting: Adapting, classes: Mapping[str, tuple[str, ...]], label: str | None) -> Listing:
+    """Adds the features that a part lacks to its listing.
+
+    Args:
+        listing: The listing of a part.
+        adapting: How its features become those of the mix.
+        classes: The classes of each label of the mix.
+        label: The label that gives the mix its classes.
+
+    Raises:
+        OpError: `PG463` if a value does not fit its feature.
+    """
+    every = {**classes, PART: adapting.parts} if adapting.parts else classes
+    values = {name: _filled(name, t, value, every.get(name, ())) for name, (t, value) in adapting.fill.items()}
+    known = {**listing.classes, **{name: classes[name] for name in values if name in classes}}
+    listing = replace(listing, classes=known, label=label if label in values else listing.label)
     if listing.shards is not None:
-        return read_with(listing, Changes(values=values, label=main))
+        return read_with(listing, Changes(values=values))
     columns = {name: np.broadcast_to(value, (len(listing.keys), *value.shape)) for name, value in values.items()}
-    labels = columns.pop(main).astype(np.int32) if main is not None else listing.labels
-    return replace(listing, columns={**listing.columns, **columns}, labels=labels)
+    return replace(listing, columns={**listing.columns, **columns})
 
 
 def _filled(name: str, t: FeatureType, value: Any, classes: tuple[str, ...]) -> Any:
@@ -105,33 +113,22 @@ def _filled(name: str, t: FeatureType, value: Any, classes: tuple[str, ...]) -> 
     )
 
 
-def merge_classes(listing: Listing, classes: tuple[str, ...], column_classes: Mapping[str, tuple[str, ...]], label: str | None) -> Listing:
-    """Renumbers the labels of a listing by the classes of all parts; `label` gives the data its classes."""
-
-    def table(own: tuple[str, ...], every: tuple[str, ...]) -> Ints:
-        return np.array([every.index(name) for name in own], np.int64)
-
-    labels, columns = listing.labels, dict(listing.columns)
+def merge_classes(listing: Listing, classes: Mapping[str, tuple[str, ...]]) -> Listing:
+    """Renumbers the labels of a listing by the classes of all parts."""
+    columns = dict(listing.columns)
     tables: dict[str, Ints] = {}
-    if labels is not None:
-        labels = table(listing.class_names, classes)[labels].astype(np.int32)
-    elif label is not None and listing.shards is not None and listing.class_names != classes[: len(listing.class_names)]:
-        tables[label] = table(listing.class_names, classes)
-        if label in columns:
-            columns[label] = changed(columns[label], tables[label].__getitem__)
-    for name, own in listing.column_classes.items():
+    for name, own in listing.classes.items():
         if name in columns:
-            columns[name] = with_classes(columns[name], own, column_classes[name])
-        elif own != column_classes[name][: len(own)]:
-            tables[name] = table(own, column_classes[name])
+            columns[name] = with_classes(columns[name], own, classes[name])
+        elif own != classes[name][: len(own)]:
+            tables[name] = np.array([classes[name].index(text) for text in own], np.int64)
     type_ = listing.type
     if type_ is not None:
-        counted = {name: (type_[name], len(every)) for name, every in column_classes.items() if name in type_}
+        counted = {name: (type_[name], len(every)) for name, every in classes.items() if name in type_}
         shapes = {name: (number,) if several_labels(t) else t.shape for name, (t, number) in counted.items()}
         type_ = type_.replace(**{name: t.with_(classes=number, shape=shapes[name]) for name, (t, number) in counted.items()})
-    known = {name: every for name, every in column_classes.items() if name in columns or name in listing.column_classes}
-    made = replace(listing, labels=labels, class_names=classes, columns=columns, column_classes=known, type=type_)
-    return read_with(made, Changes(tables=tables, label=label)) if tables else made
+    made = replace(listing, columns=columns, classes={name: classes[name] for name in listing.classes}, type=type_)
+    return read_with(made, Changes(tables=tables)) if tables else made
 
 
 def counts_classes(listing: Listing, name: str) -> bool:

@@ -35,27 +35,19 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         notes: More notes, put first.
     """
     if not listings:
-        return Listing(root or "", Location.below("", (), ()), None, (), tuple(notes))
+        return Listing(root or "", Location.below("", (), ()), tuple(notes))
     first = listings.get(reference) or next(iter(listings.values()))
-    names = first.class_names
-    index = {name: i for i, name in enumerate(names)}
     all_notes = list(notes)
-    columns: list[dict[str, Any]] = []
     chosen: dict[str, Listing] = {}
     for split, listing in listings.items():
         all_notes += listing.notes
         if reference in listings:
-            all_notes += _unknown(split, listing, reference, names, "parts." if root is not None else "")
-        taken, kept = listing, np.arange(len(listing.keys))
-        if listing.labels is not None:
-            renumber: Ints = np.array([index.get(name, -1) for name in listing.class_names], np.int32)
-            taken = replace(listing, labels=renumber[listing.labels])
-            kept = np.flatnonzero(renumber[listing.labels] >= 0)
-        chosen[split] = taken if len(kept) == len(listing.keys) else taken.take(kept)
-        if listing.columns:
-            own, wrong = _columns(split, listing, first, reference)
-            columns.append({name: values[kept] for name, values in own.items()} if len(kept) < len(listing.keys) else own)
-            all_notes += wrong
+            all_notes += _unknown(split, listing, reference, first.class_names, "parts." if root is not None else "")
+        columns, wrong = _columns(split, listing, first, reference)
+        all_notes += wrong
+        taken = replace(listing, columns=columns)
+        known = None if taken.labels is None else taken.labels >= 0
+        chosen[split] = taken if known is None or known.all() else taken.take(np.flatnonzero(known))
     every = tuple(chosen.values())
     starts = np.cumsum([0, *(len(listing.keys) for listing in every)]).tolist()
     cells = [listing.cells for listing in every if listing.cells is not None]
@@ -64,16 +56,15 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
     return Listing(
         root=root if root is not None else first.root,
         location=Location.join([replace(own.location, keys=own.keys.below(f"{split}/" * (root is None))) for split, own in chosen.items()]),
-        labels=_all([listing.labels for listing in every]) if first.labels is not None else None,
-        class_names=names,
         notes=tuple(all_notes),
         parts=Parts(tuple(chosen), np.repeat(np.arange(len(every), dtype=np.int16), [len(listing.keys) for listing in every])),
         readers={split: listing.reader() for split, listing in listings.items()},
         in_table=any(listing.in_table for listing in listings.values()),
-        columns=_joined(columns),
+        columns=_joined([listing.columns for listing in every if listing.columns]),
         beside={name: Location.join([listing.location_of(name) for listing in every]) for name in {**every[0].beside}},
         cells=partial(_cells, cells) if cells else None,
-        column_classes=first.column_classes,
+        classes=first.classes,
+        label=first.label,
         type=None if first.type is None else _common_type(types, first.type),
         shards=_all_shards([listing.shards for listing in every]),
         sides=_some([listing.sides for listing in every], [np.full((len(listing.keys), 2), np.nan) for listing in every]),
@@ -93,18 +84,21 @@ def _some(columns: Sequence[Any], otherwise: Sequence[Any]) -> Any:
 
 
 def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tuple[dict[str, Any], list[Note]]:
-    """Renumbers a split's labels by the reference, with a `PG408` note for each class that it lacks."""
+    """Renumbers a split's labels by the reference, with a `PG408` note for each class that it lacks; -1 for such classes of the label that
+    gives the data its classes, see `_unknown`."""
     values, notes = dict(listing.columns), []
-    for name, own in listing.column_classes.items():
-        names = first.column_classes.get(name, own)
-        lacking = classes_used(listing.columns[name], own) - set(names)
+    for name, own in listing.classes.items():
+        if name not in values:
+            continue
+        names = first.classes.get(name, own)
+        lacking = classes_used(values[name], own) - set(names) if values[name] is not listing.labels else ()
         if lacking:
             message = f"`{split}` has the class {min(lacking)!r} in `{name}`, which `{reference}` lacks"
             notes.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", split, "error"))
         else:
-            values[name] = with_classes(listing.columns[name], own, names)
-    for name in values.keys() - listing.column_classes.keys():
-        if counts_classes(listing, name) and listing.column_classes != first.column_classes:
+            values[name] = with_classes(values[name], own, names)
+    for name in values.keys() - listing.classes.keys():
+        if counts_classes(listing, name) and listing.classes != first.classes:
             message = f"`{split}` and `{reference}` have different classes, which number the pixels of `{name}`"
             notes.append(Note("PG408", message, "name them in both: `classes: […]`", split, "error"))
         shape, due = (own.shape[2 if isinstance(own, Ragged) else 1 :] for own in (listing.columns[name], first.columns[name]))
@@ -161,11 +155,11 @@ def _all_shards(parts: Sequence[Shards | None]) -> Shards | None:
     return Shards(rows, numbers, Strings.join([shards.digests for shards in held]), blocks, offsets, kept)
 
 
-def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:
+def _joined(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Joins the columns of several splits; returns none if a note reports a mismatch."""
     try:
         return {name: joined([part[name] for part in columns]) for name in (columns[0] if columns else {})}
-    except ValueError:
+    except (KeyError, ValueError):
         return {}
 
 
@@ -179,9 +173,12 @@ def _apart(listings: Mapping[str, Listing], first: Listing, reference: str) -> l
             what = f"files hold many records each either here or in `{reference}`, but not in both"
         if what is not None:
             notes.append(Note("PG210", f"`{split}`: {what}", field=split, severity="error"))
-        elif listing.shards is not None and listing.class_names != first.class_names:
-            help_ = f"the classes of `{reference}`: {', '.join(first.class_names)}"
-            notes.append(Note("PG408", f"`{split}` and `{reference}` have different classes, or in another order", help_, split, "error"))
+        else:
+            read = {name: first.classes.get(name, own) for name, own in listing.classes.items() if name not in listing.columns}
+            for name in (name for name, names in read.items() if names != listing.classes[name]):  # read with their records
+                label = "" if name == listing.label else f" of `{name}`"
+                message = f"`{split}` and `{reference}` have different classes{label}, or in another order"
+                notes.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(read[name])}", split, "error"))
     return notes
 
 

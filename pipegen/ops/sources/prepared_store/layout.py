@@ -76,7 +76,6 @@ class StoreAbout:
     rows: int  # rows of a shard, except for the last of a split
     shards: tuple[Shard, ...]  # the shards
     suffix: str = ""  # ending of files of whole records; empty if each feature has files of its own
-    class_names: tuple[str, ...] = ()  # the classes of the data, even if they are of items, such as boxes
 
     @property
     def total(self) -> int:
@@ -124,7 +123,7 @@ def read_about(root: Path) -> StoreAbout:
         values["pixels"] = {name: Pixels(**{**own, "canvas": tuple(own["canvas"])}) for name, own in values["pixels"].items()}
         values["shards"] = tuple(Shard(**own) for own in values["shards"])
         values["classes"] = {name: tuple(names) for name, names in values["classes"].items()}
-        return StoreAbout(**{**values, **{name: tuple(values[name]) for name in ("class_names", "changes")}})
+        return StoreAbout(**{**values, "changes": tuple(values["changes"])})
     except (ValueError, TypeError, KeyError, AttributeError):
         raise OpError("PG570", f"{str(file)!r} is damaged", field="path", help="prepare the data again") from None
 

@@ -7,7 +7,6 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import DataError
-from pipegen.lazy import np
 from pipegen.mounts import Opened, mounted
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.shards.paths import written
@@ -33,8 +32,8 @@ class RecordReader(Reader):
     """
 
     in_place = True
-    main: str | None = None  # the label that gives the data its classes; set by the source
-    numbers: Callable[[str, Ints], Ints | None] | None = None  # reads a single number of every record of some files; likewise
+    numbers: Callable[[str, Ints], Ints | None] | None = None
+    """Reads a single number of every record of some files; set by the source."""
 
     def __init__(self, source: Any, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
         self.source, self.shards, self.index, self.label_columns = source, found.shards, found.index, labels
@@ -54,10 +53,6 @@ class RecordReader(Reader):
 
     def file_of(self, *place: Ints) -> str:
         return self.shards[int(place[0][0])].path
-
-    def labels(self, files: Ints) -> Ints | None:
-        found = None if self.main is None else self.column(self.main, files)
-        return None if found is None else found.astype(np.int32, copy=False)
 
     def column(self, name: str, files: Ints) -> Ints | None:
         label = self.label_columns.get(name)

@@ -20,7 +20,6 @@ from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.numbers import read_numbers
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.items import classes_of_several
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, always
 from pipegen.ops.sources.records.columns import KeyReader, RecordCells, items_of_records
 from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
@@ -159,7 +158,7 @@ class RecordSource(DescribedRecords):
         rows, notes = found.index.rows, [*found.notes]
         labels = {n: LabelColumn(self, n, found) for n, f in self.features.items() if f.own_kind.has(ExampleClass) and not f.several}
         reader = self.reader(found, labels)
-        reader.checksums, reader.main = self.checksums, whole.class_feature()
+        reader.checksums = self.checksums
         reader.numbers = partial(self._numbers, found, joined)
         type_ = whole.infer()
         type_ = type_.replace(**dict(self.record_type(reader.types).items()))
@@ -176,17 +175,15 @@ class RecordSource(DescribedRecords):
         type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in columns.items()})
         classes = {name: label.names for name, label in labels.items()}
         classes |= {name: column.classes for name, column in columns.items() if column.classes}
-        names = classes.pop(reader.main) if reader.main is not None else classes_of_several(columns.values())
         digests, blocks = found.index.digests, reader.block_rows(rows)
         return Listing(
             found.root,
             Location.below(found.root, [shard.key for shard in found.shards], self.record_bytes(found)),
-            None,
-            names,
             tuple(notes),
             readers={"": reader},
             columns={name: column.values for name, column in columns.items()},
-            column_classes=classes,
+            classes=classes,
+            label=whole.main_label(),
             shards=Shards(rows, np.arange(len(rows)), digests, blocks, kept=None if kept.all() else kept),  # type: ignore[arg-type]
             type=type_,
         )
@@ -196,7 +193,8 @@ class RecordSource(DescribedRecords):
         `None` for other features. Raises `OpError`: `PG423` and `PG666` as for a table."""
         if name in joined:
             values = joined[name].values
-            return found.of(values.reshape(-1), files) if not isinstance(values, Ragged) and values.size == found.total else None
+            several = isinstance(values, Ragged) or (joined[name].classes and values.ndim > 1)
+            return found.of(values.reshape(-1), files) if not several and values.size == found.total else None
         feature = self.features.get(name)
         if feature is None or found.cells is None or not feature.own_kind.has(Numbers) or feature.stored_shape not in ((), (1,)):
             return None

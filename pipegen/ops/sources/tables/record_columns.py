@@ -91,14 +91,13 @@ class ListedColumns(RecordColumns):
     Args:
         called: The name of the source, for messages.
         listing: The records.
-        label: The feature with the class of each, if any.
         names: Its columns: features, `path`, `height` and `width`.
         more: Further columns.
     """
 
-    def __init__(self, called: str, listing: Listing, label: str | None, names: Sequence[str], more: Mapping[str, Sequence[Any]]) -> None:
+    def __init__(self, called: str, listing: Listing, names: Sequence[str], more: Mapping[str, Sequence[Any]]) -> None:
         super().__init__(called, len(listing.keys))
-        self._listing, self._label, self._names, self._more = listing, label, names, more
+        self._listing, self._names, self._more = listing, names, more
 
     def own(self, name: str, field: str) -> tuple[str, ...]:
         values = self._more.get(name) if name not in self._names else self._values(name)
@@ -111,12 +110,11 @@ class ListedColumns(RecordColumns):
 
     def _values(self, name: str) -> Sequence[Any] | None:
         """Returns the values of a feature or attribute; `None` if a record has several, or the listing does not know them."""
-        listing, is_label = self._listing, name == self._label and self._listing.labels is not None
-        if is_label or name in listing.columns:
-            values = listing.labels if is_label else listing.columns[name]
+        listing, values = self._listing, self._listing.columns.get(name)
+        if values is not None:
             if np.size(values) != self.num_rows:
                 return None
-            classes = listing.class_names if is_label else listing.column_classes.get(name)
+            classes = listing.classes.get(name)
             numbers: list[Any] = np.reshape(values, -1).tolist()
             return numbers if classes is None else [classes[i] for i in numbers]
         if name == "path":

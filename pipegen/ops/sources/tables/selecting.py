@@ -62,7 +62,7 @@ class SelectingSource(Source):
             return listing
         from pipegen.ops.sources.tables.record_columns import ListedColumns
 
-        columns = ListedColumns(f"`{self.op}`", listing, self.class_feature(), self._own_columns(), more or {})
+        columns = ListedColumns(f"`{self.op}`", listing, self._own_columns(), more or {})
         listing = replace(listing, cells=columns.column)
         if self.where is None and self.join is None:
             return listing

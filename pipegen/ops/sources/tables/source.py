@@ -24,7 +24,6 @@ from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
-from pipegen.ops.sources.features.items import classes_of_several
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.blocks import TakingReader
@@ -116,25 +115,23 @@ class TableSource(FeatureSource):
             reader, records, found = cut, (windows, (), ()), {}
         held = read_held(self.features, table, tried)
         if tried.errors or records is None:
-            known = None if records is None else Listing(table.folder, records[0], None, (), missing=missing)
+            known = None if records is None else Listing(table.folder, records[0], missing=missing)
             raise OpErrors(dict.fromkeys(tried.errors), table.column, known)
         location, notes, _ = records
         notes = (*chosen, *notes, *chain.from_iterable(column.notes for column in held.values()))
         beside = {name: further[0] for name, further in found.items() if further is not None and name != in_files[0]}
-        label, inferred = self.class_feature(), self.infer()
+        inferred = self.infer()
         types = {name: column.type.with_(of=inferred[name].of) for name, column in held.items()}
-        main = held.pop(label) if label is not None else None
         return Listing(
             table.folder,
             location,
-            None if main is None else main.values,
-            classes_of_several(held.values()) if main is None else main.classes,
             notes,
             in_table=True,
             columns={name: column.values for name, column in held.items()},
             beside=beside,
             cells=table.column,
-            column_classes={name: column.classes for name, column in held.items() if column.classes},
+            classes={name: column.classes for name, column in held.items() if column.classes},
+            label=self.main_label(),
             type=inferred.replace(**types),
             readers={"": reader or FileReader()},
             missing=missing,

@@ -40,11 +40,11 @@ class Scenes(Source):
         columns = {"points": Ragged(np.concatenate(points), np.array([len(p) for p in points], np.int64))}
         if self.folder is not None:
             keys = tuple(f"{i:02d}.png" for i in range(self.count))
-            return Listing(self.folder, Location.below(self.folder, keys, (1,) * self.count), None, (), columns=columns)
+            return Listing(self.folder, Location.below(self.folder, keys, (1,) * self.count), columns=columns)
         rows = Rows({"image": np.stack([scene(*SIZE)] * self.count).astype(np.float32)})
         keys = Strings.hold(map(str, range(self.count)))
         location = Location(keys, keys, np.ones(self.count), np.arange(self.count), "row")
-        return Listing("", location, None, (), readers={"": rows}, columns=columns, type=self.infer())
+        return Listing("", location, readers={"": rows}, columns=columns, type=self.infer())
 
 
 def scene(height: int, width: int) -> Any:
