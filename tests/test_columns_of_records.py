@@ -22,8 +22,8 @@ from pipegen.data.collect import Collected, collect, left_out
 from pipegen.data.sampling import epochs_of
 from pipegen.ops.fields.label_values import Values
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.records.columns import RecordCells, kept_values
-from pipegen.ops.sources.records.described import DescribedRecords
+from pipegen.ops.sources.records.columns import RecordCells, kept
+from pipegen.ops.sources.records.source import DescribedRecords
 from pipegen.spec.load import load
 from pipegen.spec.spec_hash import canonical
 
@@ -332,15 +332,24 @@ def test_what_was_read_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_kept_column_with_any_bit_flipped_is_read_again(tmp_path: Path) -> None:
     found: Any = SimpleNamespace(folder=tmp_path, total=3)
     due = Values.of_texts(["cat", "dog", "cat"])
-    kept_values(found, "kept", "it", lambda: due)
+    kept(found, "kept", "it", Values, lambda: due)
     (file,) = [path for path in tmp_path.rglob("*") if path.is_file()]
     whole = file.read_bytes()
     for bit in range(0, 8 * len(whole), 3):
         damaged = bytearray(whole)
         damaged[bit // 8] ^= 1 << bit % 8
         file.write_bytes(damaged)
-        read = kept_values(found, file.name, "it", lambda: due)
+        read = kept(found, file.name, "it", Values, lambda: due)
         assert [read.texts[code] for code in read.codes.tolist()] == ["cat", "dog", "cat"], bit
+
+
+def test_labels_of_two_types_are_told_by_the_record_whatever_where_keeps(tmp_path: Path) -> None:
+    held = [{**r, "label": r["number"] % 3 if r["number"] < 9 else "cat"} for r in records()]
+    files.write_tfrecord(tmp_path / "a.tfrecord", map(without_gaps, held))
+    source = {"path": str(tmp_path / "a.tfrecord"), "features": {"image": {"kind": "image"}, "label": {"kind": "label"}}}
+    for more in ({}, {"where": "number > 10"}):
+        (found,) = [d for d in collected(spec_of({"tfrecord": {**source, **more}})).diagnostics.items if d.code == "PG431"]
+        assert f"the label of {tmp_path / 'a.tfrecord'}#9 is b'cat', but the first one is 0" in found.message
 
 
 def test_classes_are_those_of_the_records_that_stay(tmp_path: Path) -> None:

@@ -20,8 +20,7 @@ from field_writers import records as every_kind
 import pipegen
 from pipegen.errors import DataError
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.records.described import DescribedRecords
-from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.records.source import DescribedRecords, RecordSource
 
 pytestmark = pytest.mark.tf
 

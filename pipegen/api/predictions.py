@@ -30,10 +30,10 @@ from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.kinds.image import read_image
 from pipegen.ops.sources.annotations.sizes import sides_of
-from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.reader import FileReader, Reader
+from pipegen.ops.sources.listing.rows import Rows
 from pipegen.ops.sources.records.archives import LISTS
 from pipegen.ops.traits import ANY_IMAGE, Family
 from pipegen.ops.transform import Transform

@@ -26,7 +26,7 @@ from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.fields.columns import Ragged, counted_up
 from pipegen.ops.fields.notes import Note, count
 from pipegen.ops.kinds.base import Levels, Overlay, geometry_of, having, kind_of
-from pipegen.ops.kinds.item_number import number_name
+from pipegen.ops.kinds.mask import number_name
 from pipegen.ops.lowering.exif import BACK
 from pipegen.ops.sampling_sections import Columns, nearest
 from pipegen.ops.sources.annotations.sizes import orientation_in, orientation_of, sides_of

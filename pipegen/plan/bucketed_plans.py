@@ -9,7 +9,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
-from pipegen.ops.kinds.base import ExampleClass, Levels, Numbers, having, several_labels
+from pipegen.ops.kinds.base import ExampleClass, Levels, Numbers, having, several_labels, single_values
 from pipegen.ops.sampling_sections import Buckets, Columns, Sampling, says_bucket
 from pipegen.ops.transform import Transform
 from pipegen.plan.build import ALL, Builder, Built, Given
@@ -131,7 +131,7 @@ def _check_measured(buckets: Buckets, locate: Locate, record: ElementType) -> It
         yield make("PG217", f"unknown image `{buckets.image}`, whose size chooses the bucket", locate((*at, "image")), help=help_)
     for i, name in enumerate(buckets.measured.columns if isinstance(buckets.measured, Columns) else ()):
         place = locate((*at, "measured", "columns", i))
-        numbers = [other for other in having(record, Numbers) if all(side == 1 for side in record[other].shape)]
+        numbers = single_values(record, Numbers)
         if name not in record:
             help_ = meant_feature(name, numbers) if numbers else "read the size from a column of a table, as a feature of `kind: tensor`"
             yield make("PG217", f"unknown feature `{name}`, which would hold the size of an image", place, help=help_)
@@ -200,7 +200,7 @@ def _check_sampled(sampling: Sampling, locate: Locate, record: ElementType) -> I
 
 
 def _check_number(name: str, path: tuple[str, ...], locate: Locate, record: ElementType, what: str) -> Iterator[Diagnostic]:
-    numbers = [other for other in having(record, Numbers) if all(side == 1 for side in record[other].shape)]
+    numbers = single_values(record, Numbers)
     if name not in record:
         yield _missing(name, path, locate, numbers)
     elif name not in numbers:

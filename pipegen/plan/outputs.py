@@ -94,7 +94,7 @@ def _weight(plan: OutputPlan, name: str, x: FeatureType) -> None:
     kind = kind_of(x)
     if kind.has(Numbers) and not x.shape:
         return
-    what = "class indices" if kind.has(ExampleClass) else f"{'×'.join(map(str, x.shape))} numbers" if kind.has(Numbers) else "no numbers"
+    what = f"{'×'.join(map(str, x.shape))} numbers" if kind.has(Numbers) else kind.meaning.holds
     message = f"`sample_weight` needs one number for each example, its weight in the loss, but `{name}` holds {what}"
     plan.fail("PG203", message, ("sample_weight",), "leave `sample_weight` out; to weigh classes, pass `class_weight=` to `fit`")
 

@@ -30,6 +30,7 @@ from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, is_hidden, sniff
 from pipegen.ops.sources.listing.base import Listing, every_value, shards_of
 from pipegen.ops.sources.mds import index_mds, read_columns
 from pipegen.ops.sources.records.archives import Archive, open_archive
+from pipegen.ops.sources.records.index import InShard
 from pipegen.ops.sources.records.messages import read_example
 from pipegen.ops.sources.shards.paths import Found, find_shards
 from pipegen.ops.sources.shards.tar_headers import tar_members
@@ -38,7 +39,7 @@ from pipegen.ops.sources.stores.field_types import BYTES, JSON
 from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
 from pipegen.ops.sources.tables.csv import TextTable
 from pipegen.ops.sources.tables.table import WholeTable
-from pipegen.ops.sources.tfrecord import MAGIC, index_inflated, index_tfrecord, masked_crc32c
+from pipegen.ops.sources.tfrecord import MAGIC, TFRecord, masked_crc32c
 from pipegen.spec.compose import flow
 
 if TYPE_CHECKING:
@@ -288,15 +289,12 @@ def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
 
 
 def _first_of(shard: Found, options: dict[str, Any]) -> list[bytes]:
-    index = (index_inflated if options else partial(index_tfrecord, size=shard.size))(shard.path)
+    about = {"path": shard.path, "content": "bytes", "features": {"image": {"kind": "image"}}}
+    source = TFRecord.model_validate(about | options)
+    index = source.index_shard(shard.path, shard.size)
     if not len(index.offsets):
         raise ValueError(index.damage or "the file holds no record")
-    with gzip.open(shard.path) if options else open(shard.path, "rb") as stream:
-        found = []
-        for offset, length in zip(index.offsets[:_FIRST, 0].tolist(), index.lengths[:_FIRST, 0].tolist(), strict=True):
-            stream.seek(offset)
-            found.append(stream.read(length))
-        return found
+    return [*map(bytes, source.contents("", InShard(shard, index.offsets[:_FIRST], index.lengths[:_FIRST])))]
 
 
 def _members(members: Members, file: str) -> tuple[dict[str, str], set[str]]:

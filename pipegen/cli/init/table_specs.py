@@ -23,9 +23,9 @@ from pipegen.frozen import dataclass
 from pipegen.ops.fields.classes import read_labels
 from pipegen.ops.fields.label_values import LIST, WHITESPACE
 from pipegen.ops.kinds.image import read_image
-from pipegen.ops.sources.array_rows.npz import read_array, read_arrays
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.npz import read_array, read_arrays
 from pipegen.ops.sources.tables.csv import TextTable, as_text, read_table
 from pipegen.ops.sources.tables.readings import ExcelTable, JsonLinesTable
 from pipegen.types import FeatureType

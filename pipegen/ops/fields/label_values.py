@@ -22,7 +22,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pipegen.ops.fields.strings import Ints
 
@@ -110,19 +110,12 @@ def label_texts(values: Iterable[Any]) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return str(value).strip()
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value).decode("utf-8", "surrogateescape").strip()
-    if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0):
-        items = [LIST + text for text in label_texts(value)]
-        return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
-    if is_missing(value):
-        return ""
+    found = _plain_text(value, _text)
+    if found is not None:
+        return found
     if type(value).__name__ == "datetime64":
         return _moment(value)
-    if hasattr(value, "item"):
-        value = value.item()
+    value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float):
         return f"{int(value)}.0" if value.is_integer() else repr(value)
     if isinstance(value, Decimal):
@@ -133,24 +126,27 @@ def _text(value: Any) -> str:
 def text_of(value: Any) -> str:
     """Converts a cell to text: "" for a missing value, integers without a fraction, `LIST` before each item of a list, JSON for an
     object."""
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape").strip()
-    if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0):
-        items = [
-            LIST + (json.dumps(item, sort_keys=True, default=str) if isinstance(item, (dict, list)) else text_of(item)) for item in value
-        ]
-        return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
-    if is_missing(value):
-        return ""
+    found = _plain_text(value, lambda v: json.dumps(v, sort_keys=True, default=str) if isinstance(v, (dict, list)) else text_of(v))
+    if found is not None:
+        return found
     if isinstance(value, dict):
         return json.dumps(value, default=str)
-    if hasattr(value, "item"):
-        value = value.item()
+    value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return "" if is_missing(value) else str(value)
+
+
+def _plain_text(value: Any, of_item: Callable[[Any], str]) -> str | None:
+    """Converts texts, bytes, lists of items and missing values; `None` for others."""
+    if isinstance(value, str):
+        return str(value).strip()
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).decode("utf-8", "surrogateescape").strip()
+    if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0):
+        items = [LIST + of_item(item) for item in value]
+        return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
+    return "" if is_missing(value) else None
 
 
 def is_missing(value: Any) -> bool:

@@ -9,6 +9,8 @@ from pipegen.frozen import dataclass
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pipegen.errors import OpError
+
 _SHOWN = 5
 
 
@@ -34,6 +36,11 @@ class Note:
     """The argument of the source that it concerns, dotted if nested (`train.image_folder.path`); `None` for the whole source."""
     severity: Literal["error", "warning", "info"] | None = None  # its severity, if it differs from the usual one of the code
     left_out: tuple[LeftOut, ...] = ()  # what is left out for this reason
+
+    @classmethod
+    def of(cls, error: OpError) -> Note:
+        """Makes a note of an error, with which listing goes on."""
+        return cls(error.code, error.message, error.help, error.field, "error")
 
 
 def quoted(names: Sequence[str]) -> str:

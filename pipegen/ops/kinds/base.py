@@ -1,18 +1,19 @@
 """`FeatureKind`, the base of all kinds of features, their parts, and their look-up.
 
-A kind has `PixelValues` or items with a `Geometry` if it lies on an image, and a `Meaning` if its values have one; else `None`.
+A kind has `PixelValues` or items with a `Geometry` if it lies on an image, else `None`, and a `Meaning`.
 """
 
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from pipegen.errors import InternalError
-from pipegen.lazy import tf
+from pipegen.errors import InternalError, OpError
+from pipegen.lazy import np, tf
 from pipegen.ops.traits import Family, Traits
 from pipegen.types import ElementType, FeatureType
 
@@ -47,6 +48,13 @@ class Overlay:
 class PixelValues:
     """What the values of the pixels of a kind are."""
 
+    also: ClassVar[str] = ""  # what a record may hold besides the bytes of an image file, where arrays are read
+
+    def due(self, held: Any, shape: tuple[int, ...], *, arrays: bool) -> str | None:
+        """Describes what a record must hold; see `Meaning.due`."""
+        fits = held.dtype in ("uint8", "uint16", "float32") and len(held.shape) in (2, 3) and self.also and arrays
+        return None if held.is_content or fits else "the bytes of an image file" + self.also * arrays
+
     def shown(self, value: Any, x: FeatureType) -> Any:
         """Draws a value alone: uint8 `(height, width, channels)`."""
         raise NotImplementedError
@@ -58,6 +66,8 @@ class PixelValues:
 
 class Levels(PixelValues):
     """Levels, which can be blended. Other features can be aligned with them."""
+
+    also = ", or an array of uint8, uint16 or float32"
 
 
 class Indices(PixelValues, Overlay):
@@ -170,11 +180,50 @@ class Geometry(Overlay):
 
 
 class Meaning:
-    """What the values of a kind mean, for readers, losses, outputs and tests of the data."""
+    """What the values of a kind mean, for readers, losses, outputs and tests of the data; by default nothing of this."""
+
+    holds: ClassVar[str] = "no numbers"  # words for the values
+
+    def single(self, x: FeatureType) -> bool:
+        """Checks that an example has one value, as a cell of a table has."""
+        return False
+
+    def due(self, held: Any, shape: tuple[int, ...], *, arrays: bool) -> str | None:
+        """Describes what a record must hold, if it holds a `FieldType` that a value of a `shape` cannot be built from; `arrays` allows
+        pixels as arrays."""
+        if held.counts and math.prod(held.shape) == math.prod(shape):
+            return None
+        return f"numbers of shape {list(shape)}" if shape else "one number"
+
+    def filled(self, name: str, x: FeatureType, value: Any, classes: tuple[str, ...]) -> Any:
+        """Converts the `value` that a spec gives the feature `name` of all examples to an array; `PG463` if it does not fit."""
+        help_ = "only labels, tensors and weights can be filled; remove other features from `output`"
+        raise OpError("PG463", f"`{name}` cannot be filled: it holds {kind_of(x).plural}", field=f"fill.{name}", help=help_)
 
 
 class ExampleClass(Meaning):
     """The class index of an example, or its classes."""
+
+    holds = "class indices"
+
+    def single(self, x: FeatureType) -> bool:
+        return x.dtype != "uint8"
+
+    def due(self, held: Any, shape: tuple[int, ...], *, arrays: bool) -> str | None:
+        return None if held.dtype and math.prod(held.shape) == 1 else "one class index or class name"
+
+    def filled(self, name: str, x: FeatureType, value: Any, classes: tuple[str, ...]) -> Any:
+        if not self.single(x):
+            return super().filled(name, x, value, classes)
+        if isinstance(value, str):
+            if value not in classes:
+                message = f"invalid class {value!r} for `{name}`"
+                raise OpError("PG463", message, field=f"fill.{name}", help=f"the classes are {', '.join(classes)}")
+            value = classes.index(value)
+        if not isinstance(value, (int, float)) or value != int(value) or not 0 <= value < max(1, x.classes or len(classes) or 2**31):
+            message = f"invalid value {value!r} for the label `{name}`"
+            raise OpError("PG463", message, field=f"fill.{name}", help="write a class name, or its index from 0")
+        return np.array(value, np.int64)
 
 
 class ItemClass(Meaning):
@@ -187,6 +236,23 @@ class PixelClass(Meaning):
 
 class Numbers(Meaning):
     """Plain numbers of an example, on which no step acts."""
+
+    holds = "numbers"
+
+    def single(self, x: FeatureType) -> bool:
+        return all(side == 1 for side in x.shape)
+
+    def filled(self, name: str, x: FeatureType, value: Any, classes: tuple[str, ...]) -> Any:
+        if isinstance(value, str):
+            return super().filled(name, x, value, classes)
+        row, dtype = np.asarray(value), np.dtype(x.dtype)
+        if row.dtype.kind not in "biuf" or (not np.array_equal(row.astype(dtype), row) and x.dtype == "int64"):
+            message = f"`{name}` holds {x.dtype}, but the value is {value!r}"
+            raise OpError("PG463", message, field=f"fill.{name}", help="write integers, such as 0")
+        if row.ndim == 0 or row.shape == x.shape:
+            return np.broadcast_to(row.astype(dtype), tuple(d or 0 for d in x.shape))
+        message = f"`{name}` has {x.shape[0] if x.shape else 1} numbers per example, but `fill` has {row.size}"
+        raise OpError("PG463", message, field=f"fill.{name}", help="write one number for all of them, or a list of that length")
 
 
 class LossWeight(Numbers):
@@ -213,7 +279,7 @@ class FeatureKind:
     perhaps held in memory for all records; `ragged` with any number of items; or not, but `made` of another feature."""
     pixels: ClassVar[PixelValues | None] = None
     geometry: ClassVar[Geometry | None] = None  # how its items follow their image
-    meaning: ClassVar[Meaning | None] = None  # what its values mean
+    meaning: ClassVar[Meaning] = Meaning()  # what its values mean
     each: ClassVar[str] = ""  # the kind for one value an item of another feature, such as the class of each box; "" if there is none
     rules_of: ClassVar[str] = ""  # the kind whose steps have a rule for it; its own by default
 
@@ -332,6 +398,11 @@ def held_in_memory(kind: FeatureKind) -> bool:
 def several_labels(x: FeatureType) -> bool:
     """Checks for a label with any number of classes: 1 for each class of the example, before it is encoded."""
     return x.dtype == "uint8" and kind_of(x).has(ExampleClass)
+
+
+def single_values(type_: ElementType, *parts: type) -> list[str]:
+    """Lists the features of which an example has one value, with such a meaning."""
+    return [name for name in having(type_, *parts) if kind_of(type_[name]).meaning.single(type_[name])]
 
 
 def having(features: ElementType | Mapping[str, Kinded], *parts: type) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
@@ -13,11 +13,6 @@ from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import read_ragged
 from pipegen.ops.kinds.base import ExampleClass, FeatureKind, ItemClass
 from pipegen.types import FeatureType, Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.ops.fields.notes import Note
 
 
 class Label(FeatureKind):
@@ -44,19 +39,27 @@ class Label(FeatureKind):
         return Column(indices, label_type(len(names), several=False), names, stays, tuple(notes))
 
     def _several(self, name: str, feature: Any, given: Any, place: Place, notes: list[Any]) -> Column:
-        """Reads any number of classes of each record: `given` has a list or a text for each, as `Values` or as stored."""
+        """Reads any number of classes of each record: `given` has a list or a text for each, as `Values` or as stored; blanks around
+        separators are ignored. `PG420` for an unknown class, for lists written as text, and if no row has any."""
         if isinstance(given, Ragged):
             ends = np.cumsum(given.lengths).tolist()
             texts = [LIST + text for text in label_texts(given.values)]
-            cells = ["".join(texts[end - length : end]) for end, length in zip(ends, given.lengths.tolist(), strict=True)]
+            stored = ["".join(texts[end - length : end]) for end, length in zip(ends, given.lengths.tolist(), strict=True)]
         else:
-            cells = [given.texts[i] for i in given.codes.tolist()] if isinstance(given, Values) else label_texts(given)
-        stored = cells
-        cells = [*feature.chosen.renamed(cells, feature.separator)]
+            stored = [given.texts[i] for i in given.codes.tolist()] if isinstance(given, Values) else label_texts(given)
+        cells = [*feature.chosen.renamed(stored, feature.separator)]
         stays: Any = np.zeros(len(cells), bool)
         stays[feature.chosen.without_ignored(cells, feature.separator)] = True
-        ignored = [cell if stay else "" for cell, stay in zip(cells, stays.tolist(), strict=True)]
-        values, names = read_several_labels(name, ignored, feature, place, notes)
+        cells = [cell if stay else "" for cell, stay in zip(cells, stays.tolist(), strict=True)]
+        flat = [(row, part) for row, cell in enumerate(cells) for part in parts(cell, feature.separator or "")]
+        if not flat:
+            raise OpError("PG420", f"no row has a label: the column is empty in {count(len(cells), 'row')}")
+        check_written_lists([cell for cell in dict.fromkeys(cells) if cell], (), lambda text: f"the label at {place(cells.index(text))}")
+        rows, texts = zip(*flat, strict=True)  # type: ignore[assignment]
+        of_part = lambda i: f"the label at {place(rows[i])}"  # noqa: E731
+        indices, names = read_labels(name, feature.classes, feature.offset, Values.of_texts(texts), of_part, notes)
+        values: Any = np.zeros((len(cells), len(names)), np.uint8)
+        values[rows, indices] = 1
         if feature.chosen:
             notes += feature.chosen.notes(stored, feature.separator, f"features.{name}")
         return Column(values, label_type(len(names), several=True), names, stays, tuple(notes))
@@ -103,28 +106,3 @@ class ItemLabel(FeatureKind):
 def item_label_type(home: str, classes: int | None) -> FeatureType:
     """Returns the type of the class of each item of the feature `home`."""
     return FeatureType("item_label", "int64", (None,), of=home, classes=classes, most=0, beside=home)
-
-
-def read_several_labels(name: str, cells: Sequence[str], feature: Any, place: Place, notes: list[Note]) -> tuple[Any, tuple[str, ...]]:
-    """Reads a column of any number of classes per row: uint8 `(n, classes)`, 1 for each class of a row, and the classes.
-
-    Args:
-        name: The feature, for messages.
-        cells: The text of each row, with the meant classes.
-        feature: Its arguments, with a separator; blanks around it are ignored.
-        place: Describes the place of a row.
-        notes: Collects findings about the classes.
-
-    Raises:
-        OpError: `PG420` for an unknown class, for lists written as text, and if no row has any.
-    """
-    flat = [(row, part) for row, cell in enumerate(cells) for part in parts(cell, feature.separator or "")]
-    if not flat:
-        raise OpError("PG420", f"no row has a label: the column is empty in {count(len(cells), 'row')}")
-    check_written_lists([cell for cell in dict.fromkeys(cells) if cell], (), lambda text: f"the label at {place(cells.index(text))}")
-    rows, texts = zip(*flat, strict=True)
-    of_part = lambda i: f"the label at {place(rows[i])}"  # noqa: E731
-    indices, names = read_labels(name, feature.classes, feature.offset, Values.of_texts(texts), of_part, notes)
-    values: Any = np.zeros((len(cells), len(names)), np.uint8)
-    values[rows, indices] = 1
-    return values, names

@@ -1,4 +1,4 @@
-"""Masks: the class index of each pixel of an image, or the item that it belongs to."""
+"""Masks: the class index of each pixel of an image, or the item that it belongs to; the numbers of these items."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pipegen.lazy import np
 from pipegen.ops.families.decoder import LARGEST, MaskDecoder
 from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.numbers import as_array
-from pipegen.ops.kinds.base import FeatureKind, Indices, InstanceNumber, Meaning, PixelClass
+from pipegen.ops.kinds.base import FeatureKind, Indices, InstanceNumber, Meaning, PixelClass, Presence
 from pipegen.ops.lowering.pictures import encode_mask, overlay
-from pipegen.types import MOST_INSTANCES, FeatureType, Interval
+from pipegen.types import MOST_INSTANCES, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,3 +113,37 @@ class InstanceMask(Mask):
     def check(self, name: str, feature: Any) -> None:
         if 0 < feature.ignore <= MOST_INSTANCES:
             raise PartError(f"`{name}` numbers instances from 1, so its `ignore` must be 0 or 255", name, "ignore")
+
+
+class Valid(FeatureKind):
+    """A boolean for each item, false for padding. It is made with a ragged feature."""
+
+    name = "valid"
+    plural = "valid masks"
+    storage = "made"
+    meaning = Presence()
+
+
+class ItemNumber(FeatureKind):
+    """The number of each item of another feature in a mask of instances, as float32. It is made with such a mask."""
+
+    name = "item_number"
+    plural = "numbers of items in a mask"
+    storage = "ragged"
+    meaning = InstanceNumber()
+
+
+def with_numbers(type_: ElementType) -> ElementType:
+    """Adds the numbers of items, as `NAME_number`, to the type of a record with masks of instances."""
+    homes = dict.fromkeys(t.instances for _, t in type_.items() if t.instances is not None)
+    return type_.replace(**{number_name(home): item_number_type(home) for home in homes})
+
+
+def number_name(home: str) -> str:
+    """Returns the name of the numbers of the items of the feature `home`."""
+    return f"{home}_number"
+
+
+def item_number_type(home: str) -> FeatureType:
+    """Returns the type of the number of each item of the feature `home`."""
+    return FeatureType("item_number", "float32", (None,), of=home, most=0, beside=home)

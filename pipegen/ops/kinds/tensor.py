@@ -1,4 +1,4 @@
-"""Tensors: numbers of one shape for each example, or for each item; weights."""
+"""Tensors: numbers of one shape for each example, in memory or in a file each, or for each item; weights."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
     from pipegen.ops.fields.numbers import NumberType
+    from pipegen.ops.transform import Transform
 
 
 class Tensor(FeatureKind):
@@ -55,6 +56,21 @@ class Weight(Tensor):
     arguments = ()
     meaning = LossWeight()
     each = ""
+
+
+class Array(FeatureKind):
+    """A tensor read from a file for each example, such as an optical flow or a volume. No step acts on it."""
+
+    name = "array"
+    plural = "arrays"
+    arguments = ("root", "ending", "format", "shape")
+    storage = "encoded"
+
+    def stored_type(self, feature: Any) -> FeatureType:
+        return FeatureType(self.name, "string", ())
+
+    def decoder(self, feature: Any) -> Transform:
+        return feature.array_decoder().model_copy(update={"shape": feature.shape})
 
 
 class ItemTensor(FeatureKind):

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Read, Together
-    from pipegen.ops.sources.records.described import RecordFeature
-    from pipegen.ops.sources.records.labels import Lookup
+    from pipegen.ops.sources.records.columns import Lookup
+    from pipegen.ops.sources.records.source import RecordFeature
     from pipegen.ops.sources.stores.field_types import FieldType
 
 

@@ -185,10 +185,10 @@ _AT_ONCE = 16  # records read at a time, in batches of varying size
 def alone(together: Together, feature: str) -> Read:
     """Makes a reader of one feature, of one record or of records `(n,)`."""
 
-    def read(shard: tf.Tensor, row: tf.Tensor) -> tf.Tensor:
-        values = together((feature,), tf.reshape(shard, [-1]), tf.reshape(row, [-1]))[feature]
+    def read(*place: tf.Tensor) -> tf.Tensor:
+        values = together((feature,), *(tf.reshape(numbers, [-1]) for numbers in place))[feature]
         values = tf.stack(values) if isinstance(values, list) else values
-        return values if shard.shape.rank else values[0]
+        return values if place[0].shape.rank else values[0]
 
     return read
 
@@ -214,8 +214,10 @@ class MappedRecords:
         self._first, self._offsets, self._lengths = hold(index.first), hold(index.offsets), hold(index.lengths)
         self._parts, self._parts_of, self._parse = tuple(parts), parts_of, parse
 
-    def __call__(self, features: Sequence[str], shard: tf.Tensor, row: tf.Tensor) -> dict[str, Any]:
-        """Reads features of records at places int64 `(n,)` each: lists of n tensors, or tensors `(n, ...)` if n varies."""
+    def __call__(self, features: Sequence[str], *place: tf.Tensor) -> dict[str, Any]:
+        """Reads features of records at places int64 `(n,)` each, of a single file only the rows: lists of n tensors, or tensors `(n, ...)`
+        if n varies."""
+        shard, row = place if len(place) > 1 else (place[0] * 0, place[0])
         number = self._first(shard) + row
         offsets, lengths = self._offsets(number), tf.cast(self._lengths(number), tf.int64)
         wanted = self._parts_of(features)

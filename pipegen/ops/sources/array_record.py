@@ -85,5 +85,5 @@ class ArrayRecord(MessageSource, StoreSource):
             raise OpError("PG430", message, field="path") from None
         return record
 
-    def messages(self, name: str, records: InShard) -> Iterator[bytes]:
+    def contents(self, name: str, records: InShard) -> Iterator[bytes]:
         return self.column(name, "", records.file)

@@ -98,7 +98,7 @@ class ArrowTables(Store):
                 array.validate(full=True)
             yield from array.to_pylist()
 
-    def lists(self, key: str) -> Iterator[Any]:
+    def lists(self, key: str, *, texts: bool = False) -> Iterator[Any]:
         column, *path = [key] if key in self.schema.names else key.split(".")
         if column not in self.schema.names:
             raise StoreError(f"it has no column {column!r}; {suggested(column, self.schema.names)}")

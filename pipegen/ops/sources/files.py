@@ -19,8 +19,7 @@ from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource, FileKindName
 from pipegen.ops.sources.features.file_formats import FileFeature, unread_formats
 from pipegen.ops.sources.folders.glob import compile_glob
-from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
-from pipegen.ops.sources.folders.scan import Scan, Tree
+from pipegen.ops.sources.folders.scan import Scan, Tree, nothing_found, tally_notes
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.tables.selecting import SelectingSource

@@ -109,7 +109,7 @@ def _type_of(one: Any) -> FieldType | None:
     return FieldType(kind.newbyteorder("=").name, tuple(one.shape[1:])) if kind.kind in "uifb" else None
 
 
-def _set(one: Any, stored: FieldType, path: str, extents: Extents, base: int) -> _Set:
+def _set(one: Any, stored: FieldType, path: str, extents: Extents, base: int) -> _Plain | _ByLibrary:
     variable = one.dtype.kind == "O"
     size = _ELEMENT.size if variable else one.dtype.itemsize * int(np.prod(one.shape[1:], dtype=np.int64))
     elsewhere = one.external or one.is_virtual or one.file.filename != path
@@ -142,36 +142,35 @@ def _places(one: Any, size: int) -> _Places | None:
     if layout != _CHUNKED or one.chunks[1:] != one.shape[1:]:
         return None
     per = one.chunks[0]
-    chunks = [one.id.get_chunk_info(i) for i in range(one.id.get_num_chunks())]
+    chunks = _chunks(one)
     if len(chunks) != -(-len(one) // per):  # some were never written
         return None
     starts: Array = np.zeros(len(chunks), np.int64)
-    for chunk in chunks:
-        starts[chunk.chunk_offset[0] // per] = chunk.byte_offset
+    starts[chunks[:, 0] // per] = chunks[:, -1]
     return _Places(starts, per, size)
 
 
-class _Set:
-    """One dataset: its type, and the number of records that are unpacked together."""
+def _chunks(one: Any) -> Array:
+    """Lists the chunks of a dataset: the first row, column and so on of each, and its place in the file, int64 `(n, dimensions + 1)`."""
+    found: list[tuple[int, ...]] = []
+    if hasattr(one.id, "chunk_iter"):
+        one.id.chunk_iter(lambda chunk: found.append((*chunk.chunk_offset, chunk.byte_offset)))
+    else:
+        every = map(one.id.get_chunk_info, range(one.id.get_num_chunks()))
+        found += [(*chunk.chunk_offset, chunk.byte_offset) for chunk in every]
+    return np.array(found, np.int64).reshape(-1, one.ndim + 1)
 
-    at_once = 1
 
-    def __init__(self, stored: FieldType) -> None:
-        self.stored = stored
+class _Plain:
+    """A dataset of numbers of a dtype, or byte strings of one length, at known offsets."""
+
+    at_once = 1  # the number of records that are unpacked together
+
+    def __init__(self, stored: FieldType, places: _Places, extents: Extents, about: Any) -> None:
+        self.stored, self._places, self._extents, self._about = stored, places, extents, about
 
     def read(self, rows: Array) -> Array:
         """Reads rows, in any order."""
-        raise NotImplementedError
-
-
-class _Plain(_Set):
-    """Numbers of a dtype, or byte strings of one length, at known offsets."""
-
-    def __init__(self, stored: FieldType, places: _Places, extents: Extents, about: Any) -> None:
-        super().__init__(stored)
-        self._places, self._extents, self._about = places, extents, about
-
-    def read(self, rows: Array) -> Array:
         found = [self._extents.read(offset, self._places.size) for offset in self._places.of(rows)]
         if self.stored.encoded:
             return byte_strings([value.rstrip(b"\0") for value in found] if self.stored.dtype == TEXT else found)
@@ -179,7 +178,7 @@ class _Plain(_Set):
 
 
 class _Heap(_Plain):
-    """Byte strings of any length, on the global heap of a file that begins at a byte."""
+    """A dataset of byte strings of any length, on the global heap of a file that begins at a byte."""
 
     def read(self, rows: Array) -> Array:
         return byte_strings([self._value(offset) for offset in self._places.of(rows)])
@@ -205,13 +204,11 @@ class _Heap(_Plain):
         raise StoreError(f"the file is damaged: its global heap has no object {number} for the value")
 
 
-class _ByLibrary(_Set):
+class _ByLibrary:
     """A dataset that h5py reads: compressed, filtered, or made of other files."""
 
     def __init__(self, stored: FieldType, one: Any) -> None:
-        super().__init__(stored)
-        self._one = one
-        self.at_once = one.chunks[0] if one.chunks else 1
+        self.stored, self._one, self.at_once = stored, one, one.chunks[0] if one.chunks else 1
 
     def read(self, rows: Array) -> Array:
         first, last = int(rows.min(initial=0)), int(rows.max(initial=-1))
@@ -292,13 +289,7 @@ def _check_set(key: str, one: Any, seen: frozenset[tuple[str, str]] = frozenset(
 def _check_chunks(key: str, one: Any) -> None:
     """Checks that the file lists the chunks that the shape needs."""
     grid = tuple(-(-side // chunk) for side, chunk in zip(one.shape, one.chunks, strict=True))
-    chunks: list[tuple[int, ...]] = []
-    if hasattr(one.id, "chunk_iter"):
-        one.id.chunk_iter(lambda chunk: chunks.append((*chunk.chunk_offset, chunk.byte_offset)))
-    else:
-        listed = (one.id.get_chunk_info(i) for i in range(one.id.get_num_chunks()))
-        chunks += [(*chunk.chunk_offset, chunk.byte_offset) for chunk in listed]
-    places = np.array(chunks, np.int64).reshape(-1, one.ndim + 1)
+    places = _chunks(one)
     at = tuple(places[:, : one.ndim].T // np.array(one.chunks, np.int64)[:, None])
     outside = sum(int(((own < 0) | (own >= side)).sum()) for own, side in zip(at, grid, strict=True))
     if outside:

@@ -11,20 +11,19 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.classes import class_notes as class_name_notes
+from pipegen.ops.fields.classes import class_notes
 from pipegen.ops.fields.notes import Note, quoted
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.folders.glob import compile_glob
-from pipegen.ops.sources.folders.reports import class_notes, loose_notes, nothing_found, tally_notes
-from pipegen.ops.sources.folders.scan import Scan
-from pipegen.ops.sources.listing.base import Listing, Location, always
+from pipegen.ops.sources.folders.scan import Scan, folder_notes, loose_notes, nothing_found, tally_notes
+from pipegen.ops.sources.listing.base import Listing, always
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pipegen.ops.fields.strings import Ints
@@ -97,7 +96,7 @@ class ImageFolder(SelectingSource):
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         scan = self._scan(base, progress)
         listing = self._kept(self._list_below(scan, ""), base)
-        return replace(listing, notes=(*_damaged(scan), *listing.notes))
+        return replace(listing, notes=(*scan.notes(), *listing.notes))
 
     def _kept(self, listing: Listing, base: Path) -> Listing:
         """Keeps the images that `where` and `join` choose. Without `classes`, a class is one that still has an image."""
@@ -117,12 +116,12 @@ class ImageFolder(SelectingSource):
         scan = self._scan(base, progress)
         present, links, loose = scan.level("")
         listings: dict[str, Listing] = {}
-        notes: builtins.list[Note] = [*_damaged(scan)]
+        notes: builtins.list[Note] = [*scan.notes()]
         for split, folder in folders.items():
             try:
                 listings[split] = self._list_part(scan, folder, progress)
             except OpError as error:
-                notes.append(Note(error.code, error.message, error.help, f"parts.{split}", "error"))
+                notes.append(Note.of(error.at(f"parts.{split}")))
         listings = {split: self._kept(listing, base) for split, listing in listings.items()}
         used = {folder.split("/")[0] for folder in folders.values()}
         beside = [name for name in (*present, *links) if name not in used]
@@ -148,26 +147,26 @@ class ImageFolder(SelectingSource):
     def _list_part(self, scan: Scan, folder: str, progress: Callable[[int], None] | None) -> Listing:
         """Lists a folder below the root, or an archive in its place, whose members have the paths that unpacking would give them: below the
         root if `folder` leads into the archive, else below a folder with the archive's name."""
-        whole = _archive_of(scan)
-        archive = _archive_at(os.path.join(scan.root, folder)) if whole is None else None
+        archive = _archive_at(os.path.join(scan.root, folder)) if scan.archive is None else None
         if archive is not None:
             inner = self._walk(archive, progress)
             listing = self._list_below(inner, "")
             known = archive.inner or os.path.splitext(folder)[0]
             location = replace(listing.location, keys=listing.keys.below(f"{known}/"))
-            return replace(listing, location=location, notes=(*_damaged(inner), *listing.notes))
-        if whole is None:
+            return replace(listing, location=location, notes=(*inner.notes(), *listing.notes))
+        if scan.archive is None:
             find_root(scan.root, folder)
         elif not scan.has_folder(folder):
             raise OpError("PG401", f"the folder {folder!r} is missing in {scan.root!r}", help=f"it holds {quoted(scan.level('')[0])}")
-        return self._list_below(self._walk(whole or scan.root, progress), folder)
+        return self._list_below(self._walk(scan.archive or scan.root, progress), folder)
 
     def _list_below(self, scan: Scan, within: str) -> Listing:
         if self.labels == "none":
             found = scan.tree(within)
             if not found:
                 raise nothing_found(scan, within, pattern=self.pattern)
-            return _listed(scan, found.paths, None, (), found.sizes, tally_notes(scan.tally))
+            location, reader = scan.listed(found.paths, found.sizes)
+            return Listing(scan.root, location, tuple(tally_notes(scan.tally)), readers={"": reader})
         prefix = f"{within}/" if within else ""
         folders, links, loose = scan.level(within)
         present = [folder[len(prefix) :] for folder in sorted((*folders, *links))]
@@ -175,22 +174,17 @@ class ImageFolder(SelectingSource):
         trees = [scan.tree(prefix + name) if name in present or scan.has_folder(prefix + name) else None for name in names]
         if not any(trees):
             raise nothing_found(scan, within, pattern=self.pattern, loose=len(loose), folders=present, classes=self.classes)
-        notes = [*class_notes(scan, names, trees, present, listed=self.classes is not None)]
+        notes = [*folder_notes(scan, names, trees, present, listed=self.classes is not None)]
         notes += loose_notes(scan, len(loose), within)
         notes += tally_notes(scan.tally)
         if self.classes is None:
             names = tuple(name for name, tree in zip(names, trees, strict=True) if tree)
             trees = [tree for tree in trees if tree]
-            notes += class_name_notes(names, "classes", folders=True)
+            notes += class_notes(names, "classes", folders=True)
         labels: Ints = np.repeat(np.arange(len(trees), dtype=np.int32), [len(tree or ()) for tree in trees])
         filled = [tree for tree in trees if tree]
-        keys = Strings.join([tree.paths for tree in filled])
-        return _listed(scan, keys, labels, names, np.concatenate([tree.sizes for tree in filled]), notes)
-
-
-def _archive_of(scan: Scan) -> Archive | None:
-    """The archive that a scan walks, if it is an `ArchiveScan`."""
-    return getattr(scan, "archive", None)
+        location, reader = scan.listed(Strings.join([tree.paths for tree in filled]), np.concatenate([tree.sizes for tree in filled]))
+        return Listing.labelled(scan.root, location, labels, names, notes=tuple(notes), readers={"": reader})
 
 
 def _archive_at(path: str) -> Archive | None:
@@ -200,21 +194,3 @@ def _archive_at(path: str) -> Archive | None:
     from pipegen.ops.sources.records.archives import open_archive
 
     return open_archive(path)
-
-
-def _listed(scan: Scan, keys: Strings, labels: Ints | None, names: tuple[str, ...], sizes: Ints, notes: Iterable[Note]) -> Listing:
-    location = Location.below(scan.root, keys, sizes)
-    if _archive_of(scan) is not None:
-        location = replace(location, rows=np.arange(len(keys)), kind="member")
-    return Listing.labelled(scan.root, location, labels, names, notes=tuple(notes), readers={"": scan.reader(keys)})
-
-
-def _damaged(scan: Scan) -> Iterator[Note]:
-    """Reports damage in an archive, and other notes on it."""
-    archive = _archive_of(scan)
-    if archive is None:
-        return
-    if archive.damage:
-        message = f"{archive.file.path!r} is damaged {archive.damage}"
-        yield Note("PG430", message, "copy or download the archive again", "path", "error")
-    yield from archive.notes

@@ -6,7 +6,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -20,7 +20,6 @@ from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
 from pipegen.ops.lowering.array_formats import WITHOUT_AREA
 from pipegen.ops.sources.annotations.files import (
     DamagedError,
-    damaged,
     files_below,
     finite,
     listed_images,
@@ -28,13 +27,13 @@ from pipegen.ops.sources.annotations.files import (
     read_json,
     without_ending,
 )
-from pipegen.ops.sources.annotations.points import POINTS, PointedSource
-from pipegen.ops.sources.annotations.source import POINT_LABELS, Found, PointNames, Shape, gathered, without_masks, without_own_image
-from pipegen.ops.sources.listing.base import Parts
+from pipegen.ops.sources.annotations.points import PointedSource
+from pipegen.ops.sources.annotations.source import POINT_LABELS, POINTS, Found, Item, PointNames, files_without_image, without_masks
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.transform import Transform
 from pipegen.types import MOST_INSTANCES, ElementType
 
+_by_image = attrgetter("image")
 _AROUND = frozenset({"polygon", "rectangle", "mask"})
 
 
@@ -61,20 +60,19 @@ class Labelme(PointedSource):
     `mirror_pairs` names others. All points are visible."""
 
     def _type(self, found: Found | None) -> ElementType:
-        type_ = super()._type(found)
-        return self._with_instances(type_) if self.masks else type_
+        return self._with_mask(super()._type(found), None, 0)
 
     def decoders(self) -> Mapping[str, Transform]:
         return {"mask": OutlineDecoder(format="labelme", options=(("most", MOST_INSTANCES),))} if self.masks else {}
 
-    def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
+    def find(self, base: Path, progress: Callable[[int], None] | None) -> Found:
         root = find_root(str(base), self.path)
         keys, beside = listed_images(root, progress, ".json")
-        number = {key: i for i, key in enumerate(keys)}
+        known = set(keys)
         by_stem = {without_ending(key): key for key in keys}
         files = files_below(root, ".json")
-        shapes, points = list[Shape](), list[Shape]()
-        sides: list[tuple[float, float] | None] = [None] * len(keys)
+        shapes, points = list[Item](), list[Item]()
+        sides: dict[str, tuple[float, float] | None] = {}
         owner: dict[str, str] = {}
         wrong, lost, others, flat = [], [], [], Counter()  # type: list[str], list[str], list[str], Counter[str]
         for file in files:
@@ -85,38 +83,35 @@ class Labelme(PointedSource):
                         others.append(file)  # written by another program
                         continue
                     raise DamagedError(f"{root}/{file} is not a LabelMe file: it has no list of `shapes`")
-                key = _image(file, content, number, by_stem)
+                key = _image(file, content, known, by_stem)
                 if key is None:
                     lost.append(f"{root}/{file}")
                     continue
                 if owner.setdefault(key, file) != file:
                     raise DamagedError(f"{root}/{file} names the image {key!r}, as does {owner[key]!r}")
                 width, height = finite(content.get("imageWidth")), finite(content.get("imageHeight"))
-                sides[number[key]] = (width, height) if width and height and width >= 1 and height >= 1 else None
-                own_shapes, own_points = self._shapes(content["shapes"], f"{root}/{file}", number[key], flat)
+                sides[key] = (width, height) if width and height and width >= 1 and height >= 1 else None
+                own_shapes, own_points = self._shapes(content["shapes"], f"{root}/{file}", key, flat)
                 shapes += own_shapes
                 points += own_points
             except DamagedError as error:
                 wrong.append(str(error))
-        shapes.sort(key=lambda shape: shape.record)
-        points.sort(key=lambda point: point.record)
-        notes, missing = [*_ignored(flat, others), *beside], without_own_image(lost, root, "annotation file")
-        items, own, stored = self._points(shapes, points, len(keys), wrong, notes)
-        if wrong:
-            raise damaged(wrong, "path", len(files))
-        if not owner:
+        if not owner and not wrong:
             message = f"no image below {root!r} has annotations; found {count(len(files), '.json file')}"
             raise OpError("PG402", message, field="path", help="LabelMe writes a JSON file beside each image")
-        names = tuple(sorted({shape.name for shape in shapes}))
-        found = gathered(keys, sides, shapes, names, items, notes, missing, numbered=self.masks is not None)
-        found = replace(found, own=own, points=stored)
+        notes, total = [*_ignored(flat, others), *beside], len(keys)
+        about: dict[str, Any] = {"missing": tuple(files_without_image(lost, root, "annotation file"))}
         if self.masks:
-            found = _with_masks(found, {key: f"{root}/{file}" for key, file in owner.items()})
-        return root, found, None
+            keys = [key for key in keys if key in owner]
+            about["beside"] = {"mask": [f"{root}/{owner[key]}" for key in keys]}
+        shapes, own, names = self._points(sorted(shapes, key=_by_image), sorted(points, key=_by_image), keys, wrong, notes)
+        if self.masks:
+            notes += without_masks(total - len(keys), total, "no JSON file")
+        return self.found(root, keys, shapes, sides, wrong, len(files), notes=tuple(notes), points=names, own=own, **about)
 
-    def _shapes(self, given: Sequence[Any], file: str, record: int, flat: Counter[str]) -> tuple[list[Shape], list[Shape]]:
+    def _shapes(self, given: Sequence[Any], file: str, image: str, flat: Counter[str]) -> tuple[list[Item], list[Item]]:
         """Returns the shapes of a file that have an area, and the points, if keypoints are asked for; counts the kinds of others."""
-        shapes, points = list[Shape](), list[Shape]()
+        shapes, points = list[Item](), list[Item]()
         for i, shape in enumerate(given):
             where = f"{file}: `shapes[{i}]`"
             kind, name, box = _shape(shape, where)
@@ -124,50 +119,51 @@ class Labelme(PointedSource):
             if isinstance(group, bool) or not isinstance(group, (int, str, type(None))):
                 raise DamagedError(f"{where} has the invalid `group_id` {group!r}; use an integer")
             if kind == "point" and self.keypoints:
-                points.append(Shape(record, _place(shape, where), name, where, 0, group))
+                points.append(Item(image, _place(shape, where), name, where, 0, group))
             elif box is None:
                 flat[kind] += 1
             else:
-                shapes.append(Shape(record, box, name, where, len(shapes) + 1, group))
+                shapes.append(Item(image, box, name, where, len(shapes) + 1, group))
         return shapes, points
 
     def _points(
-        self, shapes: Sequence[Shape], points: Sequence[Shape], images: int, wrong: list[str], notes: list[Note]
-    ) -> tuple[dict[str, Any], dict[str, Ragged], PointNames | None]:
-        """Returns the keypoints of boxes and those of images, by feature, and their names. Appends to what is wrong, and to notes."""
+        self, shapes: list[Item], points: Sequence[Item], keys: Sequence[str], wrong: list[str], notes: list[Note]
+    ) -> tuple[list[Item], dict[str, Ragged], PointNames | None]:
+        """Returns the boxes with their keypoints, the keypoints of images, and their names. Appends to what is wrong, and to notes."""
         if self.keypoints is None:
-            return {}, {}, None
+            return shapes, {}, None
         if self.keypoints == "image" and self.names is None:
             names = tuple(sorted({point.name for point in points}))
-            lengths = np.bincount([point.record for point in points], minlength=images).astype(np.int64)
+            at = {key: i for i, key in enumerate(keys)}
+            lengths = np.bincount([at[point.image] for point in points], minlength=len(keys)).astype(np.int64)
             values = np.array([(*point.values, 2) for point in points], np.float32).reshape(-1, 3)
             labels = np.array([names.index(point.name) for point in points], np.int64)
-            return {}, {POINTS: Ragged(values, lengths), POINT_LABELS: Ragged(labels, lengths)}, PointNames(names)
+            return shapes, {POINTS: Ragged(values, lengths), POINT_LABELS: Ragged(labels, lengths)}, PointNames(names)
+        homes = shapes
+        if self.keypoints == "image":  # each image is the home of its points
+            homes = [Item(key, (), "", "") for key in keys]
+        used = {(point.image, point.group) for point in points if point.group is not None or homes is not shapes}
         place: dict[Any, int] = {}
-        if self.keypoints == "instances":
-            used = {(point.record, point.group) for point in points if point.group is not None}
-            for i, shape in enumerate(shapes):
-                if (shape.record, shape.group) in used and place.setdefault((shape.record, shape.group), i) != i:
-                    first = shapes[place[shape.record, shape.group]].where
-                    wrong.append(f"{shape.where} is in the group {shape.group!r}, as is {first}: to which of them do its points belong?")
-        else:
-            place = {(record, None): record for record in range(images)}
-        alone = [point for point in points if (point.record, point.group) not in place]
-        known = [point for point in points if (point.record, point.group) in place]
+        for i, home in enumerate(homes):
+            if (home.image, home.group) in used and place.setdefault((home.image, home.group), i) != i:
+                first = homes[place[home.image, home.group]].where
+                wrong.append(f"{home.where} is in the group {home.group!r}, as is {first}: to which of them do its points belong?")
+        alone = [point for point in points if (point.image, point.group) not in place]
+        known = [point for point in points if (point.image, point.group) in place]
         if alone:
             gone = LeftOut(len(alone), "point without a box of the same `group_id`", "points without a box of the same `group_id`")
             notes.append(Note("PG411", f"ignored: {gone}, such as {alone[0].where}", field="keypoints", left_out=(gone,)))
         names = tuple(sorted({point.name for point in known}))
-        values = np.zeros((len(shapes) if self.keypoints == "instances" else images, len(names), 3), np.float32)
+        values = np.zeros((len(homes), len(names), 3), np.float32)
         for point in known:
-            at = place[point.record, point.group], names.index(point.name)
-            if values[at][2]:
-                whose = f"the group {point.group!r}" if self.keypoints == "instances" else "its image"
+            spot = place[point.image, point.group], names.index(point.name)
+            if values[spot][2]:
+                whose = f"the group {point.group!r}" if homes is shapes else "its image"
                 wrong.append(f"{point.where} is a second {point.name!r} of {whose}")
-            values[at] = (*point.values, 2)
-        if self.keypoints == "instances":
-            return {POINTS: values}, {}, PointNames(names)
-        return {}, {POINTS: Ragged(values, np.full(images, 1, np.int64))}, PointNames(names)
+            values[spot] = (*point.values, 2)
+        if homes is shapes:
+            return [shape._replace(points=(names, values[i])) for i, shape in enumerate(shapes)], {}, PointNames(names)
+        return shapes, {POINTS: Ragged(values, np.full(len(keys), 1, np.int64))}, PointNames(names)
 
 
 def _ignored(flat: Mapping[str, int], others: Sequence[str]) -> Iterator[Note]:
@@ -177,16 +173,6 @@ def _ignored(flat: Mapping[str, int], others: Sequence[str]) -> Iterator[Note]:
         yield Note("PG411", f"ignored: {gone} ({', '.join(sorted(flat))})", field="path", left_out=(gone,))
     if others:
         yield Note("PG411", f"ignored: {count(len(others), '.json file')} without `shapes` ({quoted(others)})", field="path")
-
-
-def _with_masks(found: Found, owner: Mapping[str, str]) -> Found:
-    """Keeps the images that have a file, which is also their mask."""
-    kept = np.flatnonzero([key in owner for key in found.keys])
-    more = without_masks(len(found.keys) - len(kept), len(found.keys), "no JSON file")
-    keys = [found.keys[i] for i in kept.tolist()]
-    records, own = np.searchsorted(kept, found.records), {name: column[kept] for name, column in found.own.items()}
-    beside = {"mask": [owner[key] for key in keys]}
-    return replace(found, keys=keys, sides=found.sides[kept], records=records, own=own, notes=(*found.notes, *more), beside=beside)
 
 
 def _place(shape: Any, where: str) -> tuple[float, float]:
@@ -205,7 +191,7 @@ def _slim(read: dict[str, Any]) -> dict[str, Any]:
     return read
 
 
-def _image(file: str, content: dict[str, Any], known: dict[str, int], by_stem: dict[str, str]) -> str | None:
+def _image(file: str, content: dict[str, Any], known: set[str], by_stem: dict[str, str]) -> str | None:
     """Returns the image that a file names, else the one with the file's name."""
     named = content.get("imagePath")
     if isinstance(named, str):

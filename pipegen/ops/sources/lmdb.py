@@ -11,10 +11,10 @@ from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.records.described import check_pickled
 from pipegen.ops.sources.records.index import Indexed, ShardRecords
 from pipegen.ops.sources.records.parts import PartSource
 from pipegen.ops.sources.records.reader import stretches
+from pipegen.ops.sources.records.source import check_pickled
 from pipegen.ops.sources.shards.findings import tallied
 from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.records.described import RecordFeature
+    from pipegen.ops.sources.records.source import RecordFeature
 
 ANY = "*"
 

@@ -12,14 +12,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.fields.notes import Note, is_are, quoted
-from pipegen.ops.sources.records.described import missing_key
 from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, ShardRecords
-from pipegen.ops.sources.records.parts import PartReader, PartSource
-from pipegen.ops.sources.records.source import Form
+from pipegen.ops.sources.records.parts import PartSource
+from pipegen.ops.sources.records.source import missing_key
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, column_and_path, optional_at
 
 if TYPE_CHECKING:
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.shards.paths import Found
+    from pipegen.ops.sources.stores.field_types import Form
 
 _PICTURES = frozenset({"jpeg", "png", "bytes", "jpeg_array"})
 _NUMBERS = {"int": "int64"} | {
@@ -63,21 +62,6 @@ def _place(columns: Mapping[str, Column], key: str) -> tuple[str, tuple[str, ...
     return (key, ()) if key in columns else column_and_path(key, [name for name, one in columns.items() if one.encoding == _JSON])
 
 
-class _Samples(PartReader):
-    """Columns of samples mapped into memory."""
-
-    def damaged_files(self) -> Iterator[tuple[str, str]]:
-        """Compare the shards with the hashes in Streaming's `index.json`."""
-        for folder in dict.fromkeys(os.path.dirname(shard.path) for shard in self.shards):
-            listed = dict[str, _Listed]()
-            with suppress(ValueError):
-                listed = _read_index(os.path.join(folder, _INDEX)) or {}
-            for shard in self.shards:
-                name = os.path.basename(shard.path)
-                if os.path.dirname(shard.path) == folder and name in listed:
-                    yield from _wrong_hashes(shard.path, listed[name].hashes)
-
-
 class Mds(PartSource):
     """Uncompressed shards of MosaicML Streaming (MDS). They describe themselves and need no `index.json`.
 
@@ -91,7 +75,6 @@ class Mds(PartSource):
     op: ClassVar[str] = "mds"
     checksums: ClassVar[str] = "those of files that `index.json` lists"
     suffixes: ClassVar[tuple[str, ...]] = (".mds",)
-    reads: ClassVar[type[PartReader]] = _Samples
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
         return index_mds(path, size, [self.key_of(name) for name in self.features])
@@ -129,6 +112,17 @@ class Mds(PartSource):
             listed = f"the columns are {quoted(list(columns))}"
             raise missing_key(f"{shard.path!r} has no column {key!r}", self.features[name], name, key, list(columns), listed)
         return FieldType(path=path) if path else columns[column].type
+
+    def damaged_files(self, shards: Sequence[Found]) -> Iterator[tuple[str, str]]:
+        """Compare the shards with the hashes in Streaming's `index.json`."""
+        for folder in dict.fromkeys(os.path.dirname(shard.path) for shard in shards):
+            listed = dict[str, _Listed]()
+            with suppress(ValueError):
+                listed = _read_index(os.path.join(folder, _INDEX)) or {}
+            for shard in shards:
+                name = os.path.basename(shard.path)
+                if os.path.dirname(shard.path) == folder and name in listed:
+                    yield from _wrong_hashes(shard.path, listed[name].hashes)
 
     def noted(self, found: Indexed) -> Iterator[Note]:
         """Compare the shards of each folder, and all shards with the top folder's, with an `index.json` there."""
@@ -201,8 +195,7 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
     return ShardRecords(np.stack([o for o, _ in picked], 1), np.stack([w for _, w in picked], 1).astype(np.int32), damage)
 
 
-@dataclass(frozen=True)
-class _Listed:
+class _Listed(NamedTuple):
     """A shard as listed in an `index.json`: its bytes and records, if listed; its hashes by algorithm, in hexadecimal; whether it was
     written compressed."""
 
@@ -210,14 +203,6 @@ class _Listed:
     samples: int | None
     hashes: Mapping[str, str]
     packed: bool
-
-    @classmethod
-    def of(cls, shard: Mapping[str, Any]) -> _Listed:
-        """Reads its description."""
-        raw = shard["raw_data"]
-        size, samples = (None if said is None else int(said) for said in (raw.get("bytes"), shard.get("samples")))
-        hashes = {str(name): str(value) for name, value in (raw.get("hashes") or {}).items()}
-        return cls(size, samples, hashes, packed=shard.get("zip_data") is not None)
 
 
 def _read_index(path: str) -> dict[str, _Listed] | None:
@@ -228,10 +213,16 @@ def _read_index(path: str) -> dict[str, _Listed] | None:
         if mounted(path) is not None or not os.path.lexists(path):
             return None
         raise ValueError("it cannot be read") from None
+    found = {}
     try:
-        return {str(shard["raw_data"]["basename"]): _Listed.of(shard) for shard in json.loads(content)["shards"]}
+        for shard in json.loads(content)["shards"]:
+            raw = shard["raw_data"]
+            size, samples = (None if said is None else int(said) for said in (raw.get("bytes"), shard.get("samples")))
+            hashes = {str(name): str(value) for name, value in (raw.get("hashes") or {}).items()}
+            found[str(raw["basename"])] = _Listed(size, samples, hashes, packed=shard.get("zip_data") is not None)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError("it is incomplete, or not an index of shards") from None
+    return found
 
 
 def _check_index(folder: str, shards: Sequence[Found], rows: Sequence[int]) -> Iterator[Note]:

@@ -12,12 +12,25 @@ from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.fields.columns import Ragged
+from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.base import InstanceNumber, Levels, PixelValues, having, kind_of
-from pipegen.ops.kinds.item_number import with_numbers
+from pipegen.ops.kinds.mask import with_numbers
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.any_kind import Beside, KeepsBoxes, NamesPoints
 from pipegen.ops.sources.features.feature import HeldKindName
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, always
+from pipegen.ops.sources.prepared_store.layout import (
+    ARRAY_RECORD,
+    PREPARE_AGAIN,
+    StoreAbout,
+    StoredMessages,
+    StoredRows,
+    check_columns,
+    check_files,
+    places,
+    read_about,
+    read_column,
+)
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
@@ -27,7 +40,6 @@ if TYPE_CHECKING:
 
     from pipegen.ops.arguments.item_rules import BoxRules
     from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.prepared_store.layout import StoreAbout
 
 
 class StoredFeature(KeepsBoxes, NamesPoints, Beside):
@@ -138,8 +150,6 @@ class Prepared(SelectingSource):
     has_folders = always(False)  # folders have no meaning here
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        from pipegen.ops.sources.prepared_store.layout import check_columns, check_files, read_about
-
         root = Path(os.path.abspath(os.path.join(base, os.path.expanduser(self.path))))
         about = read_about(root)
         check_files(root, about)
@@ -168,10 +178,6 @@ class Prepared(SelectingSource):
             raise OpError("PG571", "`features` does not match the features of the store", field="features", help=help_)
 
     def _listed(self, root: Path, about: StoreAbout) -> Listing:
-        from pipegen.ops.fields.strings import Strings
-        from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, read_column
-        from pipegen.ops.sources.prepared_store.rows import StoredMessages, StoredRows, places
-
         reader = StoredRows(root, about)
         if about.suffix == ARRAY_RECORD and about.shards:
             reader = StoredMessages(root, about)
@@ -196,8 +202,6 @@ class Prepared(SelectingSource):
 
 def _column(root: Path, about: StoreAbout, name: str, t: FeatureType) -> Any:
     """Reads the stored values of a feature without pixels: a row per record, or all items with their counts (`PG570` if they differ)."""
-    from pipegen.ops.sources.prepared_store.layout import PREPARE_AGAIN, read_column
-
     values = np.array(read_column(root, name))
     if not kind_of(t).ragged:
         return values

@@ -27,8 +27,5 @@ class Sqlite(StoreSource):
     table: Annotated[str, Field(min_length=1)] | None = None
     """Name of the table; by default the only one."""
 
-    def selects(self) -> str:
-        return self.table or ""
-
     def store_arguments(self) -> tuple[Hashable, ...]:
         return (self.table,)

@@ -24,7 +24,7 @@ from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.listing.base import Listing, Shards, SplitSource, always, shards_of
 from pipegen.ops.sources.listing.paths import close_names, nearest_folder
-from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature, missing_key
+from pipegen.ops.sources.records.source import DescribedRecords, RecordFeature, missing_key
 from pipegen.ops.sources.tfrecord import TFRecord
 from pipegen.ops.transform import SplitName
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.mounts import Opened
-from pipegen.ops.sources.listing.blocks import BytesBlock, Window, by_block
+from pipegen.ops.sources.listing.blocks import BytesBlock, by_block
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.messages import Buffer, MessageReader, MessageSource
 from pipegen.ops.sources.records.reader import MappedReader, stretches
+from pipegen.ops.sources.shards.members import Ahead
 from pipegen.ops.sources.stores.field_types import JSON_FIELDS
 
 if TYPE_CHECKING:
@@ -24,15 +25,13 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Together
+    from pipegen.ops.sources.records.columns import LabelColumn
     from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex
-    from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.reader import RecordReader
 
 MAGIC = b"\x1f\x8b"  # first bytes of a gzip file
 _HEAD, _TAIL = 12, 4
 """Bytes before a record (its length and the checksum of that) and after it (its own checksum)."""
-_SMALL = 4096  # largest record, in bytes, whose file is read a block at a time; of larger records only the heads are read
-_BLOCK = 1 << 18
 _ELSEWHERE = "a record does not begin where it should"
 _DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 _POLYNOMIAL = 0x82F63B78  # castagnoli's polynomial, reflected (RFC 3720, appendix B.4)
@@ -66,10 +65,10 @@ def index_tfrecord(path: str, size: int) -> ShardRecords:
     heads = bytearray()
     at, damage = 0, ""
     with Opened(path) as stream:
-        block, begins, ahead = b"", 0, _HEAD
+        block, begins, ahead = b"", 0, Ahead(stream)
         while at < size:
             if at + _HEAD - begins > len(block):
-                block, begins = stream.pread(ahead, at), at
+                block, begins = ahead.block(at), at
             head = block[at - begins : at - begins + _HEAD]
             length = int.from_bytes(head[:8], "little")
             after = at + _HEAD + length + _TAIL
@@ -78,7 +77,6 @@ def index_tfrecord(path: str, size: int) -> ShardRecords:
                 break
             starts.append(at)
             heads += head
-            ahead = _HEAD if length > _SMALL else _BLOCK
             at = after
     offsets, lengths, sound = _decoded(starts, heads)
     if sound < len(starts) or damage.startswith("at byte 0,"):
@@ -159,16 +157,12 @@ class InflatedReader(MessageReader):
     def __init__(self, source: MessageSource, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
         super().__init__(source, found, labels)
         self.at_once = max(2, int(self.index.rows.max(initial=0)))
-        self._window = Window()
-
-    def hold_window(self, num_bytes: int, ram_budget: int) -> None:
-        self._window.reserve(num_bytes, ram_budget)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return "compressed files"
 
     def messages(self, shards: Any, rows: Any) -> Any:
-        return by_block(shards, lambda shard, here: self._window.get(shard, "", self._load).take(rows[here]))
+        return by_block(shards, lambda shard, here: self.window.get(shard, "", self._load).take(rows[here]))
 
     def _load(self, shard: int, _: str) -> BytesBlock:
         content = inflate(self.shards[shard].path, inflated_size(self.index, shard), whole=True)
@@ -225,11 +219,11 @@ class TFRecord(MessageSource):
 
     def first_message(self, found: Indexed) -> bytes:
         try:
-            return bytes(next(self.messages("", found.first)))
+            return bytes(next(self.contents("", found.first)))
         except OSError as error:
             raise OpError("PG430", str(error), field="path") from None
 
-    def messages(self, name: str, records: InShard) -> Iterator[Buffer]:
+    def contents(self, name: str, records: InShard) -> Iterator[Buffer]:
         shard, offsets, lengths = records
         places = offsets[:, 0].tolist(), lengths[:, 0].tolist()
         if self.compression == "none":
@@ -273,9 +267,3 @@ class _Records(MappedReader):
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         said = "" if self.verifies else super().python(features, ram_budget)
         return said or JSON_FIELDS * any(self.types[name].path for name in features)
-
-    def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
-        return self.source.feature_in(feature, content)
-
-    def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
-        return self.source.parse(self.types, self.label_columns, features, parts[""])

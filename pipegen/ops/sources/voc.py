@@ -4,39 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.lazy import np
 from pipegen.ops.families.decoder import MaskDecoder
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.sources.annotations.files import (
     DamagedError,
     annotated,
     below,
-    damaged,
     finite,
     listed_images,
     read_text,
     read_xml,
     without_ending,
 )
-from pipegen.ops.sources.annotations.source import (
-    Found,
-    ListedSource,
-    Shape,
-    gathered,
-    without_masks,
-    without_own_image,
-)
-from pipegen.ops.sources.listing.base import Parts
+from pipegen.ops.sources.annotations.source import OPEN, Found, Item, ListedSource, files_without_image, without_masks
 from pipegen.ops.sources.listing.paths import close_names, find_root
 from pipegen.ops.transform import SplitName, Transform
-from pipegen.types import ElementType, FeatureType
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +35,6 @@ if TYPE_CHECKING:
 
 _Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
 _SETS, _SEGMENTED = "ImageSets/Main", "ImageSets/Segmentation"
-_OPEN = 255  # the value of unlabelled pixels, such as those around objects
 _CLASSES = 21  # the 20 classes of Pascal VOC, and background
 
 
@@ -78,89 +66,74 @@ class Voc(ListedSource):
     with the image's corner at 0, as many labelling tools write them."""
 
     def _type(self, found: Found | None) -> ElementType:
-        type_ = super()._type(found)
-        if self.masks == "classes":
-            return type_.replace(mask=FeatureType("mask", "string", (), of="image", ignore=_OPEN, classes=_CLASSES))
-        return self._with_instances(type_, _OPEN) if self.masks == "instances" else type_
+        return self._with_mask(super()._type(found), _CLASSES, OPEN)
 
     def decoders(self) -> Mapping[str, Transform]:
         """Returns the decoder of masks, whose values are indices of a palette."""
         return {"mask": MaskDecoder()} if self.masks else {}
 
-    def _masks_below(self, path: str) -> str:
-        return find_root(path, "SegmentationObject" if self.masks == "instances" else "SegmentationClass", field="masks")
-
-    def _with_masks(self, path: str, keys: Sequence[str]) -> tuple[Sequence[str], Sequence[Note]]:
-        """Returns the images that have a mask, and a note on the others."""
-        folder = self._masks_below(path)
-        there = [key for key in keys if os.path.isfile(f"{folder}/{without_ending(key)}.png")]
-        if not there:
-            help_ = f"a mask has the name of its image, such as {without_ending(keys[0])}.png"
-            raise OpError("PG402", f"none of {count(len(keys), 'image')} has a mask below {folder!r}", field="masks", help=help_)
-        return there, without_masks(len(keys) - len(there), len(keys), f"no mask below {folder!r}")
-
-    def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
+    def find(self, base: Path, progress: Callable[[int], None] | None) -> Found:
         path = find_root(str(base), self.path)
         root = below(path, self.images, ("JPEGImages", "images"), "images", path)
         folder = below(path, self.annotations, ("Annotations", "annotations"), "annotations", root)
-        images, beside = listed_images(root, progress, ".xml")
+        images, notes = listed_images(root, progress, ".xml")
         own, alone = annotated(root, images, folder, ".xml")
-        missing = without_own_image(alone, root, "annotation file") if self.split is None else []
+        missing = files_without_image(alone, root, "annotation file") if self.split is None else []
         known = {without_ending(key): key for key in images}
         split_of = self.split_of(root, images, partial(self._named, path, root, known), missing)
-        keys, more = self._with_masks(path, [*split_of]) if self.masks else ([*split_of], [])
-        parts = self.parts_of([split_of[key] for key in keys])
-        boxes, wrong, difficult = list[Shape](), list[str](), list[bool]()
-        sides: list[tuple[int, int] | None] = []
+        beside: dict[str, list[str]] = {}
+        if self.masks:
+            split_of, beside["mask"], maskless = self._with_masks(path, split_of)
+            notes = [*maskless, *notes]
+        items, wrong = list[Item](), list[str]()
+        sides: dict[str, tuple[int, int] | None] = {}
         first = 1 if self.corners == "pixels" else 0
-        for record, key in enumerate(keys):
-            file = own.get(key)
+        for key in (key for key in split_of if key in own):
             try:
-                tree = None if file is None else read_xml(file)
-                sides.append(None if tree is None else _sides(tree))
-                for number, thing in enumerate(tree.findall("object") if tree is not None else (), 1):
-                    where = f"{file}: object {number}"
+                tree = read_xml(own[key])
+                sides[key] = _sides(tree)
+                for number, thing in enumerate(tree.findall("object"), 1):
+                    where = f"{own[key]}: object {number}"
                     name, (left, top, right, bottom) = _object(thing, where)
-                    boxes.append(Shape(record, (left - first, top - first, right, bottom), name, where, number))
-                    difficult.append((thing.findtext("difficult") or "").strip() == "1")
+                    difficult = (thing.findtext("difficult") or "").strip() == "1"
+                    items.append(Item(key, (left - first, top - first, right, bottom), name, where, number, marked=difficult))
             except DamagedError as error:
                 wrong.append(str(error))
-        if wrong:
-            raise damaged(wrong, "path", len(own) + len(alone))
-        names = tuple(sorted({box.name for box in boxes}))
-        items = {"difficult": np.array(difficult, np.float32)}
-        found = gathered(keys, sides, boxes, names, items, [*more, *beside], missing, numbered=self.masks == "instances")
-        if self.masks:
-            masks_folder = self._masks_below(path)
-            found = replace(found, beside={"mask": [f"{masks_folder}/{without_ending(key)}.png" for key in keys]})
-        return root, found, parts
+        about: dict[str, Any] = {"notes": tuple(notes), "missing": tuple(missing), "parts": self.parts_of([*split_of.values()])}
+        return self.found(root, [*split_of], items, sides, wrong, len(own) + len(alone), beside=beside, **about)
+
+    def _with_masks(self, path: str, split_of: Mapping[str, str]) -> tuple[dict[str, str], list[str], Sequence[Note]]:
+        """Returns the images that have a mask, with their splits; the masks; and a note on the others."""
+        folder = find_root(path, "SegmentationObject" if self.masks == "instances" else "SegmentationClass", field="masks")
+        masks = {key: f"{folder}/{without_ending(key)}.png" for key in split_of}
+        there = {key: split for key, split in split_of.items() if os.path.isfile(masks[key])}
+        if not there:
+            help_ = f"a mask has the name of its image, such as {without_ending(next(iter(split_of)))}.png"
+            raise OpError("PG402", f"none of {count(len(split_of), 'image')} has a mask below {folder!r}", field="masks", help=help_)
+        left = without_masks(len(split_of) - len(there), len(split_of), f"no mask below {folder!r}")
+        return there, [masks[key] for key in there], left
 
     def _named(self, path: str, root: str, known: Mapping[str, str], name: str, field: str) -> tuple[Sequence[str], Sequence[str]]:
-        """Returns the images of a list, and those that are missing; `known` has the path of each image without its ending."""
-        ids = _listed(path, _SEGMENTED if self.masks and os.path.isdir(f"{path}/{_SEGMENTED}") else _SETS, name, field)
+        """Returns the images of a list, and those that are missing: the first word of each line, without those that a class list marks with
+        -1. `known` has the path of each image without its ending."""
+        folder = f"{path}/{_SEGMENTED if self.masks and os.path.isdir(f'{path}/{_SEGMENTED}') else _SETS}"
+        if not os.path.isfile(f"{folder}/{name}.txt"):
+            there = sorted(os.path.splitext(entry)[0] for entry in os.listdir(folder)) if os.path.isdir(folder) else []
+            near = close_names(name, there)
+            help_ = f"is {quoted(near)} meant?" if near else f"it holds {quoted(there)}" if there else "remove `split` to read every image"
+            raise OpError("PG578", f"the list {name}.txt is missing in {folder!r}", field=field, help=help_)
+        try:
+            lines = [line.split() for line in read_text(f"{folder}/{name}.txt").splitlines()]
+        except DamagedError as error:
+            raise OpError("PG578", str(error), field=field) from None
+        ids = [words[0] for words in lines if words and words[1:2] != ["-1"]]
+        if not ids:
+            raise OpError("PG578", f"the list {name}.txt in {folder!r} is empty", field=field)
         gone = [i for i in ids if i not in known]
         if len(gone) == len(ids):
             message = f"the list `{name}` names {count(len(gone), 'image')} of {len(ids):,} that {root!r} lacks: {quoted(gone)}"
             raise OpError("PG578", message, field=field, help="add the images, or remove them from the list")
         return [known[i] for i in ids if i in known], gone
-
-
-def _listed(path: str, sets: str, name: str, field: str) -> list[str]:
-    """Reads the images of a list: the first word of each line, without those that a class list marks with -1."""
-    folder = f"{path}/{sets}"
-    if not os.path.isfile(f"{folder}/{name}.txt"):
-        there = sorted(os.path.splitext(entry)[0] for entry in os.listdir(folder)) if os.path.isdir(folder) else []
-        near = close_names(name, there)
-        help_ = f"is {quoted(near)} meant?" if near else f"it holds {quoted(there)}" if there else "remove `split` to read every image"
-        raise OpError("PG578", f"the list {name}.txt is missing in {folder!r}", field=field, help=help_)
-    try:
-        lines = [line.split() for line in read_text(f"{folder}/{name}.txt").splitlines()]
-    except DamagedError as error:
-        raise OpError("PG578", str(error), field=field) from None
-    ids = [words[0] for words in lines if words and words[1:2] != ["-1"]]
-    if not ids:
-        raise OpError("PG578", f"the list {name}.txt in {folder!r} is empty", field=field)
-    return ids
 
 
 def _sides(tree: Element) -> tuple[int, int] | None:

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from functools import partial
 from itertools import cycle
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.sources.annotations.files import (
@@ -26,12 +25,10 @@ from pipegen.ops.sources.annotations.files import (
     read_text,
     without_ending,
 )
-from pipegen.ops.sources.annotations.outlined import OutlinedSource
-from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
-from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
+from pipegen.ops.sources.annotations.outlines import FARTHEST, Outlines
+from pipegen.ops.sources.annotations.points import PointedSource
 from pipegen.ops.sources.annotations.sizes import sides_of
-from pipegen.ops.sources.annotations.source import Found, ListedSource, PointNames, Shape, gathered, without_own_image
-from pipegen.ops.sources.listing.base import Parts
+from pipegen.ops.sources.annotations.source import Found, Item, ListedSource, OutlinedSource, PointNames, files_without_image
 from pipegen.ops.sources.listing.paths import close_names, find_root
 from pipegen.ops.transform import SplitName
 
@@ -69,7 +66,7 @@ class Yolo(PointedSource, OutlinedSource, ListedSource):
     """Images to read, as named in `data.yaml`, else by the folders below `images`: `train`, or one for each split of the pipeline:
     `{train: train, validation: val}`. By default every image."""
 
-    def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
+    def find(self, base: Path, progress: Callable[[int], None] | None) -> Found:
         about = described(str(base), self.path)
         root = below(about.folder, None, (_IMAGES,), "path", about.folder)
         images, beside = listed_images(root, progress, ".txt")
@@ -77,49 +74,38 @@ class Yolo(PointedSource, OutlinedSource, ListedSource):
         folders = ["."] if self.split is None else []
         split_of = self.split_of(root, images, partial(self._named, about, root, images, folders), missing)
         keys, parts = [*split_of], self.parts_of([*split_of.values()])
-        boxes: list[Shape] = []
-        points: list[Sequence[float]] = []
-        own, wrong, outlines = list[int](), list[str](), Outlines()
-        sides: list[tuple[float, float] | None] = [None] * len(keys)
+        items, wrong, outlines = list[Item](), list[str](), Outlines()
+        sides: dict[str, tuple[float, float]] = {}
         if self.masks:
-            read = (sides_of(f"{root}/{key}") for key in keys)
-            sides = [(1, 1) if one is None else one.upright for one in read]  # an unreadable image is an error when it is read
-        files = [_labels_of(f"{root}/{key}") for key in keys]
-        there = [os.path.isfile(file) for file in files]
-        if not any(there):
-            message = f"no image below {root!r} has a text file of boxes; {keys[0]!r} needs {files[0]!r}"
+            read = ((key, sides_of(f"{root}/{key}")) for key in keys)
+            sides = {key: (1, 1) if one is None else one.upright for key, one in read}  # an unreadable image is an error when it is read
+        files = {key: _labels_of(f"{root}/{key}") for key in keys}
+        there = [key for key in keys if os.path.isfile(files[key])]
+        if not there:
+            message = f"no image below {root!r} has a text file of boxes; {keys[0]!r} needs {files[keys[0]]!r}"
             raise OpError("PG402", message, field="path", help="`path` must be the folder that holds `images` and `labels`")
-        for record in (number for number, is_there in enumerate(there) if is_there):
+        about = replace(about, points=self._pose(about)) if self.keypoints else about
+        for key in there:
             try:
-                for line, words in enumerate(map(str.split, read_text(files[record]).splitlines()), 1):
+                for line, words in enumerate(map(str.split, read_text(files[key]).splitlines()), 1):
                     if words:
-                        where = f"{files[record]}:{line}"
-                        name, box, outline, joints = _object(words, about, where)
-                        boxes.append(Shape(record, box, name, where))
-                        points.append(joints)
-                        width, height = sides[record] or (1, 1)
-                        whole = [x * side for x, side in zip(outline, cycle((width, height)), strict=False)]
-                        own.append(outlines.take([whole]) if self.masks and outline else NONE)
+                        item, outline = _item(key, words, about, f"{files[key]}:{line}")
+                        if self.masks and outline:
+                            whole = [x * side for x, side in zip(outline, cycle(sides[key]), strict=False)]
+                            item = item._replace(outline=outlines.take([whole]))
+                        items.append(item)
             except DamagedError as error:
                 if len(wrong) < _MOST_SAID:
                     wrong.append(str(error))
         far = {*outlines.finish().tolist()}
-        beyond = [box.where for box, i in zip(boxes, own, strict=True) if i in far]
-        wrong += [f"{place} has an outline more than {FARTHEST:,} pixels from its image" for place in beyond]
-        pose = self._pose(about) if self.keypoints else None
-        if pose is not None:
-            joints_, more = checked_points(_sets(points, pose), lambda i: boxes[i].where)
-            wrong += more
-        if wrong:
-            raise damaged(wrong, "path", sum(there))
-        names = about.names or tuple(sorted({box.name for box in boxes}, key=int))
-        missing += without_own_image(_alone(root, images, folders), root, "text file")
-        items = {} if pose is None else {POINTS: joints_}
-        found = gathered(keys, sides, boxes, names, items, beside, missing, relative=True)
-        drawn = (np.array(own, np.int64), outlines) if self.masks else None
-        return root, replace(found, outlines=drawn, points=pose and PointNames(pose.names, pose.pairs)), parts
+        wrong += [f"{item.where} has an outline more than {FARTHEST:,} pixels from its image" for item in items if item.outline in far]
+        missing += files_without_image(_alone(root, images, folders), root, "text file")
+        names = about.names or tuple(sorted({item.name for item in items}, key=int))
+        more: dict[str, Any] = {"notes": tuple(beside), "parts": parts, "missing": tuple(missing)}
+        drawn, points = outlines if self.masks else None, about.points if self.keypoints else None
+        return self.found(root, keys, items, sides, wrong, len(there), names=names, outlines=drawn, points=points, **more)
 
-    def _pose(self, about: Described) -> Pose:
+    def _pose(self, about: Described) -> PointNames:
         """Returns the keypoints by `data.yaml`, which `names` names if that has no names."""
         pose = about.points
         if pose is None:
@@ -131,7 +117,7 @@ class Yolo(PointedSource, OutlinedSource, ListedSource):
             message = f"`names` has {count(len(self.names), 'name')}, but `kpt_shape` says {count(len(pose.names), 'keypoint')}"
             raise OpError("PG256", message, field="names", help="name each keypoint, in the order of the files")
         named = dict(zip(pose.names, self.names, strict=True))
-        return pose._replace(names=self.names, pairs=pose.pairs and tuple((named[a], named[b]) for a, b in pose.pairs))
+        return replace(pose, names=self.names, pairs=pose.pairs and tuple((named[a], named[b]) for a, b in pose.pairs))
 
     def _named(
         self, about: Described, root: str, keys: Sequence[str], whole: Paths, name: str, field: str
@@ -211,8 +197,8 @@ def _has_boxes(file: str) -> bool:
     return len(words) >= 5 and all(finite(word.decode("ascii", "replace")) is not None for word in words)
 
 
-def _object(words: Sequence[str], about: Described, where: str) -> tuple[str, tuple[float, ...], Sequence[float], Sequence[float]]:
-    """Returns the class and the box of a line, and its outline or its keypoints, if any."""
+def _item(image: str, words: Sequence[str], about: Described, where: str) -> tuple[Item, Sequence[float]]:
+    """Returns the box of a line of an image's file, and its outline, if any."""
     values: list[Any] = [finite(word) for word in words]
     shown, names = repr(" ".join(words)[:80]), about.names
     if None in values or len(values) < 5:
@@ -222,7 +208,8 @@ def _object(words: Sequence[str], about: Described, where: str) -> tuple[str, tu
         known = f"; the {count(len(names), 'class', 'classes')} are 0 to {len(names) - 1}" if names else ""
         raise DamagedError(f"{where} has the invalid class {words[0]}{known}")
     name = names[int(number)] if names else str(int(number))
-    many = 0 if about.points is None else len(about.points.names) * about.points.columns
+    pose = about.points or PointNames(())
+    many = len(pose.names) * pose.columns
     if len(values) > 6 and not many:
         outline = values[1:]
         if len(outline) % 2:
@@ -230,45 +217,27 @@ def _object(words: Sequence[str], about: Described, where: str) -> tuple[str, tu
         if max(outline) > _FAR:
             raise DamagedError(f"{where} has an outline in pixels; use fractions of the image, from 0 to 1: {shown}")
         xs, ys = outline[::2], outline[1::2]
-        return name, (min(xs), min(ys), max(xs), max(ys)), outline, ()
+        return Item(image, (min(xs), min(ys), max(xs), max(ys)), name, where), outline
     points = values[5 : 5 + many]
     if len(points) not in (0, 1, many) or len(values) > 6 + many:  # a model's confidence may follow
         said = f"`kpt_shape` asks for {5 + many}: a class, a box and {many} of keypoints"
         raise DamagedError(f"{where} has {len(values)} numbers, but {said}")
     x, y, width, height = values[1:5]
-    places = [value for i, value in enumerate(points) if about.points is not None and i % about.points.columns < 2]
+    places = [value for i, value in enumerate(points) if i % pose.columns < 2]
     if max(values[1:5] + places) > _FAR:
         what = "a box" if max(values[1:5]) > _FAR else "keypoints"
         raise DamagedError(f"{where} has {what} in pixels; use fractions of the image, from 0 to 1: {shown}")
-    return name, (x - width / 2, y - height / 2, x + width / 2, y + height / 2), (), points if len(points) > 1 else ()
-
-
-def _sets(given: Sequence[Sequence[float]], pose: Pose) -> Any:
-    """Makes sets of keypoints with visibility, float64 `(boxes, names, 3)`; without a visibility, negative ones and zeros are absent."""
-    found: Any = np.zeros((len(given), len(pose.names), 3))
-    own = [i for i, points in enumerate(given) if points]
-    read = np.array([given[i] for i in own]).reshape(len(own), len(pose.names), pose.columns)
-    if pose.columns == 2:
-        absent = (read < 0).any(-1) | (read == 0).all(-1)
-        read = np.concatenate([read, np.where(absent, 0, 2)[..., None]], -1)
-    found[own] = read
-    return found
+    if pose.columns == 2:  # negative ones and zeros are absent
+        pairs = zip(points[::2], points[1::2], strict=False)
+        points = [value for a, b in pairs for value in (a, b, 0 if a < 0 or b < 0 or a == b == 0 else 2)]
+    own = (pose.names, points) if len(points) > 1 else None
+    return Item(image, (x - width / 2, y - height / 2, x + width / 2, y + height / 2), name, where, points=own), ()
 
 
 YAMLS = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
 _TEXTS = ("classes.txt", "obj.names", "labels/classes.txt", "_darknet.labels")
 _MOST = 1 << 22
 _SPLITS = ("train", "val", "valid", "validation", "test")
-
-
-class Pose(NamedTuple):
-    """The keypoints of each box: their names, those that a mirror swaps (`None` if the file does not say), whether the names are numbers
-    since the file has none, and the numbers of each: 2 for x and y, 3 with a visibility."""
-
-    names: tuple[str, ...]
-    pairs: tuple[tuple[str, str], ...] | None
-    numbered: bool
-    columns: int
 
 
 @dataclass(frozen=True)
@@ -279,7 +248,7 @@ class Described:
     folder: str
     names: tuple[str, ...] = ()
     splits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    points: Pose | None = None
+    points: PointNames | None = None
 
 
 def described(base: str, path: str) -> Described:
@@ -329,7 +298,7 @@ def _from_yaml(folder: str, file: str) -> Described:
     return Described(root, _checked(file, [str(name) for name in names]), placed, _pose(file, content))
 
 
-def _pose(file: str, content: dict[str, Any]) -> Pose | None:
+def _pose(file: str, content: dict[str, Any]) -> PointNames | None:
     """Reads the shape, the names and the mirror images of keypoints."""
     shape, flipped, named = (content.get(key) for key in ("kpt_shape", "flip_idx", "kpt_names"))
     if shape is None:
@@ -343,14 +312,14 @@ def _pose(file: str, content: dict[str, Any]) -> Pose | None:
     if len({*names}) != many or len(names) != many:
         raise DamagedError(f"{file}: `kpt_names` must list {many} different names, as many as `kpt_shape` says")
     if flipped is None:
-        return Pose(names, None, not lists, shape[1])
+        return PointNames(names, None, not lists, shape[1])
     if not isinstance(flipped, list) or any(type(i) is not int for i in flipped) or sorted(flipped) != [*range(many)]:
         raise DamagedError(f"{file}: `flip_idx` must hold each of the numbers 0 to {many - 1} once")
     odd = next((i for i, other in enumerate(flipped) if flipped[other] != i), None)
     if odd is not None:
         raise DamagedError(f"{file}: `flip_idx` says that {odd} becomes {flipped[odd]} in a mirror, but not the reverse")
     pairs = tuple((names[i], names[other]) for i, other in enumerate(flipped) if i < other)
-    return Pose(names, pairs, not lists, shape[1])
+    return PointNames(names, pairs, not lists, shape[1])
 
 
 def _checked(file: str, names: list[str]) -> tuple[str, ...]:

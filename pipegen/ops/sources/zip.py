@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pipegen.ops.sources.records.grouped import GroupedSource
 from pipegen.ops.sources.shards.zip_directory import zip_members
+from pipegen.ops.sources.webdataset import GroupedSource
 
 
 class Zip(GroupedSource):

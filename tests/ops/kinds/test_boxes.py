@@ -14,7 +14,7 @@ from pipegen.errors import ModelMismatchError, OpError, SpecError
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
 from pipegen.ops.families.item_stages import Move
 from pipegen.ops.kinds.base import geometry_of, kind_named
-from pipegen.ops.sources.array_rows.rows import row_of
+from pipegen.ops.sources.arrays import row_of
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.types import ElementType
 

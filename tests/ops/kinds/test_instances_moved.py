@@ -16,7 +16,7 @@ from test_boxes_painted import BLACK, HEIGHT, IMAGE, RUN, WIDTH, moving
 
 from pipegen.errors import SpecError
 from pipegen.ops.kinds.base import kind_of
-from pipegen.ops.kinds.item_number import with_numbers
+from pipegen.ops.kinds.mask import with_numbers
 from pipegen.ops.registry import transforms
 from pipegen.ops.transforms.rotate_90 import TurnTransform
 from pipegen.plan.bucketed_plans import sound_plan

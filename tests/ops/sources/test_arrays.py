@@ -222,7 +222,7 @@ def test_data_that_is_not_what_the_features_name(data: Any, said: str) -> None:
 
 def test_a_digest_is_of_what_the_arrays_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     from pipegen.data.fingerprint import fingerprint
-    from pipegen.ops.sources.array_rows import rows
+    from pipegen.ops.sources.listing import rows
 
     changed = IMAGES.copy()
     changed[11, 5, 4, 2] ^= 1

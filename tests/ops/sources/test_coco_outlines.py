@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_annotations import SIDES, a, coco, codes, error_of, listed
 
 from pipegen.ops.lowering import array_formats as drawing
-from pipegen.ops.sources.annotations.outlines import NONE, Outlines
+from pipegen.ops.sources.annotations.outlines import NO_OUTLINE, Outlines
 
 WIDTH, HEIGHT = SIDES
 numbers = st.floats(-12, 60, width=32) | st.integers(-3, 45).map(float)
@@ -223,7 +223,7 @@ def test_of_more_boxes_than_a_mask_tells_apart_the_largest_stay(tmp_path: Path) 
 
 def test_nothing_is_kept_for_each_annotation_but_bytes() -> None:
     outlines = Outlines()
-    assert outlines.take(None) == NONE
+    assert outlines.take(None) == NO_OUTLINE
     outlines.take(square(0, 0, 5))
     outlines.finish()
     held = [value for value in vars(outlines).values() if isinstance(value, (list, dict))]

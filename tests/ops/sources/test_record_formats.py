@@ -17,10 +17,10 @@ from record_files import WRITERS, examples, write_mds, write_tar, write_tfrecord
 from pipegen.errors import OpError, SpecError
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.records.grouped import MemberNames
 from pipegen.ops.sources.shards.members import unpacked_member
 from pipegen.ops.sources.shards.tar_headers import tar_members
 from pipegen.ops.sources.shards.zip_directory import zip_members
+from pipegen.ops.sources.webdataset import MemberNames
 from pipegen.phases.compilation import collect_data, load
 
 if TYPE_CHECKING:

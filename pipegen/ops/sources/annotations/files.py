@@ -13,8 +13,7 @@ from xml.parsers import expat
 from pipegen.errors import OpError
 from pipegen.files import read_regular
 from pipegen.ops.fields.notes import Note, count
-from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
-from pipegen.ops.sources.folders.scan import Scan, is_hidden, walk
+from pipegen.ops.sources.folders.scan import Scan, is_hidden, nothing_found, tally_notes, walk
 from pipegen.ops.sources.listing.paths import find_root
 
 MOST_BYTES = 1 << 32  # size limit of a file with annotations of many images; that of COCO's training images has half a gigabyte

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.strings import Ints
 
-NONE = -1  # the outline of an annotation without any
+NO_OUTLINE = -1
 FARTHEST = 100_000  # largest distance of an outline from the corner of its image, in pixels
 _BLOCK = 1 << 20
 _POLYGONS = "use polygons, lists [x, y, x, y, …] of three points or more"
@@ -38,9 +38,9 @@ class Outlines:
 
     def take(self, segmentation: Any) -> Any:
         """Stores the polygons of an annotation; runs are returned, to be stored once the image size is known. Returns the number of the
-        outline, `NONE` without any, a description of an error, or the runs."""
+        outline, `NO_OUTLINE` without any, a description of an error, or the runs."""
         if segmentation in (None, [], [[]]):
-            return NONE
+            return NO_OUTLINE
         if isinstance(segmentation, dict):
             return segmentation
         if not isinstance(segmentation, list) or not all(isinstance(one, list) for one in segmentation):
@@ -120,7 +120,7 @@ class Outlines:
         table: list[int] = []
         data: list[bytes] = []
         for number, (outline, value, below) in enumerate(objects):
-            for part in range(self._first[outline], self._first[outline + 1]) if outline != NONE else ():
+            for part in range(self._first[outline], self._first[outline + 1]) if outline != NO_OUTLINE else ():
                 start, end = int(self._starts[part]), int(self._ends[part])
                 of_polygon = self._forms[part] == SHORT
                 own = self._polygons[start:end].tobytes() if of_polygon else bytes(self._runs[start:end])

@@ -16,17 +16,12 @@ from pipegen.ops.fields.columns import Ragged, most_items
 from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
 from pipegen.ops.kinds.keypoints import check_names, keypoints_type
 from pipegen.ops.kinds.label import item_label_type
-from pipegen.ops.sources.annotations.source import POINT_LABELS, BoxedSource, Found, PointNames
+from pipegen.ops.sources.annotations.source import POINT_LABELS, POINTS, BoxedSource, Found, PointNames
 from pipegen.ops.sources.features.any_kind import NamesPoints
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable
-
     from pipegen.ops.fields.strings import Ints
     from pipegen.types import ElementType
-
-POINTS = "keypoints"
 
 
 class PointedSource(NamesPoints, BoxedSource):
@@ -69,16 +64,16 @@ class PointedSource(NamesPoints, BoxedSource):
             pairs = tuple(pair for pair in pairs if {*pair} <= {*names})
         return PointRules(names, swapped_places(names, pairs), self.outside or "remove", each, relative=self.form.startswith("rel_"))
 
-    def finished(self, found: Found) -> tuple[Found, builtins.list[Note]]:
+    def finished(self, found: Found) -> Found:
         """Orders the keypoints by `names`."""
-        found, notes = super().finished(found)
+        found = super().finished(found)
         if found.points is None:
-            return found, notes
+            return found
         column = found.own.get(POINTS)
         values: Any = found.items[POINTS] if column is None else column.values
         if column is not None and self.names is None:
             if len(values):
-                return found, notes
+                return found
             values = values[None]
         if not values[..., 2].any():
             what = count(len(values), "box", "boxes") if column is None else count(len(found.keys), "image")
@@ -89,6 +84,7 @@ class PointedSource(NamesPoints, BoxedSource):
             check_names(self.names or stored, self.mirror_pairs or (), "")
         except PartError as error:
             raise OpError("PG256", str(error), field="mirror_pairs", help=error.help) from None
+        notes = list(found.notes)
         if self.names is not None:
             at = [stored.index(name) if name in stored else len(stored) for name in self.names]
             lacking = [name for name in self.names if name not in stored]
@@ -104,17 +100,6 @@ class PointedSource(NamesPoints, BoxedSource):
                 notes.append(Note("PG411", message, field="names", left_out=(gone,)))
             values = np.concatenate([values, np.zeros_like(values[:, :1])], 1)[:, at]
         if column is None:
-            return replace(found, items={**found.items, POINTS: values}), notes
+            return replace(found, items={**found.items, POINTS: values}, notes=tuple(notes))
         lengths: Ints = np.full(len(values), values.shape[1], np.int64)
-        return replace(found, own={**found.own, POINTS: Ragged(values.reshape(-1, 3), lengths)}), notes
-
-
-def checked_points(values: Any, places: Callable[[int], str]) -> tuple[Any, builtins.list[str]]:
-    """Checks sets of keypoints, float64 `(n, names, 3)`; returns them as float32, absent ones as zeros, and what is wrong with any."""
-    seen = values[..., 2]
-    odd = ~(np.isin(seen, (0, 1, 2)) & np.isfinite(values).all(-1))
-    wrong = []
-    for i in np.flatnonzero(odd.any(1)).tolist():
-        shown = ", ".join(f"{number:g}" for number in values[i][odd[i]][0])
-        wrong.append(f"{places(i)} has the keypoint [{shown}]; use x, y and the visibility: 0 for absent, 1 for hidden, 2 for visible")
-    return np.where(seen[..., None] > 0, values, 0).astype(np.float32), wrong
+        return replace(found, own={**found.own, POINTS: Ragged(values.reshape(-1, 3), lengths)}, notes=tuple(notes))

@@ -1,4 +1,4 @@
-"""`BoxedSource`, the base of sources of images with boxes: `Found`, their annotations, becomes columns of boxes and of classes."""
+"""`BoxedSource`, the base of sources of images with boxes: a format parses its files to `Item`s, and all that follows is here."""
 
 from __future__ import annotations
 
@@ -15,61 +15,82 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat
+from pipegen.ops.families.decoder import OutlineDecoder
 from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses
-from pipegen.ops.fields.columns import Ragged
+from pipegen.ops.fields.columns import Packed, Ragged, within
 from pipegen.ops.fields.notes import LeftOut, Note, count, is_are, quoted
 from pipegen.ops.fields.strings import Strings, as_sizes
 from pipegen.ops.kinds.boxes import boxes_type
-from pipegen.ops.kinds.item_number import number_name, with_numbers
 from pipegen.ops.kinds.label import item_label_type
+from pipegen.ops.kinds.mask import number_name, with_numbers
 from pipegen.ops.kinds.tensor import item_tensor_type
+from pipegen.ops.sources.annotations.files import damaged
+from pipegen.ops.sources.annotations.outlines import NO_OUTLINE
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.any_kind import KeepsBoxes
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, Parts, SplitSource, always
 from pipegen.ops.sources.tables.selecting import SelectingSource
-from pipegen.types import ElementType, FeatureType
+from pipegen.types import MOST_INSTANCES, ElementType, FeatureType
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.fields.columns import Packed
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.annotations.outlines import Outlines
+    from pipegen.ops.transform import Transform
 
     Named = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
     """From the name of a split, and the argument that names it, to its images, and to missing ones that it lists."""
 
 NUMBERS = number_name("boxes")  # the feature with the number of each box in a mask
-POINT_LABELS = "point_labels"  # the feature with the label of each point of an image
+POINTS, POINT_LABELS = "keypoints", "point_labels"  # the features with the keypoints, and with the label of each point of an image
+OPEN = 255  # the value of pixels in masks that have no class: those around objects, and those of crowds only
 _COMPARED = 32  # images whose size is compared with the annotations
 _ROUNDED = {False: 1.0, True: 0.005}
 """Distance that a box may exceed its image by rounding without a finding: in pixels, and as a fraction of the image."""
 
 
+class Item(NamedTuple):
+    """A box as an annotation file has it, or a point."""
+
+    image: str  # the path of its image
+    values: Any  # left, top, right and bottom edge of a box, in pixels or as fractions of the image; x and y of a point
+    name: str  # its class, or the name of the point
+    where: Any  # its place, from which messages describe it
+    number: int = 0  # its number in a mask of the image
+    group: int | str | None = None  # its group, if points are joined with boxes
+    marked: bool = False  # whether it is a difficult one, or a crowd
+    outline: int = NO_OUTLINE  # the number of its outline
+    points: tuple[tuple[str, ...], Any] | None = None  # names of its keypoints, and x, y and visibility of each
+
+
 @dataclass(frozen=True)
 class PointNames:
-    """Names of keypoints in the order of their columns, and those that a mirror swaps; `None` if the annotations do not say."""
+    """Names of keypoints in the order of their columns."""
 
     names: tuple[str, ...]
-    pairs: tuple[tuple[str, str], ...] | None = None
+    pairs: tuple[tuple[str, str], ...] | None = None  # those that a mirror swaps; `None` if the annotations do not say
+    numbered: bool = False  # whether the names are numbers, since the annotations have none
+    columns: int = 3  # the numbers of each: 2 for x and y, 3 with a visibility
 
 
 @dataclass(frozen=True)
 class Found:
-    """Images of a source and their boxes, as stored."""
+    """Images of a source and their boxes, as columns."""
 
-    keys: Sequence[str]  # the path of each image, relative to the source's folder
+    root: str  # the folder of the images
+    keys: Sequence[str]  # the path of each image, relative to the folder
     sides: Any  # width and height of each in pixels by the annotations, float64 `(images, 2)`; infinite if unknown
     records: Any  # the image of each box, rising, int64 `(boxes,)`
     boxes: Any  # left, top, right and bottom edge of each, float64 `(boxes, 4)`, in pixels or as fractions of the image
     classes: Any  # the class of each among `names`, int64 `(boxes,)`
     names: tuple[str, ...]  # the classes in index order
     places: Callable[[int], str]  # describes the place of a box
-    items: Mapping[str, Any] = field(default_factory=dict)  # further features of boxes, an array each
+    items: Mapping[str, Any]  # further features of boxes, an array each
     notes: tuple[Note, ...] = ()  # findings
-    relative: bool = False  # whether edges are fractions of the image, from 0 to 1
+    parts: Parts | None = None  # the split of each image, if the annotations give it
     beside: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the path of a further file of each image, by feature
     outlines: tuple[Ints, Outlines] | None = None  # the number of each box's outline, int64 `(boxes,)`, if these are read, and the outlines
     own: Mapping[str, Packed | Ragged] = field(default_factory=dict)
@@ -78,13 +99,13 @@ class Found:
     missing: tuple[Missing, ...] = ()  # images without files, and annotations without images
     more: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # further columns of the images, for `where` and `join`
 
-    def only(self, kept: Ints) -> Found:
-        """Keeps some boxes."""
+    def only(self, kept: Ints, *notes: Note) -> Found:
+        """Keeps some boxes, and adds notes."""
         places, numbers = self.places, kept.tolist()
         items = {name: values[kept] for name, values in self.items.items()}
         own: dict[str, Any] = {name: getattr(self, name)[kept] for name in ("records", "boxes", "classes")}
         outlines = self.outlines and (self.outlines[0][kept], self.outlines[1])
-        return replace(self, **own, items=items, outlines=outlines, places=lambda i: places(numbers[i]))
+        return replace(self, **own, items=items, outlines=outlines, places=lambda i: places(numbers[i]), notes=(*self.notes, *notes))
 
     def lengths(self) -> Ints:
         """Counts the boxes of each image, int64 `(images,)`."""
@@ -100,8 +121,11 @@ class Found:
 class BoxedSource(KeepsBoxes, SelectingSource):
     """Images with any number of boxes on each, every box of one class."""
 
+    if TYPE_CHECKING:
+        masks: Literal["instances", "classes"] | None  # declared by each source
+
     items: ClassVar[tuple[str, ...]] = ()
-    """Further numbers of a box."""
+    """A further number of a box: 1 for one that is `marked`."""
     form: ClassVar[BoxFormat] = "xyxy"
     """The format of the columns."""
     attributes: ClassVar[tuple[str, ...]] = ("path", "height", "width")
@@ -142,40 +166,88 @@ class BoxedSource(KeepsBoxes, SelectingSource):
         features |= {name: item_tensor_type("boxes").with_(most=most) for name in self.items}
         return ElementType(tuple(features.items()))
 
-    def _with_instances(self, type_: ElementType, ignore: int = 0) -> ElementType:
-        """Adds a mask that numbers the boxes, and their numbers."""
-        return with_numbers(type_.replace(mask=FeatureType("instance_mask", "string", (), of="image", ignore=ignore, instances="boxes")))
+    def _with_mask(self, type_: ElementType, classes: int | None, ignore: int) -> ElementType:
+        """Adds a mask of a number of `classes`, or one that numbers the boxes, and their numbers; `ignore` marks its open pixels."""
+        if self.masks is None:
+            return type_
+        mask = FeatureType("mask" if self.masks == "classes" else "instance_mask", "string", (), of="image", ignore=ignore)
+        return with_numbers(type_.replace(mask=mask.with_(classes=classes) if self.masks == "classes" else mask.with_(instances="boxes")))
 
     has_folders = always(False)  # classes come from the annotations
 
-    def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        """Reads the annotations; returns the folder of the keys, the annotations, and the split of each image if they give it. `PG401` for
-        a missing path, `PG402` without images, `PG475` for invalid annotations."""
+    def find(self, base: Path, progress: Callable[[int], None] | None) -> Found:
+        """Reads the annotations; `PG401` for a missing path, `PG402` without images, `PG475` for invalid annotations."""
         raise NotImplementedError
 
-    def finished(self, found: Found) -> tuple[Found, builtins.list[Note]]:
+    def found(
+        self,
+        root: str,
+        keys: Sequence[str],
+        items: Sequence[Item],
+        sides: Mapping[str, tuple[float, float] | None],
+        wrong: builtins.list[str],
+        total: int = 0,
+        *,
+        field: str = "path",
+        names: Sequence[str] | None = None,
+        place: Callable[[Any], str] = str,
+        outlines: Outlines | None = None,
+        points: PointNames | None = None,
+        **more: Any,
+    ) -> Found:
+        """Makes columns of parsed boxes, in any order of their images.
+
+        `sides` are width and height in pixels by the annotations of each image that has some; `wrong` are faults of the annotations, which
+        are a `PG475` error together with those of keypoints, for the argument `field` and a `total` of files, if each annotates one image.
+        `names` are the classes in index order, by default in text order; `place` describes the place of a box. For others see `Found`.
+        """
+        number = {key: i for i, key in enumerate(keys)}
+        unordered: Ints = np.array([number[item.image] for item in items], np.int64)
+        order = np.argsort(unordered, kind="stable")
+        each = [items[i] for i in order.tolist()]
+        columns: dict[str, Any] = {name: np.array([bool(item.marked) for item in each], np.float32) for name in self.items}
+        if self.masks == "instances" and outlines is None:
+            columns[NUMBERS] = np.array([item.number for item in each], np.float32)
+        if points is not None:
+            columns[POINTS], odd = _keypoints(each, points.names, place)
+            wrong = [*wrong, *odd]
+        if wrong:
+            raise damaged(wrong, field, total)
+        names = sorted({item.name for item in each}) if names is None else names
+        index = {name: i for i, name in enumerate(names)}
+        return Found(
+            root,
+            keys,
+            np.array([sides.get(key) or (np.inf, np.inf) for key in keys], np.float64).reshape(-1, 2),
+            unordered[order],
+            np.array([item.values for item in each], np.float64).reshape(-1, 4),
+            np.array([index[item.name] for item in each], np.int64),
+            tuple(names),
+            lambda i: place(each[i].where),
+            columns,
+            outlines=None if outlines is None else (np.array([item.outline for item in each], np.int64), outlines),
+            **{"points": points, **more},
+        )
+
+    def finished(self, found: Found) -> Found:
         """Adds what depends on the remaining boxes, such as their masks, and notes."""
-        return found, []
+        return found
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """List the images, with boxes in columns; see `Source.list` and `find`."""
-        root, found, parts = self.find(base, progress)
-        notes = [*found.notes, *_other_sizes(root, found)]
-        of_classes: builtins.list[Note] = []
+        found = self.find(base, progress)
+        found = replace(found, notes=(*found.notes, *_other_sizes(found)))
         if found.names or not found.own:  # else points alone
-            found, of_classes = _chosen(found, self._about(), self.classes)
-        found, of_boxes = _on_image(found)
-        found, others = self.finished(found)
-        columns: dict[str, Any] = found.columns()
+            found = _chosen(found, self._about(), self.classes)
+        found = self.finished(_on_image(found, relative=self.form.startswith("rel_")))
+        root, columns = found.root, found.columns()
         location = Location.below(root, found.keys, [_size_of(f"{root}/{key}") for key in found.keys])
         beside = {name: _files(root, paths) for name, paths in found.beside.items()}
         classes = {"labels": found.names}
         if found.points is not None and POINT_LABELS in found.own:
             classes[POINT_LABELS] = found.points.names
         type_ = self._type(found)
-        listing = Listing(
-            root, location, (*notes, *of_classes, *of_boxes, *others), parts, columns=columns, classes=classes, label="labels"
-        )
+        listing = Listing(root, location, found.notes, found.parts, columns=columns, classes=classes, label="labels")  # type: ignore[arg-type]
         sides = np.where(np.isfinite(found.sides), found.sides, np.nan)[:, ::-1]
         listing = replace(listing, type=type_, in_table=True, sides=sides, beside=beside, missing=found.missing)
         listing = self.selected(listing, base, found.more)
@@ -193,14 +265,34 @@ class BoxedSource(KeepsBoxes, SelectingSource):
         return listing.take(np.flatnonzero(lengths))
 
 
-def _on_image(found: Found) -> tuple[Found, list[Note]]:
+def _keypoints(items: Sequence[Item], names: tuple[str, ...], place: Callable[[Any], str]) -> tuple[Any, list[str]]:
+    """Puts keypoints in the order of all names, float32 `(boxes, names, 3)`, absent ones as zeros; and returns what is wrong with any."""
+    values: Any = np.zeros((len(items), len(names), 3))
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for i, item in enumerate(items):
+        if item.points is not None:
+            alike.setdefault(item.points[0], []).append(i)
+    for own, which in alike.items():
+        given = np.array([items[i].points[1] for i in which])  # type: ignore[index]
+        values[np.ix_(which, [names.index(name) for name in own])] = given.reshape(len(which), len(own), 3)
+    seen = values[..., 2]
+    odd = ~(np.isin(seen, (0, 1, 2)) & np.isfinite(values).all(-1))
+    wrong = []
+    for i in np.flatnonzero(odd.any(1)).tolist():
+        shown = ", ".join(f"{number:g}" for number in values[i][odd[i]][0])
+        said = f"{place(items[i].where)} has the keypoint [{shown}]"
+        wrong.append(f"{said}; use x, y and the visibility: 0 for absent, 1 for hidden, 2 for visible")
+    return np.where(seen[..., None] > 0, values, 0).astype(np.float32), wrong
+
+
+def _on_image(found: Found, *, relative: bool) -> Found:
     """Clips boxes to their images, and drops those without an area, with `PG477` notes."""
-    sides = np.ones_like(found.sides) if found.relative else found.sides
+    sides = np.ones_like(found.sides) if relative else found.sides
     limits = np.tile(sides, 2)[found.records]
     clipped = np.clip(found.boxes, 0, limits)
     flat = ~_has_area(found.boxes)
     outside = ~flat & ~_has_area(clipped)
-    over = ~flat & ~outside & (np.abs(clipped - found.boxes) > _ROUNDED[found.relative]).any(1)
+    over = ~flat & ~outside & (np.abs(clipped - found.boxes) > _ROUNDED[relative]).any(1)
     notes = []
     for wrong, what, what_of_several, done in (
         (flat, "has no area", "have no area", "left out"),
@@ -212,19 +304,19 @@ def _on_image(found: Found) -> tuple[Found, list[Note]]:
             number = int(which[0])
             corners = ", ".join(f"{x:g}" for x in found.boxes[number].tolist())
             width, height = sides[found.records[number]].tolist()
-            image = f"; the image has {width:g}×{height:g} pixels" if np.isfinite(width) and not found.relative else ""
+            image = f"; the image has {width:g}×{height:g} pixels" if np.isfinite(width) and not relative else ""
             first = f"{found.places(number)} {what}: its edges are {corners}{image}"
             message = f"{first}; {count(len(which), 'such box', 'such boxes')} of {len(flat):,} {is_are(len(which))} {done}"
             gone = (LeftOut(len(which), f"box that {what}", f"boxes that {what_of_several}"),) if done == "left out" else ()
             notes.append(Note("PG477", message, "correct the annotations if this is wrong", left_out=gone))
-    return replace(found, boxes=clipped).only(np.flatnonzero(~(flat | outside))), notes
+    return replace(found, boxes=clipped).only(np.flatnonzero(~(flat | outside)), *notes)
 
 
 def _has_area(boxes: Any) -> Any:
     return (boxes[:, 2:] > boxes[:, :2]).all(1)
 
 
-def _chosen(found: Found, about: Classes, listed: int | tuple[str, ...] | None) -> tuple[Found, list[Note]]:
+def _chosen(found: Found, about: Classes, listed: int | tuple[str, ...] | None) -> Found:
     """Renames classes, drops boxes of other classes than those `listed` by name or number, and numbers the remaining ones from 0; `PG478`
     without classes, or with another number of them."""
     lacking = ("which no row has", "which the annotations lack")
@@ -255,7 +347,7 @@ def _chosen(found: Found, about: Classes, listed: int | tuple[str, ...] | None) 
         near = closest(missing[0], list(meant))
         help_ = f"is {near!r} meant?" if near else f"they have {quoted(meant)}"
         notes.append(Note("PG403", f"`classes` lists {quoted(missing)}, which the annotations lack", help_, "classes"))
-    return replace(found, classes=indices, names=names).only(np.flatnonzero(indices >= 0)), notes
+    return replace(found, classes=indices, names=names).only(np.flatnonzero(indices >= 0), *notes)
 
 
 def _files(root: str, paths: Sequence[str]) -> Location:
@@ -270,88 +362,106 @@ def _size_of(path: str) -> int:
         return 1  # an error when the file is read
 
 
-def _other_sizes(root: str, found: Found) -> list[Note]:
+def _other_sizes(found: Found) -> list[Note]:
     """Notes, with `PG479`, images whose size differs from the annotations, from a sample."""
     wrong, looked = list[Any](), 0
     for i in range(0, len(found.keys), max(1, len(found.keys) // _COMPARED)):
         said = tuple(found.sides[i].tolist())
-        sides = sides_of(f"{root}/{found.keys[i]}") if isfinite(said[0]) else None
+        sides = sides_of(f"{found.root}/{found.keys[i]}") if isfinite(said[0]) else None
         looked += sides is not None
         if sides is not None and said not in sides:
             wrong.append((found.keys[i], sides.upright, said))
     if not wrong:
         return []
     key, sides_, said = wrong[0]
-    told = f"{root}/{key} has {sides_[0]}×{sides_[1]} pixels, but its annotations say {said[0]:g}×{said[1]:g}"
+    told = f"{found.root}/{key} has {sides_[0]}×{sides_[1]} pixels, but its annotations say {said[0]:g}×{said[1]:g}"
     help_ = "boxes would be misplaced; annotate these images, or use the annotated ones"
     return [Note("PG479", f"{told}; {len(wrong)} of {count(looked, 'checked image')} differ", help_)]
 
 
-def without_image(
-    gone: Sequence[int], keys: Sequence[str], example: Callable[[int], str], field: str, more: str | None = None
+def lost_images(
+    names: Sequence[str], example: Callable[[int], str], field: str, records: Sequence[int] | None = None, *more: str, code: str = "PG476"
 ) -> list[Missing]:
-    """Collects the images without files, which stay records: their indices in `keys`, and a description of each."""
-    if not gone:
+    """Collects annotations of unknown images: their names in `errors.exclude`, and a description of each; or, with their places in the
+    listing as `records`, images without files, which stay records. `more` is further help."""
+    if not names:
         return []
-    help_ = ("add the images", *([more] if more else ()))
-    named = Strings.hold([keys[number] for number in gone])
-    return [Missing("PG476", named, example, np.array(gone, np.int64), ("image", "images"), "a file", help_, field)]
+    unknown = records is None
+    what, help_ = ("annotated image", "add the images, or remove their annotations") if unknown else ("image", "add the images")
+    own = None if records is None else np.array(records, np.int64)
+    return [Missing(code, Strings.hold(names), example, own, (what, f"{what}s"), "a file", (help_, *more), field)]
 
 
-def without_record(names: Sequence[str], example: Callable[[int], str], field: str, code: str = "PG476") -> list[Missing]:
-    """Collects annotations of unknown images: their names in `errors.exclude`, and a description of each."""
-    help_ = ("add the images, or remove their annotations",)
-    what = ("annotated image", "annotated images")
-    return [Missing(code, Strings.hold(names), example, None, what, "a file", help_, field)] if names else []
-
-
-def without_own_image(files: Sequence[str], root: str, what: str, field: str = "path") -> list[Missing]:
+def files_without_image(files: Sequence[str], root: str, what: str) -> list[Missing]:
     """Collects annotation files without an image, by path relative to the images' folder."""
     names = [os.path.relpath(file, root).replace(os.sep, "/") for file in files]
-    return without_record(names, lambda i: f"the {what} {files[i]!r} has no image", field)
+    return lost_images(names, lambda i: f"the {what} {files[i]!r} has no image", "path")
 
 
-def without_listed(names: Sequence[str], split: str, root: str, field: str) -> list[Missing]:
-    """Collects listed images that are missing."""
-    return without_record(names, lambda i: f"the list of the split `{split}` names {names[i]!r}, which {root!r} lacks", field, "PG578")
+class OutlinedSource(BoxedSource):
+    """Images with boxes, each of which may have an outline."""
+
+    masks: Literal["instances", "classes"] | None = None
+    """Adds a `mask` to each image, drawn from the outlines (`segmentation`) of the kept boxes: polygons, or COCO's run-length encoding.
+    `instances`: the number of the box whose outline covers a pixel. `classes`: 0 is background, 1 the first class; pixels of crowds only
+    are 255, the mask's `ignore`. Smaller objects cover larger ones, and all cover crowds. Masks are drawn in Python each time an image is
+    read, as by pycocotools."""
+
+    def _type(self, found: Found | None) -> ElementType:
+        type_ = super()._type(found)
+        classes = type_["labels"].classes
+        return self._with_mask(type_, classes and classes + 1, OPEN if self.masks == "classes" else 0)
+
+    def decoders(self) -> Mapping[str, Transform]:
+        return {"mask": OutlineDecoder(format="coco")} if self.masks else {}
+
+    def finished(self, found: Found) -> Found:
+        """Keeps the boxes that a mask can distinguish, and packs the outlines of each image; see `BoxedSource.finished`."""
+        found = super().finished(found)
+        if self.masks == "classes" and len(found.names) > MOST_INSTANCES:
+            message = f"a mask can hold {MOST_INSTANCES} classes, but there are {len(found.names):,}"
+            raise OpError("PG478", message, field="masks", help="choose fewer by `classes`, or merge some by `map`")
+        if self.masks == "instances":
+            found = _told_apart(found)
+        if found.outlines is None:
+            return found
+        own, outlines = found.outlines
+        bare, notes = np.flatnonzero(own == NO_OUTLINE), found.notes
+        if len(own) and len(bare) == len(own):
+            message = f"none of {count(len(own), 'box', 'boxes')} has an outline: the annotations have no outlines"
+            raise OpError("PG475", message, field="masks", help="remove `masks`, or use a file with outlines")
+        if len(bare):
+            first = f"{found.places(int(bare[0]))} has no outline, so its mask does not show it"
+            message = f"{first}; {len(bare):,} of {len(own):,} boxes lack an outline"
+            notes = (*notes, Note("PG477", message, "annotate their outlines, or remove their images"))
+        numbers: Ints = within(found.lengths()) + 1
+        crowds = found.items["crowd"] > 0 if "crowd" in found.items else np.zeros(len(own), bool)
+        values = numbers if self.masks == "instances" else np.where(crowds, OPEN, found.classes + 1)
+        objects = list(zip(own.tolist(), values.tolist(), crowds.tolist(), strict=True))
+        ends = np.cumsum(found.lengths()).tolist()
+        packed = [
+            outlines.packed(int(height), int(width), objects[start:end])
+            for (width, height), start, end in zip(found.sides.tolist(), [0, *ends], ends, strict=False)
+        ]
+        items = dict(found.items) | ({NUMBERS: numbers.astype(np.float32)} if self.masks == "instances" else {})
+        return replace(found, items=items, own={**found.own, "mask": Packed.hold(packed)}, notes=notes)
 
 
-def known_sides(sides: Sequence[tuple[float, float] | None]) -> Any:
-    """Converts widths and heights of images to float64 `(images, 2)`, infinite if unknown."""
-    return np.array([one or (np.inf, np.inf) for one in sides], np.float64).reshape(-1, 2)
-
-
-class Shape(NamedTuple):
-    """A box that was read by itself, or a point."""
-
-    record: int  # its image
-    values: tuple[float, ...]  # the edges of the box; x and y of a point, with the centre of the first pixel at 0
-    name: str  # its class, or the name of the point
-    where: str  # its place, for messages
-    number: int = 0  # its number in a mask of the image
-    group: int | str | None = None  # its group, if points are joined with boxes
-
-
-def gathered(
-    keys: Sequence[str],
-    sides: Sequence[tuple[float, float] | None],
-    boxes: Sequence[Shape],
-    names: tuple[str, ...],
-    items: Mapping[str, Any],
-    notes: Sequence[Note],
-    missing: Sequence[Missing] = (),
-    *,
-    relative: bool = False,
-    numbered: bool = False,
-) -> Found:
-    """Builds columns from boxes, ordered by image; with their numbers in masks of the images if `numbered`."""
-    number = {name: i for i, name in enumerate(names)}
-    records = np.array([box.record for box in boxes], np.int64)
-    edges = np.array([box.values for box in boxes], np.float64).reshape(-1, 4)
-    classes, places = np.array([number[box.name] for box in boxes], np.int64), [box.where for box in boxes]
-    items = {**items, NUMBERS: np.array([box.number for box in boxes], np.float32)} if numbered else items
-    about = names, places.__getitem__, items, tuple(notes), relative
-    return Found(keys, known_sides(sides), records, edges, classes, *about, missing=tuple(missing))
+def _told_apart(found: Found) -> Found:
+    """Keeps, of each image, the largest boxes that a mask can distinguish."""
+    edges, lengths = found.boxes, found.lengths()
+    areas = (edges[:, 2] - edges[:, 0]) * (edges[:, 3] - edges[:, 1])
+    order = np.lexsort((-areas, found.records))
+    rank: Ints = np.empty(len(order), np.int64)
+    rank[order] = within(lengths)
+    left = int((rank >= MOST_INSTANCES).sum())
+    if not left:
+        return found
+    most = int(lengths.argmax())
+    first = f"{found.keys[most]} has {int(lengths[most])} boxes; a mask can hold {MOST_INSTANCES}"
+    many = count(int((lengths > MOST_INSTANCES).sum()), "image")
+    message = f"{first}; the smallest are left out, {count(left, 'box', 'boxes')} of {many}"
+    return found.only(np.flatnonzero(rank < MOST_INSTANCES), Note("PG477", message, "remove `masks` to keep all boxes", "masks"))
 
 
 class ListedSource(SplitSource, BoxedSource):
@@ -364,7 +474,8 @@ class ListedSource(SplitSource, BoxedSource):
         found: dict[str, str] = {}
         for split, name, argument in self.each_split():
             own, gone = named(name, argument)
-            missing += without_listed(gone, name, root, argument)
+            said = [f"the list of the split `{name}` names {image!r}, which {root!r} lacks" for image in gone]
+            missing += lost_images(gone, said.__getitem__, argument, code="PG578")
             for key in own:
                 if found.setdefault(key, split) != split:
                     message = f"{key!r} is in both `{found[key]}` and `{split}`"

@@ -12,7 +12,7 @@ from pipegen.errors import PartError
 from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.fields.notes import joined
 from pipegen.ops.kinds.base import InstanceNumber, Levels, Overlay, having, held_in_memory, kind_named, kind_of, named_kinds, names_of
-from pipegen.ops.kinds.item_number import number_name, with_numbers
+from pipegen.ops.kinds.mask import number_name, with_numbers
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import Transform

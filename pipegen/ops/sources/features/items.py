@@ -12,7 +12,7 @@ from pipegen.ops.fields.columns import Column, Place, Ragged, counted_up, spread
 from pipegen.ops.fields.label_values import split_text
 from pipegen.ops.fields.notes import count
 from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, ItemClass, kind_of
-from pipegen.ops.kinds.item_number import item_number_type, number_name
+from pipegen.ops.kinds.mask import item_number_type, number_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,13 +58,22 @@ def read_items(
         except OpError as error:
             own = (error.field or "").startswith("features.")  # set by what reads labels, too
             raise error if own else error.below(f"features.{name}") from None
-        odd = np.flatnonzero(items.lengths != home) if home is not None else np.zeros(0, np.int64)
-        odd = odd if used is None else np.intersect1d(odd, used)
-        if home is not None and len(odd):
-            first, has = int(odd[0]), count(int(items.lengths[odd[0]]), "item")
-            message = f"{place(first)} has {has} of `{name}` and {int(home[first])} of `{feature.home}`"
-            raise OpError("PG418", message, field=f"features.{name}", help=f"each of `{feature.home}` needs one of `{name}`")
+        if home is not None:
+            odd = items_apart(name, items.lengths, str(feature.home), home, place, used)
+            if odd is not None:
+                raise odd
     return columns | item_numbers(features, columns)
+
+
+def items_apart(name: str, own: Ints, home_name: str, home: Ints, place: Place, used: Ints | None = None) -> OpError | None:
+    """Returns the `PG418` error of a feature with more or fewer items than the feature that it is `with`; `None` without one."""
+    odd = np.flatnonzero(own != home)
+    odd = odd if used is None else np.intersect1d(odd, used)
+    if not len(odd):
+        return None
+    first = int(odd[0])
+    message = f"{place(first)} has {count(int(own[first]), 'item')} of `{name}` and {int(home[first])} of `{home_name}`"
+    return OpError("PG418", message, field=f"features.{name}", help=f"each of `{home_name}` needs one of `{name}`")
 
 
 def item_numbers(features: Mapping[str, Feature], columns: Mapping[str, Column]) -> dict[str, Column]:

@@ -11,7 +11,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.fields.strings import Strings, as_sizes, shareable
-from pipegen.ops.kinds.base import ExampleClass, having, kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, having, single_values
 from pipegen.ops.model import Model
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 
@@ -388,7 +388,7 @@ class Source(Model):
 
     def class_feature(self) -> str | None:
         """Returns the feature with the class of each record, even if no model learns it."""
-        return main_label(name for name, t in self.infer().items() if kind_of(t).has(ExampleClass) and not several_labels(t))
+        return main_label(single_values(self.infer(), ExampleClass))
 
     def main_label(self) -> str | None:
         """Returns the label whose classes are those of the data: the class of each record, else the first label."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Packed, with_classes
-from pipegen.ops.kinds.base import ExampleClass, Numbers, kind_of, several_labels
+from pipegen.ops.kinds.base import kind_of, several_labels
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.types import ElementType, FeatureType
 
@@ -75,42 +74,13 @@ def filled(listing: Listing, adapting: Adapting, classes: Mapping[str, tuple[str
         OpError: `PG463` if a value does not fit its feature.
     """
     every = {**classes, PART: adapting.parts} if adapting.parts else classes
-    values = {name: _filled(name, t, value, every.get(name, ())) for name, (t, value) in adapting.fill.items()}
+    values = {name: kind_of(t).meaning.filled(name, t, value, every.get(name, ())) for name, (t, value) in adapting.fill.items()}
     known = {**listing.classes, **{name: classes[name] for name in values if name in classes}}
     listing = replace(listing, classes=known, label=label if label in values else listing.label)
     if listing.shards is not None:
         return read_with(listing, Changes(values=values))
     columns = {name: np.broadcast_to(value, (len(listing.keys), *value.shape)) for name, value in values.items()}
     return replace(listing, columns={**listing.columns, **columns})
-
-
-def _filled(name: str, t: FeatureType, value: Any, classes: tuple[str, ...]) -> Any:
-    """Converts the value of a filled feature to an array of the feature's shape; `PG463` if it does not fit."""
-    kind = kind_of(t)
-    if kind.has(ExampleClass) and not several_labels(t):
-        if isinstance(value, str):
-            if value not in classes:
-                message = f"invalid class {value!r} for `{name}`"
-                raise OpError("PG463", message, field=f"fill.{name}", help=f"the classes are {', '.join(classes)}")
-            value = classes.index(value)
-        if not isinstance(value, (int, float)) or value != int(value) or not 0 <= value < max(1, t.classes or len(classes) or 2**31):
-            message = f"invalid value {value!r} for the label `{name}`"
-            raise OpError("PG463", message, field=f"fill.{name}", help="write a class name, or its index from 0")
-        return np.array(value, np.int64)
-    if kind.has(Numbers) and not isinstance(value, str):
-        row = np.asarray(value)
-        if row.dtype.kind not in "biuf" or (not np.array_equal(row.astype(np.dtype(t.dtype)), row) and t.dtype == "int64"):
-            message = f"`{name}` holds {t.dtype}, but the value is {value!r}"
-            raise OpError("PG463", message, field=f"fill.{name}", help="write integers, such as 0")
-        row = row.astype(np.dtype(t.dtype))
-        if row.ndim == 0 or row.shape == t.shape:
-            return np.broadcast_to(row, tuple(d or 0 for d in t.shape))
-        message = f"`{name}` has {t.shape[0] if t.shape else 1} numbers per example, but `fill` has {row.size}"
-        raise OpError("PG463", message, field=f"fill.{name}", help="write one number for all of them, or a list of that length")
-    message = f"`{name}` cannot be filled: it holds {kind.plural}"
-    raise OpError(
-        "PG463", message, field=f"fill.{name}", help="only labels, tensors and weights can be filled; remove other features from `output`"
-    )
 
 
 def merge_classes(listing: Listing, classes: Mapping[str, tuple[str, ...]]) -> Listing:

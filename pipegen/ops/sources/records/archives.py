@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import stat
 from collections import defaultdict
-from dataclasses import field
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.mounts import Opened
+from pipegen.mounts import Opened, content_of
+from pipegen.ops.fields.notes import Note
 from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, Scan
 from pipegen.ops.sources.folders.scan import Found as Image
+from pipegen.ops.sources.listing.base import Location
 from pipegen.ops.sources.records.index import Indexed, RecordIndex
 from pipegen.ops.sources.records.reader import MappedReader
-from pipegen.ops.sources.shards.findings import KINDS, finding_notes, tallied, unpacked_name
+from pipegen.ops.sources.shards.findings import KINDS, compression, finding_notes, tallied, unpacked_name
 from pipegen.ops.sources.shards.members import Members, unpacked_member
 from pipegen.ops.sources.shards.paths import Found
 from pipegen.ops.sources.shards.tar_headers import tar_members
@@ -26,9 +28,8 @@ from pipegen.ops.sources.shards.zip_directory import zip_members
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.fields.notes import Note
     from pipegen.ops.fields.strings import Ints, Strings
-    from pipegen.ops.sources.listing.reader import Hold, Read, Reader, Together
+    from pipegen.ops.sources.listing.reader import Reader
 
 LISTS = {".zip": zip_members, ".tar": tar_members}  # functions that list the members of an archive, by file ending
 _PLAIN = frozenset({f".{one}" for name in IMAGE_EXTENSIONS for one in (name, name.upper())})  # endings of most image files
@@ -96,6 +97,8 @@ def open_archive(path: str, field: str = "path") -> Archive | None:
     pairs = [*_clean(listed.names, seen)]
     every = dict(pairs)  # the last member of a name wins, as when unpacking
     seen += [("twice", listed.names[number]) for name, number in pairs if every[name] != number and name.startswith(before)]
+    if damage and not every and (packed := compression(content_of(file, 16))):
+        seen, damage = [("compressed", packed)], ""
     notes = tuple(finding_notes([(file, tallied(seen))], field))
     if not every and damage:
         raise OpError("PG430", f"{file!r} is damaged {damage}", field=field, help="copy or download the archive again")
@@ -127,14 +130,6 @@ def _clean(names: Iterable[str], seen: list[tuple[str, str]]) -> Iterator[tuple[
             seen.append(("outside", name))
 
 
-@dataclass(frozen=True, slots=True)
-class _Folder:
-    """Direct entries of a folder: files with their sizes, and folders."""
-
-    files: dict[str, int] = field(default_factory=dict)
-    folders: dict[str, None] = field(default_factory=dict)
-
-
 class ArchiveScan(Scan):
     """A walk below a folder of an archive. It has no links to follow."""
 
@@ -143,34 +138,34 @@ class ArchiveScan(Scan):
         self.archive = archive
 
     @cached_property
-    def _folders(self) -> dict[str, _Folder]:
-        """The direct entries of each folder."""
-        found: defaultdict[str, _Folder] = defaultdict(_Folder)
-        sizes, last, files = self.archive.members.sizes.tolist(), "", found[""].files
+    def _folders(self) -> dict[str, tuple[dict[str, int], dict[str, None]]]:
+        """The direct entries of each folder: files with their sizes, and folders."""
+        found: defaultdict[str, tuple[dict[str, int], dict[str, None]]] = defaultdict(lambda: ({}, {}))
+        sizes, last, files = self.archive.members.sizes.tolist(), "", found[""][0]
         for path, number in self.archive.numbers.items():
             folder = path[: max(0, path.rfind("/"))]
             if folder != last:
-                last, files = folder, found[folder].files
+                last, files = folder, found[folder][0]
             files[path] = sizes[number]
         for path in [*found]:
             folder = path
             while folder:
                 upper = folder[: max(0, folder.rfind("/"))]
-                found[upper].folders[folder] = None
+                found[upper][1][folder] = None
                 folder = upper
         return dict(found)
 
     def level(self, folder: str) -> tuple[list[str], list[str], list[Image]]:
         """Lists the direct entries of a folder; see `Scan.level`. An image ending is enough for an image."""
-        own = self._folders.get(folder, _Folder())
-        files, begin = own.files, len(folder) + 1 if folder else 0
+        files, inner = self._folders.get(folder, ({}, {}))
+        begin = len(folder) + 1 if folder else 0
         images: list[Image] = []
         if self.match is None and not self._every_file:
             images = [(path, size) for path, size in files.items() if path[path.rfind(".") :] in _PLAIN and path[begin] != "."]
             self._count(len(images))
         taken = {path for path, _ in images} if len(images) < len(files) else files.keys()
         entries = [_Entry(path[begin:], path, size) for path, size in files.items() if path not in taken]
-        folders, _, others = self._sorted_out([*entries, *(_Entry(path[begin:], path, None) for path in own.folders)], folder)
+        folders, _, others = self._sorted_out([*entries, *(_Entry(path[begin:], path, None) for path in inner)], folder)
         return folders, [], sorted(images + others)
 
     def head(self, entry: Any, count: int) -> bytes:
@@ -179,8 +174,15 @@ class ArchiveScan(Scan):
     def has_folder(self, folder: str) -> bool:
         return folder in self._folders
 
-    def reader(self, paths: Strings) -> Reader:
-        return MemberReader(self.archive, [self.archive.numbers[path] for path in paths])
+    def listed(self, paths: Strings, sizes: Ints) -> tuple[Location, Reader]:
+        location = replace(Location.below(self.root, paths, sizes), rows=np.arange(len(paths)), kind="member")
+        return location, MemberReader(self.archive, [self.archive.numbers[path] for path in paths])
+
+    def notes(self) -> Iterable[Note]:
+        if self.archive.damage:
+            message = f"{self.archive.file.path!r} is damaged {self.archive.damage}"
+            yield Note("PG430", message, "copy or download the archive again", "path", "error")
+        yield from self.archive.notes
 
 
 class _Entry(NamedTuple):
@@ -217,26 +219,11 @@ class MemberReader(MappedReader):
     def file_of(self, *place: Ints) -> str:
         return self._archive.file.path
 
-    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        from pipegen.ops.lowering.stored_readers import alone
-
-        read = alone(super().open_together((feature,), ram_budget, hold), feature)
-        return lambda row: read(row * 0, row)
-
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        """Returns a function for several features, though a record has only one."""
-        together = super().open_together(features, ram_budget, hold)
-        return lambda names, row: together(names, row * 0, row)
-
-    def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
-        return ("",)
-
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         from pipegen.ops.lowering.record_values import member_content
 
-        checks = self.index.offsets[:, 1]
-        packed = bool(((checks != 0) if self.verifies else (checks > 0)).any())
-        content = member_content(parts[""], places["check"][0] if packed else None, whole=self.verifies)
+        check = places["check"][0] if self.packed(self.index.offsets[:, 1]) else None
+        content = member_content(parts[""], check, whole=self.verifies)
         return dict.fromkeys(features, content)
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:

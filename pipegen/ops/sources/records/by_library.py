@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.lazy import np
+from pipegen.ops.fields.label_values import label_texts
 from pipegen.ops.fields.notes import quoted
+from pipegen.ops.fields.numbers import changed_whole, check_channels
 from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers, having
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, Window, by_block
-from pipegen.ops.sources.records.described import PIXELS, check_field, check_pickled, missing_key
+from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, by_block
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
-from pipegen.ops.sources.records.source import Form, RecordSource
+from pipegen.ops.sources.records.source import PIXELS, RecordSource, check_field, check_pickled, missing_key
 from pipegen.ops.sources.stores.base import Store, opened
 from pipegen.ops.sources.stores.field_types import (
     MissingLibrary,
@@ -26,7 +25,6 @@ from pipegen.ops.sources.stores.field_types import (
     StoreError,
     Unsuitable,
     column_and_path,
-    list_in,
     optional_at,
 )
 from pipegen.types import ElementType, FeatureType
@@ -36,9 +34,9 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.columns import LabelColumn
     from pipegen.ops.sources.shards.paths import Found
-    from pipegen.ops.sources.stores.field_types import FieldType
+    from pipegen.ops.sources.stores.field_types import FieldType, Form
 
 
 class StoreReader(RecordReader):
@@ -49,16 +47,11 @@ class StoreReader(RecordReader):
 
     def __init__(self, source: StoreSource, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
         super().__init__(source, found, labels)
-        self.type, self.at_once = source.record_type(self.types), source.first(found).at_once
+        self.type, self.at_once = source.infer().replace(**source.found_types(self.types)), source.first(found).at_once
         self.called = source.unit
-        self._window = Window()
 
     def block_rows(self, rows: Ints) -> Ints | None:
         return np.full(len(rows), self.at_once, np.int64) if self.at_once > 1 else None
-
-    def hold_window(self, num_bytes: int, ram_budget: int) -> None:
-        if self.at_once > 1:
-            self._window.reserve(num_bytes, ram_budget)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return self.source.read_by_python()
@@ -112,7 +105,7 @@ class StoreReader(RecordReader):
             (values,) = store.read((key,), np.arange(first, min(first + self.at_once, store.rows)))
             return BytesBlock(values.tolist()) if values.dtype == object else ArrayBlock(values)
 
-        held = partial(self._window.get, feature=f"{shard}/{key}", load=load)
+        held = partial(self.window.get, feature=f"{shard}/{key}", load=load)
         return by_block(rows // self.at_once, lambda block, here: held(block).take(rows[here] % self.at_once))
 
     def _finished(self, name: str, values: Any) -> Any:
@@ -137,8 +130,6 @@ class StoreReader(RecordReader):
 
     def _check_whole(self, name: str, stored: Any, values: Any) -> None:
         """Raises `StoreError` if the conversion changed a whole number."""
-        from pipegen.ops.fields.numbers import changed_whole
-
         if values.dtype.kind == "i":
             lost = values.astype(stored.dtype) != stored if stored.dtype.kind == "f" else (values < 0) & (stored > 0)
             said = "which is not a 64-bit integer, as `dtype: int64` needs"
@@ -150,8 +141,6 @@ class StoreReader(RecordReader):
             raise StoreError(f"`{name}` holds {stored[lost][0]}, {said}")
 
     def _class_indices(self, name: str, values: Any) -> Any:
-        from pipegen.ops.fields.label_values import label_texts
-
         lookup = self.label_columns[name].lookup
         values = values.reshape(len(values))
         if values.dtype == object or lookup.by_text is not None or values.dtype.kind == "b":
@@ -241,6 +230,8 @@ class StoreSource(RecordSource):
                 listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
                 raise missing_key(f"the first file has no key {key!r}", feature, name, key, list(columns), listed)
             check_field(name, feature, key, columns[key], arrays=self.arrays)
+            if feature.own_kind.has(Levels) and len(shape := columns[key].shape) == 3:
+                check_channels(name, (found.total, *shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
             for value in _first_value(store, key) if feature.own_kind.pixels is not None and columns[key].encoded else ():
                 check_pickled(name, value)
         return {name: columns[self.key_of(name)] for name in self.read_features}
@@ -253,7 +244,7 @@ class StoreSource(RecordSource):
         with self._translated(f"{what} of {shard.path!r}", None, code):
             store = self.opened(shard)
             if form == "list":
-                return list(store.lists(key) or _lists(store, key, texts=self.features[name].separator is not None))
+                return list(store.lists(key, texts=self.features[name].separator is not None))
             columns = store.columns()
             column, path = (key, ()) if key in columns else column_and_path(key, [c for c, held in columns.items() if held.encoded])
             if column not in columns:
@@ -301,19 +292,6 @@ def _first_value(store: Store, key: str) -> list[Any]:
         return []
 
 
-def _lists(store: Store, key: str, *, texts: bool) -> Iterator[Any]:
-    """Yields the list of each record under a key, or in a field of its JSON: texts of JSON, `.npy` files, or rows of an array."""
-    columns = store.columns()
-    column, path = column_and_path(key, [name for name, stored in columns.items() if stored.encoded])
-    if column not in columns:
-        raise StoreError(f"it has no key {key!r}; {suggested(key, columns)}")
-    for row, value in enumerate(chain.from_iterable(store.whole(column))):
-        try:
-            yield list_in(value, path, texts=texts) if columns[column].encoded else value
-        except ValueError as error:
-            raise StoreError(f"record {row:,}: {error}") from None
-
-
 class ArrayStoreSource(StoreSource):
     """Files of arrays. The key of a feature is an array; images are the bytes of image files, or arrays."""
 
@@ -333,21 +311,11 @@ class ArrayStoreSource(StoreSource):
                 found.append(encoded.replace(**{name: array.with_(of=encoded[name].of) for name in images}))
         return tuple(found) if images else (encoded,)
 
-    def types(self, found: Indexed) -> dict[str, FieldType]:
-        from pipegen.ops.fields.numbers import check_channels
-
-        types = super().types(found)
-        for name, held in types.items():
-            if self.features[name].own_kind.has(Levels) and len(held.shape) == 3:
-                check_channels(name, (found.total, *held.shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
-        return types
-
-    def record_type(self, types: Mapping[str, FieldType]) -> ElementType:
-        type_ = self.infer()
-        for name, held in types.items():
-            t = type_[name]
-            if self.features[name].own_kind.has(Levels) and not held.encoded:
-                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
-                image = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], t.of, uniform=True)
-                type_ = type_.replace(**{name: image})
-        return type_
+    def found_types(self, types: Mapping[str, FieldType]) -> dict[str, FeatureType]:
+        arrays = {name: held for name, held in types.items() if self.features[name].own_kind.has(Levels) and not held.encoded}
+        of = {name: t.of for name, t in self.infer().items()}
+        shapes = {name: held.shape if len(held.shape) == 3 else (*held.shape, 1) for name, held in arrays.items()}
+        return {
+            name: FeatureType("image", held.dtype, shapes[name], PIXELS[held.dtype], of[name], uniform=True)
+            for name, held in arrays.items()
+        }

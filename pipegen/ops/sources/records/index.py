@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import math
 import time
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -27,15 +28,17 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.features.predicate import Rows as Columns
     from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.shards.paths import Found
+    from pipegen.ops.sources.stores.field_types import FieldType
 
     T = TypeVar("T")
 
-FORMAT = 2  # raise it when the files, or the result of an `index_shard`, change: kept indexes are then made again
+FORMAT = 3  # raise it when the files, or the result of an `index_shard`, change: kept indexes are then made again
 _EVERY = 5.0  # seconds between writes of a partial index
 _WRITING = 20  # as many times as long as a write takes passes until the next
 _THREADS = 16
 _ALIGNED = 64
-_MAGIC = b"pipegen index\n"
+_MAGIC = b"pipegen arrays\n"
+_CHECK = 4  # bytes of the checksum at the end of a file of arrays
 LONGEST = 2**31 - 1  # largest part of a record in bytes: TensorFlow counts the bytes of a string with 31 bits
 
 
@@ -117,7 +120,10 @@ def build_index(
         now = {stamp: found[stamp] for stamp in stamps if stamp in found}
         # Another host may have kept them and mapped the file, which on a network file system must then stay.
         if not now.keys() <= _read(folder, file, parts).shards.keys():
-            keep_or_warn(folder, file, _content(now), "the index of the records")
+            about = [(*stamp, len(one.offsets), one.damage, one.digest, one.findings) for stamp, one in now.items()]
+            offsets: list[Ints] = [one.offsets.astype("<i8", copy=False) for one in now.values()]
+            lengths: list[Ints] = [one.lengths.astype("<i4", copy=False) for one in now.values()]
+            keep_arrays(folder, file, "the index of the records", about, {"offsets": offsets, "lengths": lengths})
 
     pool, due = _threads(), time.monotonic() + _EVERY
     try:
@@ -144,6 +150,52 @@ def build_index(
     return RecordIndex(first, *whole, damage, digests, findings)
 
 
+def keep_arrays(folder: Path | None, name: str, what: str, about: object, arrays: Mapping[str, Sequence[Ints]]) -> None:
+    """Keeps arrays, each in pieces one after another, in a file that can be mapped, and JSON `about` them; `what` describes them in a
+    warning."""
+    heads = {key: (every[0].dtype.str, (sum(map(len, every)), *every[0].shape[1:])) for key, every in arrays.items()}
+
+    def content() -> Iterator[bytes]:
+        head = json.dumps((about, heads)).encode()
+        yield _MAGIC + len(head).to_bytes(8, "little") + head
+        at = len(_MAGIC) + 8 + len(head)
+        for every in arrays.values():
+            yield bytes(-at % _ALIGNED)
+            yield from (one.tobytes() for one in every)
+            at += -at % _ALIGNED + sum(one.nbytes for one in every)
+
+    def checked() -> Iterator[bytes]:
+        check = 0
+        for part in content():
+            check = zlib.crc32(part, check)
+            yield part
+        yield check.to_bytes(_CHECK, "little")
+
+    keep_or_warn(folder, name, checked(), what)
+
+
+def kept_arrays(folder: Path | None, name: str) -> tuple[Any, dict[str, Ints]]:
+    """Maps kept arrays, and returns the JSON about them; `ValueError` if they are missing or damaged."""
+    if folder is None:
+        raise ValueError(name)
+    try:
+        with open_kept(folder, name) as stream:
+            whole: Ints = np.memmap(stream, np.uint8, "c")
+        start, found = len(_MAGIC) + 8, dict[str, Any]()
+        if bytes(whole[: len(_MAGIC)]) != _MAGIC or bytes(whole[-_CHECK:]) != zlib.crc32(whole[:-_CHECK].data).to_bytes(_CHECK, "little"):
+            raise ValueError(name)
+        at = start + int.from_bytes(bytes(whole[len(_MAGIC) : start]), "little")
+        about, heads = json.loads(bytes(whole[start:at]))
+        for key, (dtype, shape) in heads.items():
+            at += -at % _ALIGNED
+            size = math.prod(shape) * np.dtype(dtype).itemsize
+            found[key] = whole[at : at + size].view(dtype).reshape(shape)
+            at += size
+        return about, found
+    except (OSError, TypeError, AttributeError) as error:
+        raise ValueError(name) from error
+
+
 class _Kept(NamedTuple):
     """A kept index: the shards by key, size and modification time, and the arrays of all of them."""
 
@@ -154,44 +206,15 @@ class _Kept(NamedTuple):
 
 def _read(folder: Path | None, name: str, parts: int) -> _Kept:
     """Maps a kept index; one without shards if it is missing or damaged."""
-    if folder is not None:
-        with suppress(OSError, ValueError, KeyError, TypeError), open_kept(folder, name) as stream:
-            if stream.read(len(_MAGIC)) != _MAGIC:
-                raise ValueError(name)
-            length = int.from_bytes(stream.read(8), "little")
-            size = os.fstat(stream.fileno()).st_size
-            if length > size:
-                raise ValueError(name)
-            entries = json.loads(stream.read(length))
-            shape = rows, _ = sum(rows for _, _, _, rows, *_ in entries), parts
-            start = _up(len(_MAGIC) + 8 + length)
-            second = start + _up(8 * rows * parts)
-            if size != second + 4 * rows * parts:
-                raise ValueError(name)
-            offsets: Ints = np.memmap(stream, "<i8", "c", start, shape) if rows * parts else np.zeros(shape, np.int64)
-            lengths: Ints = np.memmap(stream, "<i4", "c", second, shape) if rows * parts else np.zeros(shape, np.int32)
-            found, at = dict[tuple[str, int, int], ShardRecords](), 0
-            for key, own, mtime, rows, damage, digest, findings in entries:
-                found[key, own, mtime] = ShardRecords(offsets[at : at + rows], lengths[at : at + rows], damage, findings, digest)
-                at += rows
+    with suppress(ValueError, KeyError, TypeError):
+        about, arrays = kept_arrays(folder, name)
+        offsets, lengths, found, at = arrays["offsets"], arrays["lengths"], dict[tuple[str, int, int], ShardRecords](), 0
+        for key, size, mtime, rows, damage, digest, findings in about:
+            found[key, size, mtime] = ShardRecords(offsets[at : at + rows], lengths[at : at + rows], damage, findings, digest)
+            at += rows
+        if offsets.shape == lengths.shape == (at, parts):
             return _Kept(found, offsets, lengths)
     return _Kept({}, np.zeros((0, parts), np.int64), np.zeros((0, parts), np.int32))
-
-
-def _content(shards: Mapping[tuple[str, int, int], ShardRecords]) -> Iterator[bytes]:
-    every = shards.values()
-    entries = [(*stamp, len(one.offsets), one.damage, one.digest, one.findings) for stamp, one in shards.items()]
-    head = json.dumps(entries).encode()
-    yield _MAGIC + len(head).to_bytes(8, "little") + head
-    start, size = len(_MAGIC) + 8 + len(head), sum(one.offsets.nbytes for one in every)
-    yield bytes(_up(start) - start)
-    yield from (one.offsets.astype("<i8", copy=False).tobytes() for one in every)
-    yield bytes(_up(size) - size)
-    yield from (one.lengths.astype("<i4", copy=False).tobytes() for one in every)
-
-
-def _up(size: int) -> int:
-    return -(-size // _ALIGNED) * _ALIGNED
 
 
 def counted(rows: int, damage: str = "", findings: Findings | None = None) -> ShardRecords:
@@ -218,8 +241,9 @@ class Indexed:
     root: str  # their absolute common folder
     shards: Sequence[Found]  # the files
     index: RecordIndex  # the places of their records
+    types: Mapping[str, FieldType] = field(default_factory=dict)  # the types of the features that are read with each record
     notes: tuple[Note, ...] = ()  # findings
-    selects: str = ""  # what selects the records of a file beside its content, such as a table
+    options: str = ""  # what the index depends on beside the files, such as a table
     folder: Path | None = None  # folder for what is kept of them, if any
     kept: Ints | None = None  # whether each record is used, bool; `None` for all
     cells: Columns | None = None  # the columns of the records; set once they are indexed
@@ -235,9 +259,9 @@ class Indexed:
         return None if self.kept is None else self.kept.nonzero()[0]
 
     def kept_as(self, what: str, *about: object) -> str:
-        """Names a kept column of these records: a hash of the files, of what selects records in them, and of `about`, as JSON."""
+        """Names a kept column of these records: a hash of the files, of what else the index depends on, and of `about`, as JSON."""
         files = [(shard.key, shard.path, shard.size, shard.mtime) for shard in self.shards]
-        content = json.dumps((files, self.index.digests, self.selects, about)).encode()
+        content = json.dumps((files, self.index.digests, self.options, about)).encode()
         return f"{hashlib.blake2b(content, digest_size=16).hexdigest()}-{what}.{INDEXES}"
 
     def of(self, values: Ints, files: Ints) -> Ints:

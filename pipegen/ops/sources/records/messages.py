@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
@@ -13,19 +13,18 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
 from pipegen.ops.fields.notes import count, quoted
-from pipegen.ops.sources.records.described import check_field, missing_key
 from pipegen.ops.sources.records.reader import RecordReader
-from pipegen.ops.sources.records.source import Form, RecordSource
+from pipegen.ops.sources.records.source import RecordSource, check_field, missing_key
 from pipegen.ops.sources.stores.field_types import BYTES, FieldType, column_and_path, field_of, optional_at, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.records.described import RecordFeature
     from pipegen.ops.sources.records.index import Indexed, InShard
-    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.source import RecordFeature
+    from pipegen.ops.sources.stores.field_types import Form
 
 _DTYPES = {"bytes": BYTES, "float": "float32", "int": "int64", None: ""}
 _OBJECT = "image/object/"
@@ -40,18 +39,26 @@ LAYOUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 _OF_KEY = ("key", "keys", "offset")  # arguments that belong to the key of a feature
 Held = Literal["bytes", "float", "int", "steps"]
 Buffer = bytes | memoryview
-_MESSAGES = {
-    "Bytes": {"value": (1, "repeated bytes")},
-    "Floats": {"value": (1, "repeated float")},
-    "Ints": {"value": (1, "repeated int64")},
-    "Feature": {"bytes": (1, "Bytes"), "float": (2, "Floats"), "int": (3, "Ints")},
-    "Entry": {"key": (1, "bytes"), "value": (2, "Feature")},
-    "Features": {"entries": (1, "repeated Entry")},
-    "Entries": {"key": (1, "bytes"), "value": (2, "bytes")},
-    "Lists": {"entries": (1, "repeated Entries")},
-    "Example": {"features": (1, "Features"), "lists": (2, "Lists")},
-}
-"""Number and type of each field, as in `tensorflow/core/example/example.proto` and `feature.proto`; `lists` are those of a
+_SCHEMA = """
+name: "pipegen/example.proto" package: "pipegen" syntax: "proto3"
+message_type { name: "Bytes" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_BYTES } }
+message_type { name: "Floats" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_FLOAT } }
+message_type { name: "Ints" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_INT64 } }
+message_type { name: "Feature" oneof_decl { name: "kind" }
+  field { name: "bytes" number: 1 label: LABEL_OPTIONAL type_name: "Bytes" oneof_index: 0 }
+  field { name: "float" number: 2 label: LABEL_OPTIONAL type_name: "Floats" oneof_index: 0 }
+  field { name: "int" number: 3 label: LABEL_OPTIONAL type_name: "Ints" oneof_index: 0 } }
+message_type { name: "Entry"
+  field { name: "key" number: 1 label: LABEL_OPTIONAL type: TYPE_BYTES }
+  field { name: "value" number: 2 label: LABEL_OPTIONAL type_name: "Feature" } }
+message_type { name: "Features" field { name: "entries" number: 1 label: LABEL_REPEATED type_name: "Entry" } }
+message_type { name: "Steps" field { name: "key" number: 1 label: LABEL_OPTIONAL type: TYPE_BYTES } }
+message_type { name: "Lists" field { name: "entries" number: 1 label: LABEL_REPEATED type_name: "Steps" } }
+message_type { name: "Example"
+  field { name: "features" number: 1 label: LABEL_OPTIONAL type_name: "Features" }
+  field { name: "lists" number: 2 label: LABEL_OPTIONAL type_name: "Lists" } }
+"""
+"""Messages of `tensorflow/core/example/example.proto` and `feature.proto`, as a `FileDescriptorProto`; `lists` are those of a
 `tf.SequenceExample`. Keys are bytes, since they may be invalid UTF-8."""
 
 
@@ -121,10 +128,6 @@ class MessageSource(RecordSource):
         """Reads the first record."""
         raise NotImplementedError
 
-    def messages(self, name: str, records: InShard) -> Iterator[Buffer]:
-        """Yields records of a shard, for reading a feature."""
-        raise NotImplementedError
-
     def types(self, found: Indexed) -> dict[str, FieldType]:
         if self.content == "bytes":
             return dict.fromkeys(self.features, FieldType())
@@ -140,8 +143,8 @@ class MessageSource(RecordSource):
             raise OpError("PG431", message, field="path", help=help_) from None
 
     def stored(self, form: Form, name: str, key: str, records: InShard) -> Sequence[Any]:
-        read: Callable[[Buffer, str, str], Any] = {"label": _label_in, "list": _list_in, "cell": _cell_in}[form]
-        return [read(record, key, f"{records.file.path}#{row}") for row, record in enumerate(self.messages(name, records))]
+        every: Iterable[Any] = self.contents(name, records)
+        return [_value_in(form, record, key, f"{records.file.path}#{row}") for row, record in enumerate(every)]
 
     def known_keys(self, found: Indexed) -> Sequence[str]:
         return list(self._first_record(found))
@@ -150,27 +153,23 @@ class MessageSource(RecordSource):
         return None if self.content == "example" else ()
 
     def first_label(self, name: str, found: Indexed) -> Any:
-        return _label_in(self.first_message(found), self.key_of(name), "the first record")
+        return _value_in("label", self.first_message(found), self.key_of(name), "the first record")
 
-    def feature_in(self, name: str, record: bytes) -> bytes:
-        """Extracts the bytes of a feature from a record; see `Reader.stored`."""
+    def within(self, name: str, content: Buffer, types: Mapping[str, FieldType]) -> bytes:
         if self.content == "bytes":
-            return record
-        value = read_key(record, self.key_of(name).encode())
+            return bytes(content)
+        value = read_key(content, self.key_of(name))
         if value is None or len(value.items) != 1 or not isinstance(value.items[0], bytes):
             raise ValueError(f"it has no bytes under {self.key_of(name)!r}")
         return value.items[0]
 
-    def parse(
-        self, types: Mapping[str, FieldType], labels: Mapping[str, LabelColumn], features: Sequence[str], record: Any
-    ) -> dict[str, Any]:
-        """Parses features of one record, a string scalar, with TensorFlow ops."""
+    def parse(self, reader: Any, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         from pipegen.ops.lowering.record_values import parse_example
 
         if self.content == "bytes":
-            return dict.fromkeys(features, record)
-        wanted = {name: self.features[name] for name in features}
-        return parse_example(record, wanted, types, {name: labels[name].lookup for name in features if name in labels})
+            return dict.fromkeys(features, parts[""])
+        lookups = {name: label.lookup for name, label in reader.label_columns.items() if name in features}
+        return parse_example(parts[""], {name: self.features[name] for name in features}, reader.types, lookups)
 
 
 class MessageReader(RecordReader):
@@ -183,15 +182,15 @@ class MessageReader(RecordReader):
         raise NotImplementedError
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        return [self.source.feature_in(feature, message) for message in self.messages(*place).tolist()]
+        return [self.source.within(feature, message, self.types) for message in self.messages(*place).tolist()]
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         from pipegen.ops.lowering.record_values import parsed
         from pipegen.ops.lowering.stored_readers import called
 
         self.check()
-        parse = partial(self.source.parse, self.types, self.label_columns)
-        return parsed(called(lambda _, *place: [self.messages(*place)], {"": ("string", ())}), parse)
+        messages = called(lambda _, *place: [self.messages(*place)], {"": ("string", ())})
+        return parsed(messages, lambda names, message: self.source.parse(self, names, {"": message}, {}))
 
 
 def _type_in(record: Mapping[str, Value], name: str, feature: RecordFeature) -> FieldType:
@@ -219,64 +218,48 @@ def _type_in(record: Mapping[str, Value], name: str, feature: RecordFeature) -> 
     return held
 
 
-def _found_in(record: Buffer, key: str, place: str) -> tuple[Value | None, tuple[str, ...]]:
-    """Finds the value under a key of a record, or under the start of it, and the rest of the key, which is a path in JSON."""
+def _value_in(form: Form, record: Buffer, key: str, place: str) -> Any:
+    """Reads a value of a record, under a key or in a field of its JSON; `PG431` without one, `None` for a cell without one."""
     parts = key.split(".")
     try:
-        found = ((end, read_key(record, ".".join(parts[:end]).encode())) for end in range(len(parts), 0, -1))
-        end, value = next((there for there in found if there[1] is not None), (0, None))
+        features = _features(record)
     except ValueError as error:
         raise OpError("PG431", f"{place} is not a `tf.Example`: {error}", field="path") from None
-    return value, tuple(parts[end:])
-
-
-def _list_in(record: Buffer, key: str, place: str) -> Any:
-    """Reads the list of a record, under a key or in a field of its JSON; `PG431` without one."""
-    value, path = _found_in(record, key, place)
-    if value is None or value.held == "steps" or (path and (value.held != "bytes" or len(value.items) != 1)):
-        known = [] if value is not None else list(read_example(bytes(record)))
-        raise OpError("PG431", f"{place} has no list {key!r}" + (f"; {suggested(key, known)}" if known else ""))
-    if not path:
-        return value.items
-    try:
-        return value_at(value.items[0], path, each=True)
-    except ValueError as error:
-        raise OpError("PG431", f"{place}, {key!r}: {error}") from None
-
-
-def _cell_in(record: Buffer, key: str, place: str) -> Any:
-    """Reads a value of a record, under a key or in a field of its JSON; `None` without one."""
-    value, path = _found_in(record, key, place)
+    end = next((end for end in range(len(parts), 0, -1) if ".".join(parts[:end]) in features), 0)
+    value, path = _value(features[".".join(parts[:end])]) if end else None, tuple(parts[end:])
     items = () if value is None else value.items
-    if not path or len(items) != 1:
-        return None if path or not items else items[0] if len(items) == 1 else list(items)
-    return optional_at(items[0], path)
-
-
-def _label_in(record: Buffer, key: str, place: str) -> int | float | bytes:
-    """Reads the label of a record, under a key or in a field of its JSON; `PG431` without one."""
-    value, path = _found_in(record, key, place)
-    if value is None or len(value.items) != 1 or (path and value.held != "bytes"):
-        what = "no label" if value is None else f"{count(len(value.items), 'label')} of type {value.held}"
+    fits = not path or (value is not None and value.held == "bytes" and len(items) == 1)
+    if form == "cell":
+        one = items[0] if len(items) == 1 else list(items) or None
+        return one if not path else optional_at(one, path) if fits else None
+    if form == "list" and (value is None or not fits):
+        known = [] if value is not None else list(read_example(record))
+        raise OpError("PG431", f"{place} has no list {key!r}" + (f"; {suggested(key, known)}" if known else ""))
+    if form == "label" and (value is None or len(items) != 1 or not fits):
+        what = "no label" if value is None else f"{count(len(items), 'label')} of type {value.held}"
         raise OpError("PG431", f"{place} has {what} in {key!r}", field="features")
-    content = value.items[0]
     try:
-        return field_of(content, path) if path and isinstance(content, bytes) else content
+        if form == "list":
+            return value_at(items[0], path, each=True) if path else items
+        return field_of(items[0], path) if path else items[0]
     except ValueError as error:
-        raise OpError("PG431", f"{place}, {key!r}: {error}", field="features") from None
+        raise OpError("PG431", f"{place}, {key!r}: {error}", field=None if form == "list" else "features") from None
 
 
 def read_example(record: Buffer) -> dict[str, Value]:
     """Reads every key of a `tf.Example`, or of a `tf.SequenceExample`, which also has feature lists; `ValueError` for invalid bytes."""
-    example = _parsed(record)
-    steps = {_text(entry.key): Value("steps", ()) for entry in example.lists.entries}
-    return steps | {_text(entry.key): _value(entry.value) for entry in example.features.entries}
+    steps = {_text(entry.key): Value("steps", ()) for entry in _parsed(record).lists.entries}
+    return steps | {key: _value(feature) for key, feature in _features(record).items()}
 
 
-def read_key(record: Buffer, key: bytes) -> Value | None:
+def read_key(record: Buffer, key: str) -> Value | None:
     """Reads one key of a `tf.Example`; `None` if it is missing, `ValueError` for invalid bytes."""
-    found = [entry for entry in _parsed(record).features.entries if entry.key == key]
-    return _value(found[-1].value) if found else None
+    feature = _features(record).get(key)
+    return None if feature is None else _value(feature)
+
+
+def _features(record: Buffer) -> dict[str, Any]:
+    return {_text(entry.key): entry.value for entry in _parsed(record).features.entries}
 
 
 def _text(key: bytes) -> str:
@@ -300,21 +283,8 @@ def _parsed(record: Buffer) -> Any:
 @cache
 def _example() -> Any:
     """Makes the class of the message."""
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
-    kinds = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="pipegen/example.proto", package="pipegen", syntax="proto3")
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for called, (number, kind) in fields.items():
-            word = kind.rpartition(" ")[2]
-            about = {"type_name": f".pipegen.{word}"} if word in _MESSAGES else {"type": getattr(kinds, f"TYPE_{word.upper()}")}
-            label = kinds.LABEL_OPTIONAL if word == kind else kinds.LABEL_REPEATED
-            one = message.field.add(name=called, number=number, label=label, **about)
-            if name == "Feature":
-                one.oneof_index = 0
-        if name == "Feature":
-            message.oneof_decl.add(name="kind")
     pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
+    pool.AddSerializedFile(text_format.Parse(_SCHEMA, descriptor_pb2.FileDescriptorProto()).SerializeToString())
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("pipegen.Example"))

@@ -7,46 +7,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.records.described import check_field
-from pipegen.ops.sources.records.reader import MappedReader, stretches
-from pipegen.ops.sources.records.source import Form, RecordSource
+from pipegen.ops.sources.records.reader import MappedReader, RecordReader, stretches
+from pipegen.ops.sources.records.source import RecordSource, check_field
+from pipegen.ops.sources.shards.members import unpacked_member
 from pipegen.ops.sources.stores.field_types import FieldType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pipegen.ops.sources.records.index import Indexed, InShard
     from pipegen.ops.sources.shards.paths import Found
+    from pipegen.ops.sources.stores.field_types import Form
 
 ABSENT = -1  # the length of a missing part
-
-
-class PartReader(MappedReader):
-    """A reader of such features in mapped files. The part `check_of(NAME)` has the check of a compressed feature, else 0."""
-
-    source: PartSource
-
-    def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
-        return tuple(features)
-
-    def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
-        from pipegen.ops.sources.shards.members import unpacked_member
-
-        at = self.parts.index(feature) + len(self.source.features)
-        check = int(self.index.offsets[number, at]) if at < len(self.parts) else 0
-        return self.types[feature].member(unpacked_member(content, check))
-
-    def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
-        from pipegen.ops.lowering.record_values import from_member
-
-        checks = self.index.offsets[:, len(self.source.features) :]
-        packed = bool(((checks != 0) if self.verifies else (checks > 0)).any())
-        found = {}
-        for name in features:
-            check = places[check_of(name)][0] if packed else None
-            lookup = self.label_columns[name].lookup if name in self.label_columns else None
-            found[name] = from_member(name, self.source.features[name], self.types[name], parts[name], check, lookup, whole=self.verifies)
-        return found
 
 
 class PartSource(RecordSource):
@@ -54,7 +27,7 @@ class PartSource(RecordSource):
 
     checked: ClassVar[bool] = False
     """Whether the size and checksum of each part are known; see `Members.checks`."""
-    reads: ClassVar[type[PartReader]] = PartReader
+    reads: ClassVar[type[RecordReader]] = MappedReader
 
     fetched_as_read = always(frozenset({"path"}))
 
@@ -88,13 +61,8 @@ class PartSource(RecordSource):
         return types
 
     def stored(self, form: Form, name: str, key: str, records: InShard) -> Sequence[Any]:
-        held = self.field_type(name, key, records.file)
-        read: dict[Form, Callable[[bytes], Any]] = {
-            "label": held.label,
-            "list": partial(held.list, texts=self.features[name].separator is not None),
-            "cell": held.cell,
-        }
-        return list(self._each(read[form], name, records, optional=form == "cell"))
+        read = partial(self.field_type(name, key, records.file).read, form, texts=self.features[name].separator is not None)
+        return list(self._each(read, name, records, optional=form == "cell"))
 
     def _check_there(self, name: str, shard: Found, row: int, length: int) -> None:
         if length == ABSENT:
@@ -102,30 +70,44 @@ class PartSource(RecordSource):
             message = f"record {row} of {shard.path!r} has no {what} for `{name}`"
             raise OpError("PG431", message, field=self.features[name].key_field(name), help=help_)
 
-    def _each(self, read: Callable[[bytes], Any], name: str, records: InShard, *, optional: bool = False) -> Iterator[Any]:
-        """Yields what a function of the part of a feature returns, for records of a shard; if `optional`, `None` without a part."""
-        from pipegen.ops.sources.shards.members import unpacked_member
-
+    def contents(self, name: str, records: InShard) -> Iterator[bytes | None]:
         shard, offsets, lengths = records
         at = list(self.features).index(name)
-        checks = offsets[:, len(self.features) + at].tolist() if self.checked else [0] * len(offsets)
-        places = offsets[:, at].tolist(), lengths[:, at].tolist()
-        for row, length in enumerate(places[1] if not optional else ()):
-            self._check_there(name, shard, row, length)
-        for row, stored in enumerate(stretches(shard.path, places[0], [max(0, length) for length in places[1]])):
-            if places[1][row] == ABSENT:
-                yield None
-                continue
+        own = lengths[:, at].tolist()
+        checks = offsets[:, len(self.features) + at].tolist() if self.checked else [0] * len(own)
+        stored = stretches(shard.path, offsets[:, at].tolist(), [max(0, length) for length in own])
+        for content, length, check in zip(stored, own, checks, strict=True):
+            yield None if length == ABSENT else unpacked_member(content, check)
+
+    def within(self, name: str, content: bytes | memoryview, types: Mapping[str, FieldType]) -> bytes:
+        return types[name].member(bytes(content))
+
+    def _each(self, read: Callable[[bytes], Any], name: str, records: InShard, *, optional: bool = False) -> Iterator[Any]:
+        """Yields what a function of the part of a feature returns, for records of a shard; if `optional`, `None` without a part."""
+        path, contents = records.file.path, self.contents(name, records)
+        for row, length in enumerate(records.lengths[:, list(self.features).index(name)].tolist() if not optional else ()):
+            self._check_there(name, records.file, row, length)
+        for row in range(len(records.offsets)):
             try:
-                content = unpacked_member(stored, checks[row])
+                content = next(contents)
             except ValueError as error:
-                message = f"`{name}` of record {row} of {shard.path!r} cannot be read: {error}"
+                message = f"`{name}` of record {row} of {path!r} cannot be read: {error}"
                 raise OpError("PG430", message, field=f"features.{name}") from None
             try:
-                yield read(content)
+                yield None if content is None else read(content)
             except ValueError as error:
-                message = f"{shard.path}#{row}, {self.key_of(name)!r}: {error}"
+                message = f"{path}#{row}, {self.key_of(name)!r}: {error}"
                 raise OpError("PG431", message, field=f"features.{name}") from None
+
+    def parse(self, reader: Any, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
+        from pipegen.ops.lowering.record_values import from_member
+
+        packed, found = reader.packed(reader.index.offsets[:, len(self.features) :]), {}
+        for name in features:
+            check = places[check_of(name)][0] if packed else None
+            lookup = reader.label_columns[name].lookup if name in reader.label_columns else None
+            found[name] = from_member(name, self.features[name], reader.types[name], parts[name], check, lookup, whole=reader.verifies)
+        return found
 
 
 def check_of(name: str) -> str:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import DataError
 from pipegen.mounts import Opened, mounted
+from pipegen.ops.sources.listing.blocks import Window
 from pipegen.ops.sources.listing.reader import Reader
+from pipegen.ops.sources.records.index import InShard
 from pipegen.ops.sources.shards.paths import written
 from pipegen.ops.sources.stores.field_types import JSON_FIELDS
 
@@ -17,9 +19,8 @@ if TYPE_CHECKING:
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Read, Together
+    from pipegen.ops.sources.records.columns import LabelColumn
     from pipegen.ops.sources.records.index import Indexed
-    from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.stores.field_types import FieldType
 
 
 class RecordReader(Reader):
@@ -36,9 +37,9 @@ class RecordReader(Reader):
     """Reads a single number of every record of some files; set by the source."""
 
     def __init__(self, source: Any, found: Indexed, labels: Mapping[str, LabelColumn]) -> None:
-        self.source, self.shards, self.index, self.label_columns = source, found.shards, found.index, labels
-        self.types: Mapping[str, FieldType] = source.types(found) if source is not None else {}
-        """The types of the features that are read with each record."""
+        self.source, self.shards, self.index, self.types, self.label_columns = source, found.shards, found.index, found.types, labels
+        self.window = Window()
+        """The blocks of records that are unpacked together, if any are."""
         away = [mounted(shard.path) for shard in self.shards]
         self.away = (away[0][0], [key for _, key in filter(None, away)]) if away and away[0] is not None else None
         """The remote mount of the shards and their keys in it, if they are remote."""
@@ -50,6 +51,13 @@ class RecordReader(Reader):
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         raise NotImplementedError
+
+    def hold_window(self, num_bytes: int, ram_budget: int) -> None:
+        if self.at_once > 1:
+            self.window.reserve(num_bytes, ram_budget)
+
+    def damaged_files(self) -> Iterator[tuple[str, str]]:
+        return self.source.damaged_files(self.shards) if self.source is not None else iter(())
 
     def file_of(self, *place: Ints) -> str:
         return self.shards[int(place[0][0])].path
@@ -86,7 +94,7 @@ _AGAIN = "build the pipeline again"
 
 class MappedReader(RecordReader):
     """A reader in the graph: shards are mapped into memory, and no Python is called. Records have indexed parts, by default those of their
-    source, whose bytes subclasses decode in `parse`."""
+    source, which decodes them."""
 
     def __init__(self, source: Any, found: Indexed, labels: Mapping[str, LabelColumn], parts: tuple[str, ...] = ()) -> None:
         super().__init__(source, found, labels)
@@ -118,36 +126,27 @@ class MappedReader(RecordReader):
         return MappedRecords(files, self.index, self.parts, hold, self.parts_of, self.parse)
 
     def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
-        """Returns the parts that features are read from; by default all."""
-        return self.parts
+        """Returns the parts that features are read from: their own, or that of the whole record."""
+        return tuple(dict.fromkeys(name if name in self.parts else "" for name in features))
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        shards, rows = place
-        (part,) = self.parts_of((feature,))
-        at = self.parts.index(part)
         found = []
-        for shard, number in zip(shards.tolist(), (self.index.first[shards] + rows).tolist(), strict=True):
-            offset, length = int(self.index.offsets[number, at]), int(self.index.lengths[number, at])
-            if length < 0:
+        for shard, row in zip(*(numbers.tolist() for numbers in place), strict=True):
+            offsets, lengths = self.index.of(shard)
+            one = InShard(self.shards[shard], offsets[row : row + 1], lengths[row : row + 1])
+            (content,) = self.source.contents(feature, one)
+            if content is None:
                 raise ValueError(f"the record has no `{feature}`")
-            (content,) = stretches(self.shards[shard].path, [offset], [length])
-            found.append(self.unpacked(feature, content, number))
+            found.append(self.source.within(feature, content, self.types))
         return found
 
-    def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
-        """Extracts a feature from the part of a record that holds it; `number` is the record's number in the index."""
-        return content
-
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
-        """Decodes features of one record with TensorFlow ops: encoded ones as a string scalar, a label as an int64 class index, others as
-        float32 of their shape.
+        """Decodes features of one record; see `RecordSource.parse`."""
+        return self.source.parse(self, features, parts, places)
 
-        Args:
-            features: The requested features.
-            parts: The parts that they are read from, string scalars.
-            places: Offset and length of every part, int64 scalars.
-        """
-        raise NotImplementedError
+    def packed(self, checks: Ints) -> bool:
+        """Tells whether parts with these checks are decompressed, or compared with them; see `Members.checks`."""
+        return bool(((checks != 0) if self.verifies else (checks > 0)).any())
 
 
 def stretches(path: str, offsets: Iterable[int], lengths: Iterable[int]) -> Iterator[bytes]:

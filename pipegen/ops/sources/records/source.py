@@ -1,4 +1,4 @@
-"""The base of sources of files with many records each: finds, indexes and lists shards."""
+"""The base of sources of files with many records each, and their features: finds, indexes and lists shards."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
-from pipegen.errors import Attempts, OpError, OpErrors
+from pipegen.diagnostics.diagnostic import write
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import Attempts, OpError, OpErrors, PartError
 from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.fields.columns import Ragged, spread
@@ -20,31 +22,143 @@ from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.numbers import read_numbers
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
+from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource, HeldKindName
+from pipegen.ops.sources.features.predicate import Where, parse_predicate
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, always
-from pipegen.ops.sources.records.columns import KeyReader, RecordCells, items_of_records
-from pipegen.ops.sources.records.described import DescribedRecords, RecordFeature
+from pipegen.ops.sources.records.columns import LabelColumn, RecordCells, items_of_records
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
-from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
+from pipegen.ops.sources.stores.field_types import FieldType
+from pipegen.ops.sources.tables.features import InTable
 from pipegen.ops.sources.tables.held import read_held
 from pipegen.ops.sources.tables.join import partners_of
+from pipegen.ops.sources.tables.readings import Column, Join
+from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from pipegen.ops.fields.columns import Column
+    from pipegen.ops.fields.columns import Column as Held
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.reader import RecordReader
-    from pipegen.ops.sources.stores.field_types import FieldType
+    from pipegen.ops.sources.stores.field_types import Form
     from pipegen.ops.sources.tables.join import Partners
-    from pipegen.types import ElementType
+    from pipegen.types import FeatureType
 
-Form = Literal["label", "list", "cell"]
-"""The form in which a value of a record is read: a label, which is a number, a text or bytes; a list of numbers or texts, perhaps nested,
-or an array; or a short value, `None` for a record without it."""
+Key = Annotated[str, Field(min_length=1)]
 Path_ = Annotated[str, Field(min_length=1)]
+Side = Annotated[int, Field(ge=1)]
+
+
+class RecordFeature(InTable, EncodedFeature):
+    """One feature of the records, and its key; or of a joined table, and its column."""
+
+    kind: HeldKindName
+    """`image`: the bytes of an image file. `mask`: the bytes of a file with a class for each pixel of the image. `label`: a class index or
+    class name. `tensor`: numbers of one `shape` and `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `boxes`:
+    four numbers for each box, as lists or one after another. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible,
+    likewise. A `label` or `tensor` that is `with` boxes has one value for each of them. Boxes, keypoints and what is with them are read
+    once for all records, and held in memory."""
+    key: Key | None = None
+    """Key of the feature in the record; by default its name."""
+    keys: tuple[Key, Key, Key, Key] | None = None
+    """For boxes, in place of `key`: the keys of their four numbers, in the order of `format`, with a list of one number per box each:
+    `[bbox/xmin, bbox/ymin, bbox/xmax, bbox/ymax]`."""
+    column: Column | None = None
+    """Column of the joined table (`join`) that has the feature, in place of a `key`: its name, or its number from 0."""
+    columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
+    """Several columns of the joined table: the numbers of a tensor; the four numbers of boxes, in the order of `format`; or x and y of each
+    of the `names` of keypoints, or x, y and visibility."""
+    shape: Annotated[tuple[Side, ...], Field(max_length=8)] | None = None
+    """Shape of a tensor, such as `[17, 3]`; by default one number. For keypoints without `names` that are numbers one after another: `[2]`
+    for x and y, `[3]` with the visibility."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RecordFeature:
+        if self.keys is not None and self.key is not None:
+            raise ValueError("`keys` are four in place of the one `key`; leave one of them out")
+        for name in ("key", "keys"):
+            if self.joined and getattr(self, name) is not None:
+                raise ValueError(f"`{name}` is in the records, and `column` in the joined table; leave one of them out")
+        if self.joined and self.own_kind.pixels is not None:
+            raise PartError(f"{self.own_kind.plural} cannot be in the joined table, whose rows are in another order", "column")
+        return self
+
+    def keys_of(self, name: str) -> tuple[str, ...]:
+        """Returns the keys that the feature `name` is read from."""
+        return self.keys or (self.key or name,)
+
+    @property
+    def joined(self) -> bool:
+        """Whether it is in columns of the joined table."""
+        return self.column is not None or self.columns is not None
+
+    def key_field(self, name: str) -> str:
+        """Returns the argument that errors about the key of this feature point to."""
+        return f"features.{name}.key" if self.key is not None else f"features.{name}"
+
+
+class DescribedRecords(FeatureSource):
+    """Records in files of many, described by the argument `features`, which each source declares."""
+
+    if TYPE_CHECKING:
+        features: dict[FeatureName, RecordFeature]
+
+    where: Where | None = None
+    """Records that are examples: a comparison of short values in them, such as `age >= 18 and site in ['a', 'b']`, with `and`, `or`, `not`,
+    brackets and `in`; a name is a key of the records. Put texts in quotes, and keys that are not plain words in backticks. These values are
+    read once for all records. Records keep the ids that they have without it."""
+    join: Join | None = None
+    """A table whose columns are added to the records with the same key, for features with a `column`, for `where` and for splits:
+    `{table: {csv: {path: labels.csv}}, on: {id: file}}`. In `webdataset` and `zip`, `__key__` is the name of a record."""
+
+    _folder: Path | None = PrivateAttr(default=None)
+    """Folder of the index."""
+
+    @model_validator(mode="after")
+    def _in_one_place(self) -> DescribedRecords:
+        for name, feature in self.features.items():
+            if feature.joined and self.join is None:
+                raise PartError(
+                    f"`{name}` has a `column`, which needs a joined table",
+                    "features",
+                    name,
+                    help="a joined table is `join: {table: …, on: …}`; a key of the records is `key`",
+                )
+            home = self.features.get(feature.home or "", feature)
+            if home.joined is not feature.joined:
+                places = [
+                    f"`{one}` in the {'joined table' if f.joined else 'records'}" for one, f in ((name, feature), (feature.home, home))
+                ]
+                raise PartError(f"`{name}` is `with: {feature.home}`, but {' and '.join(places)}", "features", name, "with")
+        if all(feature.joined for feature in self.features.values()):
+            raise PartError("all features are in the joined table, and none in the records", "features")
+        return self
+
+    has_rows = by_class = always(False)  # records lie in files, and a file holds records of every class
+    column_names = always(None)  # short values can be read for all records
+    columns_cost = always("read once from all records")
+
+    @property
+    def read_features(self) -> dict[str, RecordFeature]:
+        """The features that are read with each record; others are read once for all records."""
+        return {name: f for name, f in self.features.items() if not (f.own_kind.ragged or f.several or f.joined)}
+
+    def remarks(self) -> tuple[str, ...]:
+        names = " and ".join(f"`{name}`" for name in self.features if name not in self.read_features)
+        held = (f"{names} of all records are read once and held in memory",) if names else ()
+        needed = {column.name: "where" for column in parse_predicate(self.where).columns()} if self.where is not None else {}
+        needed |= {str(self.join.own): "join"} if self.join is not None else {}
+        return (*held, *(f"{name!r}, for `{argument}`, is {self.columns_cost()}" for name, argument in needed.items()))
+
+    def split_method(self) -> Literal["random", "hash"]:
+        """Returns `hash`, which does not depend on the order of records."""
+        return "hash"
+
+    def keep_index_in(self, folder: Path | None) -> None:
+        self._folder = folder
 
 
 class RecordSource(DescribedRecords):
@@ -110,7 +224,7 @@ class RecordSource(DescribedRecords):
         found = [(shard.path, findings) for shard, findings in zip(shards, index.findings, strict=True)]
         empty = {place for place, rows in enumerate(index.rows) if not rows and not index.damage[place] and not found[place][1]}
         notes += finding_notes((path, {"empty": (1, "")} if place in empty else own) for place, (path, own) in enumerate(found))
-        indexed = Indexed(root, shards, index, selects=self.selects(), folder=self._folder)
+        indexed = Indexed(root, shards, index, options=self.index_options(), folder=self._folder)
         _raise_error(() if indexed.total else notes)
         notes += [*self.noted(indexed), *beside]
         if not indexed.total:
@@ -118,26 +232,24 @@ class RecordSource(DescribedRecords):
             help_ = next((f"{note.message}; {note.help}" if note.help else note.message for note in notes if note not in beside), None)
             others = f" nor in {n} other shard{'s' * (n > 1)}" if (n := len(shards) - 1) else ""
             raise OpError("PG402", f"no record in {shards[0].path!r}{others}", field="path", help=help_)
-        self.types(indexed)
-        return replace(indexed, notes=tuple(notes))
+        return replace(indexed, notes=tuple(notes), types=self.types(indexed))
 
     def _index_of(self, root: str, shards: Sequence[Found], progress: Callable[[int], None] | None = None) -> RecordIndex:
         name = f"{self.op}\0{root}\0{self.parts()}{self.index_options()}"
         return build_index(shards, self._index, parts=len(self.parts()), name=name, folder=self._folder, progress=progress)
 
-    def key_reader(self, found: Indexed, key: str) -> KeyReader:
-        """Returns the reader of a key of the records; for errors see `index_shard`."""
+    def with_key(self, found: Indexed, key: str) -> tuple[RecordSource, Indexed, str]:
+        """Returns a source of the same records with a key among its features, its index, and that feature; for errors see `index_shard`."""
         key = self.key_of_column(key)
         name = next((name for name in self.read_features if self.features[name].keys is None and self.key_of(name) == key), None)
-        source, index = self, found.index
-        if name is None:
-            name = key if key not in self.features else f"{key} (a key)"
-            source = self.model_copy(update={"features": {**self.features, name: RecordFeature(kind="label", key=key)}})
-            source.keep_index_in(self._folder)
-            if (source.parts(), source.index_options()) != (self.parts(), self.index_options()):
-                index = self.same_records(source._index_of(found.root, found.shards), found.index)
-        found = replace(found, index=index)
-        return KeyReader(found, partial(source.stored, "cell", name, key), partial(source.known_keys, found))
+        if name is not None:
+            return self, found, name
+        name = key if key not in self.features else f"{key} (a key)"
+        source = self.model_copy(update={"features": {**self.features, name: RecordFeature(kind="label", key=key)}})
+        source.keep_index_in(self._folder)
+        if (source.parts(), source.index_options()) != (self.parts(), self.index_options()):
+            found = replace(found, index=self.same_records(source._index_of(found.root, found.shards), found.index))
+        return source, found, name
 
     def same_records(self, index: RecordIndex, own: RecordIndex) -> RecordIndex:
         """Returns an index that has one more part, for the records of another index."""
@@ -147,7 +259,7 @@ class RecordSource(DescribedRecords):
         """Returns the key that a column names."""
         return column
 
-    def listed(self, found: Indexed, whole: RecordSource, joined: Mapping[str, Column]) -> Listing:
+    def listed(self, found: Indexed, whole: RecordSource, joined: Mapping[str, Held]) -> Listing:
         """Returns the listing of indexed shards; `PG402` if `ignore` leaves out every record, `PG420` for invalid labels.
 
         Args:
@@ -160,18 +272,16 @@ class RecordSource(DescribedRecords):
         reader = self.reader(found, labels)
         reader.checksums = self.checksums
         reader.numbers = partial(self._numbers, found, joined)
-        type_ = whole.infer()
-        type_ = type_.replace(**dict(self.record_type(reader.types).items()))
-        for name, label in labels.items():
-            type_ = type_.replace(**{name: type_[name].with_(classes=len(label.names))})
-            notes += label.notes
+        type_ = whole.infer().replace(**self.found_types(found.types))
+        type_ = type_.replace(**{name: type_[name].with_(classes=len(label.names)) for name, label in labels.items()})
+        read = [label.column for label in labels.values() if not label.is_known]
         items = items_of_records(self, found)
-        stays = [found.kept, *(label.stays for label in labels.values()), *(column.stays for column in items.values())]
+        stays = [found.kept, *(column.stays for column in (*read, *items.values()))]
         kept = np.logical_and.reduce([np.ones(found.total, bool), *(one for one in stays if one is not None)])
         if not kept.any():
             raise OpError("PG402", "`ignore` leaves out every record", field="features")
         columns = {**items, **joined}
-        notes += chain.from_iterable(column.notes for column in columns.values())
+        notes += chain.from_iterable(column.notes for column in (*read, *columns.values()))
         type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in columns.items()})
         classes = {name: label.names for name, label in labels.items()}
         classes |= {name: column.classes for name, column in columns.items() if column.classes}
@@ -188,7 +298,7 @@ class RecordSource(DescribedRecords):
             type=type_,
         )
 
-    def _numbers(self, found: Indexed, joined: Mapping[str, Column], name: str, files: Ints) -> Ints | None:
+    def _numbers(self, found: Indexed, joined: Mapping[str, Held], name: str, files: Ints) -> Ints | None:
         """Reads a single number of every record of some files, or a label of the joined table, 0 for records that `where` leaves out;
         `None` for other features. Raises `OpError`: `PG423` and `PG666` as for a table."""
         if name in joined:
@@ -226,9 +336,9 @@ class RecordSource(DescribedRecords):
         """Returns the bytes that the records of each shard take when read, int64; by default the file size."""
         return np.array([shard.size for shard in found.shards], np.int64)
 
-    def record_type(self, types: Mapping[str, FieldType]) -> ElementType:
-        """Returns the type of a record, to which those of the first one may add."""
-        return self.infer()
+    def found_types(self, types: Mapping[str, FieldType]) -> dict[str, FeatureType]:
+        """Returns the types of features which the first record determines further than the arguments."""
+        return {}
 
     def parts(self) -> tuple[str, ...]:
         """Returns the names of the indexed parts of a record; by default the record as a whole."""
@@ -236,10 +346,6 @@ class RecordSource(DescribedRecords):
 
     def index_options(self) -> str:
         """Returns other settings that `index_shard` depends on, as text."""
-        return ""
-
-    def selects(self) -> str:
-        """Returns what selects the records of a file beside its content, such as a table."""
         return ""
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
@@ -261,7 +367,7 @@ class RecordSource(DescribedRecords):
 
         Args:
             form: What it is read as.
-            name: The feature, or one that `key_reader` added.
+            name: The feature, or one that `with_key` added.
             key: Its key, or one of its keys.
             records: The records.
 
@@ -269,6 +375,31 @@ class RecordSource(DescribedRecords):
             OpError: `PG431` for a record without the value.
         """
         raise NotImplementedError
+
+    def contents(self, name: str, records: InShard) -> Iterator[bytes | memoryview | None]:
+        """Yields the stored bytes of a feature, or of whole records, of a shard; `None` for a record without them. `OSError` if the file
+        cannot be read, `ValueError` if it is damaged. Not for records that a library reads."""
+        raise NotImplementedError
+
+    def within(self, name: str, content: bytes | memoryview, types: Mapping[str, FieldType]) -> bytes:
+        """Extracts a feature from its `contents`; `ValueError` without it."""
+        raise NotImplementedError
+
+    def parse(self, reader: Any, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
+        """Decodes features of one record with TensorFlow ops: encoded ones as a string scalar, a label as an int64 class index, others as
+        numbers of their shape.
+
+        Args:
+            reader: The reader of the records.
+            features: The requested features.
+            parts: The parts that they are read from, string scalars.
+            places: Offset and length of every part, int64 scalars.
+        """
+        raise NotImplementedError
+
+    def damaged_files(self, shards: Sequence[Found]) -> Iterator[tuple[str, str]]:
+        """Reads every shard with a recorded checksum; see `Reader.damaged_files`."""
+        return iter(())
 
     def known_keys(self, found: Indexed) -> Sequence[str]:
         """Returns the keys of the first record, for messages."""
@@ -283,7 +414,7 @@ class RecordSource(DescribedRecords):
         return self.reads(self, found, labels)
 
 
-def _read_joined(features: Mapping[str, RecordFeature], partners: Partners, found: Indexed) -> dict[str, Column]:
+def _read_joined(features: Mapping[str, RecordFeature], partners: Partners, found: Indexed) -> dict[str, Held]:
     """Reads the features in the joined table, which are held in memory. Raises `OpErrors` as `read_held`."""
     tried = Attempts()
     rows: Ints = np.arange(found.total) if found.used is None else found.used
@@ -303,3 +434,34 @@ def _raise_error(notes: Iterable[Note]) -> None:
 def _damaged(shard: Found, damage: str) -> Note:
     help_ = ("write the file again", "or leave out whole shards with `errors: {exclude: FILE}`")
     return Note("PG430", f"{shard.path!r} is damaged {damage}", help_, "path", "error")
+
+
+_PICKLED = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # first bytes of pickled objects, by protocol version
+PIXELS: dict[str, Interval | None] = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE, "float32": None}
+"""Dtypes of images that are arrays, with the interval of their values."""
+
+
+def check_field(name: str, feature: RecordFeature, key: str, held: FieldType, where: str = "", *, arrays: bool = False) -> None:
+    """Raises `PG431` if a feature cannot be built from the values of a key, of the type `held`. `where` says which records have it, after
+    the key in messages; with `arrays`, images may be arrays."""
+    kind = feature.own_kind
+    due = (kind.pixels or kind.meaning).due(held, feature.stored_shape, arrays=arrays)
+    if due is None:
+        return
+    suits = kind.has(Numbers) and held.counts and not kind.has(LossWeight)
+    help_ = write(f"shape: {list(held.shape)}", "arguments", "{} keeps them as they are") if suits else None
+    raise OpError("PG431", f"{key!r}{where} holds {held}, but `{name}` needs {due}", field=feature.key_field(name), help=help_)
+
+
+def missing_key(message: str, feature: RecordFeature, name: str, key: str, known: Sequence[str], listed: str) -> OpError:
+    """Returns the error for a key that records lack, which suggests a known one."""
+    near = closest(key, known)
+    help_ = listed if near is None else (write(f"key: {near}", "arguments", "is {} meant?"), listed)
+    return OpError("PG431", message, field=feature.key_field(name), help=help_)
+
+
+def check_pickled(name: str, value: bytes) -> None:
+    """Raises `PG431` if an image is a pickled object."""
+    if value.startswith(_PICKLED) and value.endswith(b"."):
+        message = f"`{name}` of the first record is a pickled object; unpickling is refused, since it could run foreign code"
+        raise OpError("PG431", message, field=f"features.{name}", help="store the bytes of image files instead")

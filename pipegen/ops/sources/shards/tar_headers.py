@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.fields.strings import Strings
-from pipegen.ops.sources.shards.findings import compression
 from pipegen.ops.sources.shards.members import Ahead, Link, Members, linked, path_text
 
 if TYPE_CHECKING:
@@ -65,10 +64,7 @@ def tar_members(path: str, size: int) -> tuple[Members, str]:
                 damage, walk.at = _CHECKSUM, starts[sound]
                 break
         damage = damage or walk.damage
-        packed = compression(file.pread(16, 0)) if damage and not found.count else ""
-    if packed:
-        found.seen, damage = [("compressed", packed)], ""
-    elif damage:
+    if damage:
         not_one = "" if found.count else "; it is not a tar archive"
         damage = f"at byte {min(walk.at, size):,}, member {found.count:,}: {damage}{not_one}"
     else:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.fields.strings import Strings, taken_bytes
-from pipegen.ops.sources.shards.findings import compression
 from pipegen.ops.sources.shards.members import Ahead, Link, Members, linked
 
 if TYPE_CHECKING:
@@ -63,9 +62,6 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
         except _Damaged as error:
             none: Ints = np.zeros(0, np.int64)
             empty = Members(Strings.hold(()), none, none, none)
-            packed = compression(file.pread(16, 0)) if size else ""
-            if packed:
-                return replace(empty, seen=(("compressed", packed),)), ""
             return empty, f"at byte {size:,}, member 0: its table of contents cannot be read: {error}"
         stored, sizes = entries["stored"], entries["size"]
         offsets: Ints = entries["offset"] + table.shift

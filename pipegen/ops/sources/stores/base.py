@@ -6,12 +6,14 @@ import os
 import threading
 from collections import OrderedDict
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from pipegen.diagnostics.suggest import suggested
 from pipegen.files import stamp
 from pipegen.lazy import np
-from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError, Unsuitable
+from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError, Unsuitable, column_and_path, list_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -72,10 +74,18 @@ class Store:
         """Yields the values of a column as Python values, `None` for missing ones."""
         return (value for values in self.whole(key) for value in values.tolist())
 
-    def lists(self, key: str) -> Iterator[Any] | None:
-        """Yields the list of each record under a key, for a format with columns of lists of any length; else returns `None`. `StoreError`
-        if the key is missing, or a value holds no list."""
-        return None
+    def lists(self, key: str, *, texts: bool = False) -> Iterator[Any]:
+        """Yields the list of each record under a key, or in a field of its JSON: a row of an array, or as from `list_in`. `StoreError` if
+        the key is missing, or a value holds no list."""
+        columns = self.columns()
+        column, path = column_and_path(key, [name for name, stored in columns.items() if stored.encoded])
+        if column not in columns:
+            raise StoreError(f"it has no key {key!r}; {suggested(key, columns)}")
+        for row, value in enumerate(chain.from_iterable(self.whole(column))):
+            try:
+                yield list_in(value, path, texts=texts) if columns[column].encoded else value
+            except ValueError as error:
+                raise StoreError(f"record {row:,}: {error}") from None
 
     def close(self) -> None:
         """Closes the file; nothing can be read afterwards."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Literal
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -16,6 +16,10 @@ from pipegen.lazy import how_to_install, np
 
 BYTES, TEXT, NUMERAL = "bytes", "text", "numeral"
 """Dtypes of byte strings, such as encoded images, of texts, and of numbers that are written as text."""
+
+Form = Literal["label", "list", "cell"]
+"""The form in which a value of a record is read: a label, which is a number, a text or bytes; a list of numbers or texts, perhaps nested,
+or an array; or a short value, `None` for a record without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,16 @@ class FieldType:
     def numeric(self) -> bool:
         """Whether values are arrays of numbers."""
         return not self.encoded and bool(self.dtype)
+
+    @property
+    def counts(self) -> bool:
+        """Whether values are numbers, perhaps written as text."""
+        return self.numeric or self.dtype == NUMERAL
+
+    @property
+    def is_content(self) -> bool:
+        """Whether values are the bytes of files."""
+        return self.dtype == BYTES and not self.shape and not self.path
 
     def __str__(self) -> str:
         one = {BYTES: "byte strings", TEXT: "text", NUMERAL: "a number as text"}.get(self.dtype, f"one {self.dtype}")
@@ -68,20 +82,15 @@ class FieldType:
         """Returns the value, or its field as a member of its own would store it; `ValueError` without one."""
         return field_of(content, self.path) if self.path else content
 
-    def label(self, content: bytes) -> Any:
-        """Reads the label in a value: a number, or text as bytes; `ValueError` without one."""
-        return self._numbers(content)[0].item() if self.numeric else self.member(content)
-
-    def cell(self, content: bytes) -> Any:
-        """Reads the value as a cell of a table: a number, bytes, or a field of JSON, `None` without one."""
-        return optional_at(content, self.path) if self.path else self.label(content)
-
-    def list(self, content: bytes, *, texts: bool = False) -> Any:
-        """Reads the list in a value: an array, or a list of JSON; with `texts`, also a text or one number. `ValueError` without one."""
-        return self._numbers(content).reshape(self.shape) if self.numeric else list_in(content, self.path, texts=texts)
-
-    def _numbers(self, content: bytes) -> Any:
-        return np.frombuffer(content, np.dtype(self.dtype).newbyteorder("<"))
+    def read(self, form: Form, content: bytes, *, texts: bool = False) -> Any:
+        """Reads the label, list or cell in a value; with `texts`, a list may be a text or one number. `ValueError` without one, but `None`
+        for a cell without its field."""
+        numbers = np.frombuffer(content, np.dtype(self.dtype).newbyteorder("<")) if self.numeric else None
+        if form == "list":
+            return list_in(content, self.path, texts=texts) if numbers is None else numbers.reshape(self.shape)
+        if form == "cell" and self.path:
+            return optional_at(content, self.path)
+        return self.member(content) if numbers is None else numbers[0].item()
 
 
 class StoreError(ValueError):

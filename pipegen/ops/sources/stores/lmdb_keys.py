@@ -12,9 +12,8 @@ import subprocess
 import sys
 import tempfile
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.sources.stores.field_types import MissingLibrary, StoreError
 
@@ -28,8 +27,7 @@ _META = struct.Struct("<I20xI48xH50xQ")  # used fields of a state's page: magic,
 _OTHER_ORDER = 0x02 | 0x04 | 0x08  # flags for keys compared from their ends or as numbers, and for several values per key
 
 
-@dataclass(frozen=True, eq=False)
-class Values:
+class Values(NamedTuple):
     """The keys of an environment, in order; the start of each value in the file, and its bytes, int64 `(n,)`."""
 
     keys: list[bytes]
@@ -63,7 +61,7 @@ def list_values(path: str) -> Values:
             return Values([blob[a:b] for a, b in pairwise([0, *ends.tolist()])], found["offsets"], found["lengths"])
 
 
-def _list(path: str) -> tuple[list[bytes], Array, Array]:
+def _list(path: str) -> Values:
     """Lists an environment in this process, which damage may crash."""
     import lmdb
 
@@ -98,7 +96,7 @@ def _list(path: str) -> tuple[list[bytes], Array, Array]:
     outside = np.flatnonzero((offsets < 0) | (offsets + held > size))
     if len(outside):
         raise StoreError(f"the file is damaged: the value of the key {keys[outside[0]]!r} is outside of it")
-    return keys, offsets, held
+    return Values(keys, offsets, held)
 
 
 def _check_snapshots(file: str) -> int:

@@ -110,9 +110,9 @@ class SqliteRows(Store):
     def cells(self, key: str) -> Iterator[Any]:
         return chain.from_iterable(self._each(key))
 
-    def lists(self, key: str) -> Iterator[Any] | None:
+    def lists(self, key: str, *, texts: bool = False) -> Iterator[Any]:
         stored = self._columns.get(key)
-        return map(list_in, self.cells(key), repeat(())) if stored is not None and stored.head else None
+        return map(list_in, self.cells(key), repeat(())) if stored is not None and stored.head else super().lists(key, texts=texts)
 
     def _each(self, key: str) -> Iterator[Sequence[Any]]:
         """Yields the values of a column, some at a time; another read may come between, also after an error in what takes them."""

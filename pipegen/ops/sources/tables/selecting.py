@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from pipegen.lazy import np
-from pipegen.ops.kinds.base import ExampleClass, Numbers, kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, Numbers, single_values
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.sources.tables.readings import Join
@@ -43,8 +43,8 @@ class SelectingSource(Source):
 
     def _own_columns(self) -> tuple[str, ...]:
         """Returns the `attributes`, and the features that are one class or one number of a record."""
-        types = ((name, t) for name, t in self.infer().items() if t.beside is None and not several_labels(t))
-        single = (name for name, t in types if kind_of(t).has(ExampleClass) or (kind_of(t).has(Numbers) and t.shape in ((), (1,))))
+        type_ = self.infer()
+        single = (name for name in single_values(type_, ExampleClass, Numbers) if len(type_[name].shape) <= 1)
         return tuple(dict.fromkeys((*self.attributes, *single)))
 
     def selected(self, listing: Listing, base: Path, more: Mapping[str, Sequence[Any]] | None = None) -> Listing:

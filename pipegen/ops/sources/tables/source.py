@@ -21,13 +21,13 @@ from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings, as_sizes
 from pipegen.ops.kinds.base import ExampleClass, Levels
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.blocks import TakingReader
 from pipegen.ops.sources.listing.reader import FileReader, Reader
+from pipegen.ops.sources.listing.rows import Rows
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.held import read_held, read_images
 from pipegen.ops.sources.tables.join import joined_to, kept_rows

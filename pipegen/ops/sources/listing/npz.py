@@ -6,27 +6,15 @@ import math
 import os
 import warnings
 import zipfile
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipegen.diagnostics.diagnostic import write
-from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.fields.notes import quoted
-from pipegen.ops.sources.listing.paths import find_file
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pipegen.ops.sources.features.arrays import ArrayFeature
 
 _LOCAL_HEADER = 30  # bytes of a member's local header in a ZIP file, before its name and extra field
 _END, _TAIL = b"PK\5\6", 22 + 65535
 """First bytes of a ZIP file's end record, and its largest size with the comment."""
-_IN_MEMORY = "for arrays in memory, use `pipegen.build(spec, data={…})` without `path`"
-_find = partial(find_file, what="file", help=_IN_MEMORY)
 _HIGHEST = 2**63 - 1  # upper bound for the bytes of an array
 
 
@@ -41,44 +29,12 @@ class _Header:
     nbytes: int
 
 
-def read_files(features: Mapping[str, ArrayFeature], path: str | None, base: str) -> dict[str, Any]:
-    """Reads the array of each feature, read-only.
-
-    Args:
-        features: The features by name.
-        path: The `.npz` file, or `None` if each feature has a file.
-        base: What relative paths are relative to.
-
-    Raises:
-        OpError: `PG401` for a missing file, `PG406` for an unreadable one, `PG418` for a missing array.
-    """
-    if path is None:
-        return {
-            name: read_array(_find(base, str(f.path), field=f"features.{name}.path"), f"features.{name}.path")
-            for name, f in features.items()
-        }
-    file = _find(base, path)
-    members = _members(file)
-    found: dict[str, Any] = {}
-    for name, feature in features.items():
-        key = feature.key or name
-        if key not in members:
-            near = closest(key, members)
-            help_ = f"it holds {quoted(list(members))}; choose one by `key`"
-            if near:
-                help_ = write(f"key: {near}", "arguments", f"is `{near}` meant? write {{}}")
-            field = f"features.{name}" + (".key" if feature.key else "")
-            raise OpError("PG418", f"{file!r} has no array {key!r}", field=field, help=help_)
-        found[name] = _member(file, members[key])
-    return found
-
-
 def read_arrays(file: str) -> dict[str, Any]:
     """Reads every array of a `.npz` file by name, except for arrays of objects; `PG406` if it is unreadable."""
     found: dict[str, Any] = {}
-    for name, info in _members(file).items():
+    for name, info in arrays_of(file).items():
         try:
-            found[name] = _member(file, info)
+            found[name] = read_member(file, info)
         except OpError:
             continue
     return found
@@ -100,17 +56,7 @@ def read_array(file: str, field: str) -> Any:
         raise OpError("PG406", f"{file!r} cannot be read: {_said(error)}", field=field) from None
 
 
-def packed_bytes(features: Mapping[str, ArrayFeature], path: str, base: str) -> int:
-    """Returns the unpacked size of the compressed arrays of a `.npz` file, by its table of contents; 0 without one."""
-    try:
-        members = _members(_find(base, path))
-    except OpError:
-        return 0  # reading reports the error
-    wanted = {feature.key or name for name, feature in features.items()}
-    return sum(info.file_size for name, info in members.items() if name in wanted and info.compress_type != zipfile.ZIP_STORED)
-
-
-def _members(file: str) -> dict[str, zipfile.ZipInfo]:
+def arrays_of(file: str) -> dict[str, zipfile.ZipInfo]:
     """Returns the arrays of a `.npz` file by name."""
     try:
         with zipfile.ZipFile(file) as archive:
@@ -142,7 +88,7 @@ def _end(archive: zipfile.ZipFile) -> int:
     return size - len(tail) + at + 22 + int.from_bytes(tail[at + 20 : at + 22], "little") if at >= 0 else size
 
 
-def _member(file: str, info: zipfile.ZipInfo) -> Any:
+def read_member(file: str, info: zipfile.ZipInfo) -> Any:
     """Reads one array of a `.npz` file, mapped into memory unless compressed. Unpacks no more than its header declares."""
     try:
         with zipfile.ZipFile(file) as archive, archive.open(info) as stream:

@@ -1,1 +1,0 @@
-"""Arrays with a record per row: from memory, or mapped from `.npy` and `.npz` files."""
