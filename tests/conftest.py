@@ -204,11 +204,7 @@ def quick_tracing(slow_tracing: list[bool]) -> None:
         import tracing
 
         slow_tracing.clear()
-        tracing.note_one_stack()
-        tracing.read_arguments_in_c()
-        tracing.order_what_holds_resources()
-        tracing.share_constants()
-        tracing.keep_constants()
+        tracing.quicken()
 
 
 @pytest.fixture(scope="session")
@@ -290,9 +286,10 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The user's cache folder, which is none of the user's own: what steps learn is kept there."""
+    """The user's cache folder, which is none of the user's own: what steps learn is kept there. Where the file of the machine is said,
+    no pipeline asks which machine it is."""
     folder = tmp_path_factory.mktemp("cache-home")
-    os.environ["XDG_CACHE_HOME"] = str(folder)
+    os.environ["XDG_CACHE_HOME"], os.environ["PIPEGEN_MACHINE"] = str(folder), str(folder / "machine.json")
     return folder
 
 

@@ -125,8 +125,8 @@ def keyed(features: Features, of: str, argument: str = "key") -> Features:
 
 def indexed(record: Record) -> Record:
     """The classes by number."""
-    several = {key: [CLASSES.index(name) for name in record[key]] for key in ("name", "tags")}
-    return {**record, **several, "label": CLASSES.index(record["label"])}
+    several: Record = {key: [CLASSES.index(name) for name in record[key]] for key in ("name", "tags") if key in record}
+    return {**record, **several, **({"label": CLASSES.index(record["label"])} if "label" in record else {})}
 
 
 def write_tfds(path: Path, held: Sequence[Record], features: Features) -> Written:
@@ -134,8 +134,8 @@ def write_tfds(path: Path, held: Sequence[Record], features: Features) -> Writte
     folder = prepare(path, {"train": [numbered[:5], numbered[5:]]}, name="pets")
     described = json.loads((folder / "features.json").read_text())["featuresDict"]["features"]
     names = {"pythonClassName": "tensorflow_datasets.core.features.class_label_feature.ClassLabel", "classLabel": {"numClasses": "3"}}
-    described |= {"name": {"sequence": {"feature": names}}, "label": names}
-    described["tags"] = described["name"]
+    classed = {"name": {"sequence": {"feature": names}}, "tags": {"sequence": {"feature": names}}, "label": names}
+    described |= {name: feature for name, feature in classed.items() if name in described}
     (folder / "features.json").write_text(json.dumps({"featuresDict": {"features": described}}))
     for name in ("name", "tags", "label"):
         (folder / f"{name}.labels.txt").write_text("\n".join(CLASSES))
@@ -166,7 +166,8 @@ def write_huggingface(path: Path, held: Sequence[Record], features: Features) ->
     write_arrow(path, held, features)
     label = {"names": list(CLASSES), "_type": "ClassLabel"}
     about: Record = {"objects": {"name": {"feature": label, "_type": "List"}}}
-    about |= {"image": {"_type": "Image"}, **{name: {"dtype": "binary", "_type": "Value"} for name in ("mask", "numbers")}}
+    about |= {name: {"dtype": "binary", "_type": "Value"} for name in ("mask", "numbers") if name in held[0]}
+    about["image"] = {"_type": "Image"}
     splits = {"train": {"name": "train", "num_examples": len(held)}}
     (path / "dataset_info.json").write_text(json.dumps({"features": about, "splits": splits}))
     (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a.arrow"}], "_split": "train"}))

@@ -91,10 +91,15 @@ def _shared(folder: str, runtime: str, own: str) -> Pipeline:
     return pipeline(Path(folder), json.loads(runtime), **json.loads(own))
 
 
+def at(pipe: Pipeline, epoch: int = 0, step: int = 0) -> Any:
+    """The training dataset from one step on, to be read at once; traced once, while each epoch of `pipe.dataset` may be a graph."""
+    pipe.seek(epoch, step)
+    return pipe.train
+
+
 def epoch_of(pipe: Pipeline, epoch: int, step: int = 0) -> tuple[Array, ...]:
     """The stream of one training epoch from one step on, wherever the pipeline stands."""
-    pipe.seek(epoch, step)
-    return stream(pipe.train)
+    return stream(at(pipe, epoch, step))
 
 
 def batches(dataset: Iterable[Any]) -> list[tuple[Array, ...]]:

@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 import zlib
+from itertools import islice
+from pipes import at
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,18 +107,18 @@ def test_order_resume_and_shares(kind: str, tmp_path: Path) -> None:
     source = write(tmp_path)
     pipe = build(source)
     assert pipe.spec.model.splits.method == "hash"
-    whole, others = seen(pipe.dataset("train")), seen(pipe["validation"])
+    whole, others = seen(at(pipe)), seen(pipe["validation"])
     assert sorted(whole + others) == list(range(ROWS))
     assert others == sorted(others)
     size = pipe._manifest.mean_bytes("train")
     narrow = build(source, shuffle={"window": int(2 * block * size)}, splits={})
-    found = seen(narrow.dataset("train"))
+    found = seen(at(narrow))
     assert sorted(found) == list(range(ROWS))
     assert len({row // block for row in found[: 2 * block]}) <= 3, "a window is of the blocks that stand one after another"
     assert found[: 2 * block] != sorted(found[: 2 * block])
-    assert seen(narrow.dataset("train", step=5)) == found[40:]
-    assert seen(narrow.dataset("train", step=5, shard=(1, 2)).take(2)) == found[44:48] + found[52:56]
-    assert seen(narrow.dataset("train", epoch=1)) != found
+    assert seen(at(narrow, step=5)) == found[40:]
+    assert seen(islice(narrow.dataset("train", step=5, shard=(1, 2)), 2)) == found[44:48] + found[52:56]
+    assert seen(at(narrow, epoch=1)) != found
     assert f"shuffle of whole {called}, then in windows of" in str(narrow.explain("train"))
 
 
@@ -127,7 +129,7 @@ def test_damaged_pictures_of_compressed_files_are_named_or_skipped(tmp_path: Pat
         seen(build(source, splits={}).dataset("train"))
     report = tmp_path / "damaged.jsonl"
     pipe = build(source, splits={}, errors={"decode": {"skip": {"max_fraction": 0.02, "report": str(report)}}})
-    assert len(set(seen(pipe.dataset("train")))) == ROWS - 1
+    assert len(set(seen(at(pipe)))) == ROWS - 1
     assert json.loads(report.read_text().splitlines()[1])["file"] == f"{tmp_path}/2.tfrecord.gz#2"
 
 

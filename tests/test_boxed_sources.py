@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from pipes import at
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,8 @@ def boxes_on(i: int) -> list[tuple[str, int, int, int, int]]:
 def write(folder: Path, op: str, keys: range = range(COUNT)) -> dict[str, Any]:
     """Writes photos and annotations, and returns the source."""
     images = folder / {"coco": "photos", "voc": "JPEGImages", "yolo": "images", "labelme": "drawn"}[op]
-    for at in (images, folder / "Annotations", folder / "labels"):
-        at.mkdir(parents=True)
+    for one in (images, folder / "Annotations", folder / "labels"):
+        one.mkdir(parents=True)
     for i in keys:
         width, height = sides(i)
         own = boxes_on(i)
@@ -115,7 +116,7 @@ def test_boxes_follow_their_photo_from_every_format(op: str, tmp_path: Path) -> 
         check([(i, own)], [i], mirrored=True)
     check(validation, [i for i, _ in validation])
     assert sorted(i for i, _ in train + validation) == list(range(COUNT))
-    assert seen(pipe.dataset("train", step=1)) == train[4:]
+    assert seen(at(pipe, step=1)) == train[4:]
 
 
 @pytest.mark.nightly
@@ -139,7 +140,7 @@ def test_every_plan_gives_the_same_boxes(runtime: dict[str, Any], tmp_path: Path
     monkeypatch.chdir(tmp_path)
     pipe = build(write(tmp_path, "yolo"), {"random_flip": {"probability": 1}}, runtime=runtime)
     for _ in range(2):
-        check(seen(pipe.dataset("train")), range(COUNT), mirrored=True)
+        check(seen(at(pipe)), range(COUNT), mirrored=True)
 
 
 @pytest.mark.nightly

@@ -13,6 +13,7 @@ import pytest
 import record_files as files
 import test_items_in_records as same
 import yaml
+from field_writers import CLASSES
 from typer.testing import CliRunner
 
 import pipegen
@@ -37,7 +38,7 @@ def records(count: int = 12) -> list[dict[str, Any]]:
         boxes = [[0.125 * k, 0.25, 0.125 * k + 0.5, 0.75] for k in range(i % 4)]
         numbers = [1 + (i + k) % 3 for k in range(i % 4)]
         sides = {f"image/object/bbox/{side}": [box[at] for box in boxes] for at, side in enumerate(SIDES)}
-        texts = [same.CLASSES[number - 1] for number in numbers]
+        texts = [CLASSES[number - 1] for number in numbers]
         classes = {"image/object/class/label": numbers, "image/object/class/text": texts, "image/object/score": [0.5] * len(boxes)}
         found.append({"image/encoded": files.png(i, 7, 9, size=(16, 16)), "image/height": 16, "image/width": 16, **sides, **classes})
     return found
@@ -142,7 +143,7 @@ def test_prepared_shards_that_moved_without_their_description(form: str, tmp_pat
     """`init` finds what they hold; the boxes are those of the store."""
     monkeypatch.chdir(tmp_path)
     files.write_tfrecord(tmp_path / "a.tfrecord", records())
-    named = {"labels": {"kind": "label", "classes": list(same.CLASSES)}}
+    named = {"labels": {"kind": "label", "classes": list(CLASSES)}}
     spec = {**spec_of("a.tfrecord", named), "transforms": [{"resize": {"size": [24, 24]}}], "shuffle": "none"}
     Path("a.pipegen.yaml").write_text(yaml.safe_dump(spec))
     assert CliRunner().invoke(app, ["prepare", "a.pipegen.yaml", "store", "--format", form], prog_name="pipegen").exit_code == 0

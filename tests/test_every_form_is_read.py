@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pipes import at
 from typing import TYPE_CHECKING, Any
 
 import damage
@@ -60,12 +61,12 @@ def seen(batches: Any) -> list[int]:
 @pytest.mark.parametrize("form", by_day(FORMS, IN_ORDER))
 def test_order_resume_and_shares(form: str, tmp_path: Path) -> None:
     pipe = built(form, tmp_path / "data")
-    first, second = (seen(pipe.dataset("train", epoch=epoch)) for epoch in range(2))
+    first, second = (seen(at(pipe, epoch=epoch)) for epoch in range(2))
     assert sorted(first) == sorted(second) == list(range(COUNT))
     assert first != second
     assert first != sorted(first)
     for step in (1, 5, COUNT // BATCH):
-        assert seen(pipe.dataset("train", epoch=1, step=step)) == second[BATCH * step :]
+        assert seen(at(pipe, epoch=1, step=step)) == second[BATCH * step :]
     steps = COUNT // BATCH
     shares = [seen(pipe.dataset("train", epoch=1, shard=(i, 2)))[: steps * BATCH // 2] for i in range(2)]
     half = BATCH // 2
@@ -80,7 +81,7 @@ def test_one_in_a_hundred_is_damaged(form: str, tmp_path: Path) -> None:
         seen(built(form, tmp_path / "raise", damaged=True).dataset("train"))
     assert str(tmp_path / "raise") in str(told.value)
     pipe = built(form, tmp_path / "skip", damaged=True, errors={"decode": {"skip": {"max_fraction": 0.02}}})
-    found = seen(pipe.dataset("train"))
+    found = seen(at(pipe))
     assert len(found) == COUNT, "another one took its place"
     assert set(found) == {*range(COUNT)} - {BAD}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from pipes import batches
@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import record_files as files
-from tfds_files import prepare
+from field_writers import COUNT, FULL, KINDS, SIDE, Record, flat, keyed
+from field_writers import WRITERS as WRITTEN
+from field_writers import as_arrays as as_columns
+from field_writers import records as every_kind
 
 import pipegen
 from pipegen.errors import DataError
@@ -21,42 +24,14 @@ from pipegen.ops.sources.records.source import DescribedRecords, RecordSource
 
 pytestmark = pytest.mark.tf
 
-COUNT, SIDE = 12, 16
-CLASSES = ("cat", "dog", "owl")
-NAMED = ("nose", "tail")
-FEATURES: dict[str, dict[str, Any]] = {
-    "image": {"kind": "image"},
-    "boxes": {"kind": "boxes", "format": "xywh"},
-    "name": {"kind": "label", "with": "boxes", "classes": list(CLASSES)},
-    "score": {"kind": "tensor", "with": "boxes"},
-    "parts": {"kind": "keypoints", "with": "boxes", "names": list(NAMED)},
-}
-Record = dict[str, Any]
-Write = Callable[[Path, list[Record]], Mapping[str, Any]]
+PLAIN = {"jit": "never", "cache": "none"}
+FEATURES = {name: KINDS[name] for name in ("image", "boxes", "name", "score", "parts")}
 
 
 @cache
 def records(least: int = 0) -> tuple[Record, ...]:
     """Records with some boxes each, from `least` on."""
-    rng = np.random.default_rng(3)
-    found = []
-    for i in range(COUNT):
-        n = least or i % 4
-        corners = rng.integers(0, 8, (n, 2))
-        boxes = np.concatenate([corners, rng.integers(2, 8, (n, 2))], 1).astype(float)
-        seen = np.concatenate([corners[:, None] + rng.integers(0, 3, (n, 2, 2)), rng.integers(1, 3, (n, 2, 1))], -1).astype(float)
-        about = {"boxes": boxes.tolist(), "name": [CLASSES[(i + k) % 3] for k in range(n)]}
-        found.append(
-            {"image": files.png(i, 7 * i, 90, size=(SIDE, SIDE)), **about, "score": rng.random(n).tolist(), "parts": seen.tolist()}
-        )
-    return tuple(found)
-
-
-def flat(record: Record) -> Record:
-    """Numbers one after another, as a `tf.Example` has them."""
-    return {
-        key: np.ravel(value).tolist() if isinstance(value, list) and key in ("boxes", "parts") else value for key, value in record.items()
-    }
+    return tuple({name: record[name] for name in FEATURES} for record in every_kind(least))
 
 
 def in_json(record: Record) -> Record:
@@ -64,127 +39,12 @@ def in_json(record: Record) -> Record:
     return {"image": record["image"], "json": json.dumps({k: v for k, v in record.items() if k != "image"}).encode()}
 
 
-def keyed(**by: str) -> dict[str, dict[str, Any]]:
-    """The features, with keys that begin as `of` says."""
-    return {name: feature if name == "image" else {**feature, "key": by["of"] + name} for name, feature in FEATURES.items()}
+def write(op: str, path: Path, held: Sequence[Record]) -> Mapping[str, Any]:
+    path.mkdir(parents=True, exist_ok=True)
+    return WRITTEN[op](path, held, FEATURES)[0]
 
 
-def write_tfds(path: Path, held: list[Record]) -> Mapping[str, Any]:
-    numbered = [{**flat(r), "name": [CLASSES.index(name) for name in r["name"]]} for r in held]
-    folder = prepare(path, {"train": [numbered[:5], numbered[5:]]}, name="pets")
-    described = json.loads((folder / "features.json").read_text())["featuresDict"]["features"]
-    names = {"pythonClassName": "tensorflow_datasets.core.features.class_label_feature.ClassLabel", "classLabel": {"numClasses": "3"}}
-    described["name"] = {"sequence": {"feature": names}}
-    (folder / "features.json").write_text(json.dumps({"featuresDict": {"features": described}}))
-    (folder / "name.labels.txt").write_text("\n".join(CLASSES))
-    own = {name: {k: v for k, v in feature.items() if k != "classes"} for name, feature in FEATURES.items()}
-    return {"name": "pets", "data_dir": str(path), "features": own}
-
-
-def table_of(held: list[Record]) -> Any:
-    import pyarrow as pa
-
-    rows = [{"image": {"bytes": r["image"], "path": None}, "objects": {k: v for k, v in r.items() if k != "image"}} for r in held]
-    return pa.Table.from_pylist(rows)
-
-
-def write_stream(path: Path, held: list[Record]) -> None:
-    import pyarrow as pa
-
-    table = table_of(held)
-    with pa.OSFile(str(path), "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
-        writer.write_table(table, max_chunksize=5)
-
-
-def write_arrow(path: Path, held: list[Record]) -> Mapping[str, Any]:
-    pytest.importorskip("pyarrow")
-    write_stream(path / "a.arrow", held)
-    return {"path": str(path / "a.arrow"), "features": keyed(of="objects.")}
-
-
-def write_huggingface(path: Path, held: list[Record]) -> Mapping[str, Any]:
-    pytest.importorskip("pyarrow")
-    write_stream(path / "a.arrow", held)
-    label = {"names": list(CLASSES), "_type": "ClassLabel"}
-    about = {"image": {"_type": "Image"}, "objects": {"name": {"feature": label, "_type": "List"}}}
-    splits = {"train": {"name": "train", "num_examples": len(held)}}
-    (path / "dataset_info.json").write_text(json.dumps({"features": about, "splits": splits}))
-    (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a.arrow"}], "_split": "train"}))
-    return {"path": str(path), "features": keyed(of="objects.")}
-
-
-def write_array_record(path: Path, held: list[Record]) -> Mapping[str, Any]:
-    pytest.importorskip("array_record")
-    files.write_array_record(path / "a.array_record", map(flat, held))
-    return {"path": str(path / "a.array_record"), "features": FEATURES}
-
-
-def write_tfrecord(path: Path, held: list[Record]) -> Mapping[str, Any]:
-    for number, some in enumerate((held[:5], held[5:])):
-        files.write_tfrecord(path / f"a-{number}.tfrecord", map(flat, some))
-    return {"path": str(path / "a-*.tfrecord"), "features": FEATURES}
-
-
-def archive(write: Callable[..., Any], ending: str) -> Write:
-    def written(path: Path, held: list[Record]) -> Mapping[str, Any]:
-        write(path / f"a.{ending}", map(in_json, held))
-        return {"path": str(path / f"a.{ending}"), "features": {**keyed(of="json."), "image": {"kind": "image", "key": "image"}}}
-
-    return written
-
-
-def write_mds(path: Path, held: list[Record]) -> Mapping[str, Any]:
-    files.write_mds(path / "a.mds", [{"image": r["image"], "about": {k: v for k, v in r.items() if k != "image"}} for r in held])
-    return {"path": str(path / "a.mds"), "features": keyed(of="about.")}
-
-
-def write_lmdb(path: Path, held: list[Record]) -> Mapping[str, Any]:
-    pytest.importorskip("lmdb")
-    files.write_lmdb(path / "a.mdb", [{k: v if k == "image" else json.dumps(v).encode() for k, v in r.items()} for r in held])
-    return {"path": str(path / "a.mdb"), "features": FEATURES}
-
-
-def write_sqlite(path: Path, held: list[Record]) -> Mapping[str, Any]:
-    files.write_sqlite(path / "a.sqlite", [{k: v if k == "image" else json.dumps(v) for k, v in r.items()} for r in held])
-    return {"path": str(path / "a.sqlite"), "table": "examples", "features": FEATURES}
-
-
-def write_hdf5(path: Path, held: list[Record]) -> Mapping[str, Any]:
-    pytest.importorskip("h5py")
-    files.write_hdf5(path / "a.h5", [{**r, "name": [CLASSES.index(name) for name in r["name"]]} for r in held])
-    return {"path": str(path / "a.h5"), "features": {**FEATURES, "name": {**FEATURES["name"], "classes": list(CLASSES)}}}
-
-
-def write_zarr(path: Path, held: list[Record]) -> Mapping[str, Any]:
-    zarr = pytest.importorskip("zarr")
-    group = zarr.open_group(str(path / "a.zarr"), mode="w")
-    from PIL import Image
-
-    pictures = [np.asarray(Image.open(__import__("io").BytesIO(r["image"]))) for r in held]
-    columns = {"image": pictures, "name": [[CLASSES.index(name) for name in r["name"]] for r in held]}
-    for key in ("boxes", "score", "parts"):
-        columns[key] = [r[key] for r in held]
-    for key, values in columns.items():
-        group.create_array(key, data=np.array(values))
-    return {"path": str(path / "a.zarr"), "features": FEATURES}
-
-
-WRITERS: dict[str, Write] = {
-    "array_record": write_array_record,
-    "arrow": write_arrow,
-    "hdf5": write_hdf5,
-    "huggingface": write_huggingface,
-    "lmdb": write_lmdb,
-    "mds": write_mds,
-    "sqlite": write_sqlite,
-    "tfds": write_tfds,
-    "tfrecord": write_tfrecord,
-    "webdataset": archive(files.write_tar, "tar"),
-    "zip": archive(files.write_zip, "zip"),
-    "zarr": write_zarr,
-}
-FULL = {"hdf5", "zarr"}
-"""Sources of arrays, in which each record has as many items."""
+OPS = [op for op in WRITTEN if issubclass(sources()[op], DescribedRecords)]
 STEPS: list[Any] = [{"resize": {"size": [24, 24]}}, "flip", {"crop": {"size": [20, 20]}}]
 
 
@@ -197,15 +57,8 @@ def spec_of(source: Mapping[str, Any], **own: Any) -> dict[str, Any]:
 @cache
 def as_arrays(least: int) -> list[tuple[Any, ...]]:
     """The batches of the records as arrays."""
-    import io
-
-    from PIL import Image
-
-    held = records(least)
-    data: dict[str, Any] = {"image": np.stack([np.asarray(Image.open(io.BytesIO(r["image"]))) for r in held])}
-    for key, empty in (("boxes", (0, 4)), ("name", (0,)), ("score", (0,)), ("parts", (0, 2, 3))):
-        data[key] = [np.array(r[key]) if r[key] else np.zeros(empty) for r in held]
-    pipe = pipegen.build(spec_of({"arrays": {"features": FEATURES}}), data=data, runtime={"jit": "never"})
+    data = as_columns(records(least), [*FEATURES])
+    pipe = pipegen.build(spec_of({"arrays": {"features": FEATURES}}), data=data, runtime=PLAIN)
     return batches(pipe.train)
 
 
@@ -216,16 +69,12 @@ def equal(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> None
             np.testing.assert_array_equal(a, b)
 
 
-def test_every_source_of_records_is_tried() -> None:
-    assert {name for name, source in sources().items() if issubclass(source, DescribedRecords)} == set(WRITERS)
-
-
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("cache_", ["none", "memory", "disk"])
-@pytest.mark.parametrize("op", WRITERS)
+@pytest.mark.parametrize("op", OPS)
 def test_batches_are_those_of_arrays(op: str, cache_: str, tmp_path: Path) -> None:
     least = 2 if op in FULL else 0
-    source = WRITERS[op](tmp_path, list(records(least)))
+    source = write(op, tmp_path, records(least))
     runtime = {"jit": "never", "cache": {"disk": str(tmp_path / "cache")} if cache_ == "disk" else cache_}
     pipe = pipegen.build(spec_of({op: source}), runtime=runtime, allow_write=[str(tmp_path)])
     for _ in range(2):
@@ -236,7 +85,7 @@ def test_batches_are_those_of_arrays(op: str, cache_: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("op", ["tfrecord", "webdataset"])
 def test_the_items_of_a_split_are_those_of_its_records(op: str, tmp_path: Path) -> None:
     """Also after another start, from what was kept, and in another share."""
-    source = {op: WRITERS[op](tmp_path, list(records()))}
+    source = {op: write(op, tmp_path, records())}
     spec = spec_of(source, splits={"parts": {"train": 7, "validation": 5}, "method": "random"})
     whole = {}
     for batch in as_arrays(0):
@@ -267,22 +116,22 @@ def test_the_items_of_a_split_are_those_of_its_records(op: str, tmp_path: Path) 
 
 @pytest.mark.nightly
 def test_parts_of_files_and_of_splits(tmp_path: Path) -> None:
-    tfds = dict(write_tfds(tmp_path, list(records())))
+    tfds = dict(write("tfds", tmp_path, records()))
     expected = [part for batch in as_arrays(0) for part in batch[1]]
     for split, rows in (("train[3:7]", range(3, 7)), ("train[50%:]", range(6, 12))):
-        pipe = pipegen.build(spec_of({"tfds": {**tfds, "split": split}}), runtime={"jit": "never"})
+        pipe = pipegen.build(spec_of({"tfds": {**tfds, "split": split}}), runtime=PLAIN)
         found = [part for batch in batches(pipe.train) for part in batch[1]]
         np.testing.assert_array_equal(found, [expected[row] for row in rows])
-    two = {"train": {"tfrecord": write_tfrecord(tmp_path / "one", list(records())[:8])}}
-    two["validation"] = {"tfrecord": write_tfrecord(tmp_path / "two", list(records())[8:])}
-    pipe = pipegen.build(spec_of({"by_split": two}), runtime={"jit": "never"})
+    two = {"train": {"tfrecord": write("tfrecord", tmp_path / "one", records()[:8])}}
+    two["validation"] = {"tfrecord": write("tfrecord", tmp_path / "two", records()[8:])}
+    pipe = pipegen.build(spec_of({"by_split": two}), runtime=PLAIN)
     for split, rows in (("train", range(8)), ("validation", range(8, 12))):
         found = [part for batch in batches(pipe[split] if hasattr(pipe, "__getitem__") else getattr(pipe, split)) for part in batch[1]]
         np.testing.assert_array_equal(found, [expected[row] for row in rows])
 
 
 def test_tfds_boxes_have_the_format_of_the_library(tmp_path: Path) -> None:
-    source = write_tfds(tmp_path, list(records()))
+    source = write("tfds", tmp_path, records())
     file = tmp_path / "pets" / "1.0.0" / "features.json"
     about = json.loads(file.read_text())
     about["featuresDict"]["features"]["boxes"] = {"sequence": {"feature": {"pythonClassName": "tensorflow_datasets.BBoxFeature"}}}
@@ -313,7 +162,7 @@ def test_what_is_wrong_is_named_with_its_record(case: str, tmp_path: Path) -> No
 
 
 def test_a_plan_says_that_items_are_held_in_memory(tmp_path: Path) -> None:
-    pipe = pipegen.build(spec_of({"tfrecord": write_tfrecord(tmp_path, list(records()))}))
+    pipe = pipegen.build(spec_of({"tfrecord": write("tfrecord", tmp_path, records())}))
     assert "`boxes` and `name` and `score` and `parts` of all records are read once and held in memory" in str(pipe.explain())
 
 
@@ -331,11 +180,11 @@ def test_the_four_numbers_of_a_box_may_have_a_key_each(op: str, tmp_path: Path) 
     if op == "webdataset":
         rest = [{"parts": r["parts"]} for r in records()]  # a list of lists
         files.write_tar(tmp_path / "a.tar", [in_json({**r, **own}) for r, own in zip(held, rest, strict=True)])
-        features = {**keyed(of=of), "boxes": boxes}
+        features = {**keyed(FEATURES, of), "boxes": boxes}
     else:
         files.write_tfrecord(tmp_path / "a.tar", held)
         features = {**FEATURES, "boxes": boxes}
-    pipe = pipegen.build(spec_of({op: {"path": str(tmp_path / "a.tar"), "features": features}}), runtime={"jit": "never"})
+    pipe = pipegen.build(spec_of({op: {"path": str(tmp_path / "a.tar"), "features": features}}), runtime=PLAIN)
     equal(batches(pipe.train), as_arrays(0))
 
 
@@ -361,7 +210,7 @@ def test_photos_that_are_turned_by_their_exif_are_reported(op: str, tmp_path: Pa
     Image.new("RGB", (SIDE, SIDE)).save(stream, "JPEG", exif=exif)
     held[1]["image"] = stream.getvalue()
     (tmp_path / "a").mkdir()
-    spec = spec_of({op: WRITERS[op](tmp_path / "a", held)})
+    spec = spec_of({op: write(op, tmp_path / "a", held)})
     pipegen.build(spec)
     assert caplog.text.count("PG661") == 1
     assert "1 image has an EXIF orientation, such as " in caplog.text
@@ -373,12 +222,12 @@ def test_photos_that_are_turned_by_their_exif_are_reported(op: str, tmp_path: Pa
 def test_a_mix_of_two_formats_has_the_items_of_both(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-    one = {"source": {"tfrecord": write_tfrecord(tmp_path / "one", list(records())[:8])}, "weight": 2}
-    two = {"source": {"webdataset": WRITERS["webdataset"](tmp_path / "two", list(records())[8:])}, "weight": 1}
+    one = {"source": {"tfrecord": write("tfrecord", tmp_path / "one", records()[:8])}, "weight": 2}
+    two = {"source": {"webdataset": write("webdataset", tmp_path / "two", records()[8:])}, "weight": 1}
     spec = spec_of({"mix": {"epoch": "longest", "parts": {"one": one, "two": two}}})
     whole = {image.tobytes(): [part[row] for part in batch[1:]] for batch in as_arrays(0) for row, image in enumerate(batch[0])}
     seen = 0
-    for batch in batches(pipegen.build(spec, runtime={"jit": "never"}).train):
+    for batch in batches(pipegen.build(spec, runtime=PLAIN).train):
         for row, image in enumerate(batch[0]):
             for part, due in zip(batch[1:], whole[image.tobytes()], strict=True):
                 np.testing.assert_array_equal(part[row], due)
@@ -390,7 +239,7 @@ def test_a_mix_of_two_formats_has_the_items_of_both(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "text"])
 def test_items_whose_kept_file_is_damaged_are_read_again(damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    spec = spec_of({"tfrecord": write_tfrecord(tmp_path, list(records()))})
+    spec = spec_of({"tfrecord": write("tfrecord", tmp_path, records())})
     pipegen.build(spec)
     kept = [file for file in (tmp_path / "home").rglob("*") if "-items." in file.name]
     assert len(kept) == 4, "one of each feature"
@@ -399,7 +248,7 @@ def test_items_whose_kept_file_is_damaged_are_read_again(damage: str, tmp_path: 
         half = len(content) // 2
         flipped = bytes([*content[:half], content[half] ^ 255, *content[half + 1 :]])
         file.write_bytes({"cut": content[:half], "empty": b"", "flipped": flipped, "text": b"no archive"}[damage])
-    equal(batches(pipegen.build(spec, runtime={"jit": "never"}).train), as_arrays(0))
+    equal(batches(pipegen.build(spec, runtime=PLAIN).train), as_arrays(0))
 
 
 @pytest.mark.nightly
@@ -417,7 +266,7 @@ def test_two_tables_of_a_file_are_kept_apart(tmp_path: Path) -> None:
     output = {"x": "image", "y": ["boxes"]}
     for table, names, width in (("one", ("x", "y"), 3.0), ("two", ("x", "z"), 4.0)):
         source = {"sqlite": {"path": str(tmp_path / "a.db"), "table": table, "features": features}}
-        pipe = pipegen.build(spec_of(source, output=output, transforms=[{"resize": {"size": [SIDE, SIDE]}}]), runtime={"jit": "never"})
+        pipe = pipegen.build(spec_of(source, output=output, transforms=[{"resize": {"size": [SIDE, SIDE]}}]), runtime=PLAIN)
         assert pipe.class_names == names
         boxes = np.concatenate([batch[1][:, 0] for batch in batches(pipe.train)])
         np.testing.assert_array_equal(boxes[:, 2] - boxes[:, 0], np.full(COUNT, width))
@@ -429,10 +278,10 @@ def test_no_record_may_have_an_item(op: str, tmp_path: Path) -> None:
     if op == "arrays":
         empty = {"boxes": np.zeros((0, 4)), "name": np.zeros(0, int), "score": np.zeros(0), "parts": np.zeros((0, 2, 3))}
         data: Any = {"image": np.zeros((COUNT, SIDE, SIDE, 3), np.uint8), **{name: [value] * COUNT for name, value in empty.items()}}
-        pipe = pipegen.build(spec_of({"arrays": {"features": FEATURES}}), data=data, runtime={"jit": "never"})
+        pipe = pipegen.build(spec_of({"arrays": {"features": FEATURES}}), data=data, runtime=PLAIN)
     else:
         bare = [{**r, "boxes": [], "name": [], "score": [], "parts": []} for r in records()]
-        pipe = pipegen.build(spec_of({"tfrecord": write_tfrecord(tmp_path, bare)}), runtime={"jit": "never"})
+        pipe = pipegen.build(spec_of({"tfrecord": write("tfrecord", tmp_path, bare)}), runtime=PLAIN)
     found = batches(pipe.train)
     assert sum(len(batch[0]) for batch in found) == COUNT
     assert not any(part.any() for batch in found for part in batch[1:])
@@ -461,13 +310,13 @@ def test_left_out_classes_files_and_records(tmp_path: Path) -> None:
     features = {**FEATURES, "label": {"kind": "label", "key": "kind", "ignore": ["b"]}}
     chosen = {"tfrecord": {"path": str(tmp_path / "c.tfrecord"), "features": features}}
     splits = {"parts": {"train": 0.5, "validation": 0.5}, "method": "random", "stratify": "label"}
-    expect(pipegen.build(spec_of(chosen, splits=splits), runtime={"jit": "never"}), "train", 4)
-    source = {"tfrecord": write_tfrecord(tmp_path, list(records()))}
+    expect(pipegen.build(spec_of(chosen, splits=splits), runtime=PLAIN), "train", 4)
+    source = {"tfrecord": write("tfrecord", tmp_path, records())}
     (tmp_path / "files.txt").write_text("a-0.tfrecord\n")
-    expect(pipegen.build(spec_of(source, errors={"exclude": str(tmp_path / "files.txt")}), runtime={"jit": "never"}), "train", 7)
+    expect(pipegen.build(spec_of(source, errors={"exclude": str(tmp_path / "files.txt")}), runtime=PLAIN), "train", 7)
     (tmp_path / "records.txt").write_text("a-0.tfrecord#1\na-1.tfrecord#0\n")
     without = {"parts": {"train": 0.5, "validation": 0.5}, "method": "random", "exclude": str(tmp_path / "records.txt")}
-    pipe = pipegen.build(spec_of(source, splits=without), runtime={"jit": "never"})
+    pipe = pipegen.build(spec_of(source, splits=without), runtime=PLAIN)
     expect(pipe, "train", 4)
     expect(pipe, "validation", 6)
 
@@ -475,8 +324,8 @@ def test_left_out_classes_files_and_records(tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_splits_of_other_files_have_room_for_the_most_items(tmp_path: Path) -> None:
     few, many = [records()[i] for i in (0, 1, 4, 5)], [records()[i] for i in (3, 7, 2)]
-    parts = {name: {"tfrecord": write_tfrecord(tmp_path / name, held)} for name, held in (("train", few), ("validation", many))}
-    pipe = pipegen.build(spec_of({"by_split": parts}), runtime={"jit": "never"})
+    parts = {name: {"tfrecord": write("tfrecord", tmp_path / name, held)} for name, held in (("train", few), ("validation", many))}
+    pipe = pipegen.build(spec_of({"by_split": parts}), runtime=PLAIN)
     expect(pipe, "train", 4)
     expect(pipe, "validation", 3)
 
@@ -486,7 +335,7 @@ def test_splits_of_other_files_have_room_for_the_most_items(tmp_path: Path) -> N
 def test_items_of_remote_files(op: str, fetch: str, tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec")
     (tmp_path / "here").mkdir()
-    source = WRITERS[op](tmp_path / "here", list(records()))
+    source = write(op, tmp_path / "here", records())
     for file in (tmp_path / "here").iterdir():
         fsspec.filesystem("memory").pipe_file(f"/items-{op}-{fetch}/{file.name}", file.read_bytes())
     name = "a-*.tfrecord" if op == "tfrecord" else "a.tar"
@@ -500,15 +349,15 @@ def test_items_of_remote_files(op: str, fetch: str, tmp_path: Path) -> None:
 def test_a_renamed_feature_of_a_mix_has_its_items(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-    one = {"source": {"tfrecord": write_tfrecord(tmp_path / "one", list(records())[:8])}, "weight": 2}
-    source = dict(write_mds(tmp_path / "two", list(records())[8:]))
+    one = {"source": {"tfrecord": write("tfrecord", tmp_path / "one", records()[:8])}, "weight": 2}
+    source = dict(write("mds", tmp_path / "two", records()[8:]))
     own = {("frames" if name == "boxes" else name): dict(feature) for name, feature in source["features"].items()}
     for feature in own.values():
         if "with" in feature:
             feature["with"] = "frames"
     two = {"source": {"mds": {**source, "features": own}}, "weight": 1, "features": {"boxes": "frames"}}
     spec = spec_of({"mix": {"epoch": "longest", "parts": {"one": one, "two": two}}})
-    expect(pipegen.build(spec, runtime={"jit": "never"}), "train", COUNT)
+    expect(pipegen.build(spec, runtime=PLAIN), "train", COUNT)
 
 
 @pytest.mark.by_day(1)
@@ -533,14 +382,14 @@ def test_points_one_after_another_have_a_shape(op: str, width: int, tmp_path: Pa
         files.write_tar(path, map(in_json, held))
         features = {"image": {"kind": "image", "key": "image"}, "parts": {**features["parts"], "key": "json.parts"}}
     own = {"output": {"x": "image", "y": ["parts", "parts_valid"]}}
-    found = pipegen.build(spec_of({op: {"path": str(path), "features": features}}, **own), runtime={"jit": "never"})
+    found = pipegen.build(spec_of({op: {"path": str(path), "features": features}}, **own), runtime=PLAIN)
     import io
 
     from PIL import Image
 
     images = np.stack([np.asarray(Image.open(io.BytesIO(r["image"]))) for r in held])
     plain = {"arrays": {"features": {"image": {"kind": "image"}, "parts": {"kind": "keypoints"}}}}
-    expected = pipegen.build(spec_of(plain, **own), data={"image": images, "parts": points}, runtime={"jit": "never"})
+    expected = pipegen.build(spec_of(plain, **own), data={"image": images, "parts": points}, runtime=PLAIN)
     equal(batches(found.train), batches(expected.train))
     for shape, message in (([5 - width], "multiple of|visibility"), ([4], r"is `\[2\]`, x and y"), (None, r"need `shape: \[2\]`")):
         wrong = {**features, "parts": {**features["parts"], "shape": shape}}
@@ -565,7 +414,7 @@ def test_records_that_where_leaves_out_have_no_say(tmp_path: Path) -> None:
     found = []
     for op in ("tfrecord", "parquet"):
         source = {op: {"path": str(tmp_path / f"a.{op}"), "features": features, "where": "n in [0, 2]"}}
-        pipe = pipegen.build({"pipegen": 1, "source": source, **own}, runtime={"jit": "never"})
+        pipe = pipegen.build({"pipegen": 1, "source": source, **own}, runtime=PLAIN)
         (_, (boxes, names, there)) = next(iter(pipe.train))
         found.append((boxes.numpy().tolist(), names.numpy().tolist(), there.numpy().tolist()))
     assert found[0] == found[1]

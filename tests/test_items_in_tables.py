@@ -105,7 +105,8 @@ def test_every_source_of_tables_is_tried() -> None:
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
 @pytest.mark.parametrize("op", WRITERS)
-def test_batches_are_those_of_arrays(op: str, cache: str, tmp_path: Path) -> None:
+def test_batches_are_those_of_arrays(op: str, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where what a database answered is kept
     source, data = WRITERS[op](tmp_path, rows(tmp_path))
     runtime = {"jit": "never", "cache": {"disk": str(tmp_path / "cache")} if cache == "disk" else cache}
     pipe = pipegen.build(same.spec_of({op: source}), data=data, runtime=runtime, allow_write=[str(tmp_path)])
@@ -122,7 +123,7 @@ def test_rows_that_are_chosen_and_joined_keep_their_items(tmp_path: Path) -> Non
     (tmp_path / "right.jsonl").write_text("\n".join(map(json.dumps, right)))
     join = {"table": {"jsonl": {"path": str(tmp_path / "right.jsonl")}}, "on": "number"}
     source = {"path": str(tmp_path / "left.jsonl"), "join": join, "where": "number >= 3 and number < 9", "features": FEATURES}
-    pipe = pipegen.build(same.spec_of({"jsonl": source}), runtime={"jit": "never"})
+    pipe = pipegen.build(same.spec_of({"jsonl": source}), runtime=same.PLAIN)
     expected = [part for batch in same.as_arrays(0) for part in zip(*batch, strict=True)][3:9]
     found = [part for batch in batches(pipe.train) for part in zip(*batch, strict=True)]
     for one, other in zip(found, expected, strict=True):
@@ -167,7 +168,7 @@ def with_masks(op: str, path: Path, masks: list[Any]) -> dict[str, Any]:
         same.files.write_tfrecord(path / "a", map(same.flat, own))
         return {"tfrecord": {"path": str(path / "a"), "features": {**same.FEATURES, "mask": mask}}}
     same.files.write_zip(path / "a.zip", [{**same.in_json(r), "png": m["mask"]} for r, m in zip(held, own, strict=True)])
-    keys = {**same.keyed(of="json."), "image": {"kind": "image", "key": "image"}, "mask": {**mask, "key": "png"}}
+    keys = {**same.keyed(same.FEATURES, "json."), "mask": {**mask, "key": "png"}}
     return {"zip": {"path": str(path / "a.zip"), "features": keys}}
 
 
@@ -182,7 +183,7 @@ def test_masks_of_instances_are_those_of_arrays(op: str, cache: str, tmp_path: P
         data[key] = [np.array(r[key]) if r[key] else np.zeros(empty) for r in held]
     output = {"x": "image", "y": ["boxes", "name", "mask", "boxes_valid"]}
     arrays = {"arrays": {"features": {**same.FEATURES, "mask": {"kind": "mask", "with": "boxes"}}}}
-    expected = batches(pipegen.build(same.spec_of(arrays, output=output), data=data, runtime={"jit": "never"}).train)
+    expected = batches(pipegen.build(same.spec_of(arrays, output=output), data=data, runtime=same.PLAIN).train)
     source = with_masks(op, tmp_path, masks)
     found = batches(pipegen.build(same.spec_of(source, output=output), runtime={"jit": "never", "cache": cache}).train)
     same.equal(found, expected)
@@ -225,11 +226,11 @@ def test_points_in_columns_are_those_of_arrays(tmp_path: Path) -> None:
     output = {"x": "image", "y": ["face", "face_valid"]}
     told = {"image": FEATURES["image"], "face": {**face, "columns": columns}}
     spec = same.spec_of({"csv": {"path": str(tmp_path / "t.csv"), "features": told}}, output=output)
-    found = batches(pipegen.build(spec, runtime={"jit": "never"}).train)
+    found = batches(pipegen.build(spec, runtime=same.PLAIN).train)
     images = np.stack([np.asarray(Image.open(io.BytesIO(record["image"]))) for record in same.records()[:3]])
     arrays = {"arrays": {"features": {"image": {"kind": "image"}, "face": face}}}
     expected = batches(
-        pipegen.build(same.spec_of(arrays, output=output), data={"image": images, "face": list(points)}, runtime={"jit": "never"}).train
+        pipegen.build(same.spec_of(arrays, output=output), data={"image": images, "face": list(points)}, runtime=same.PLAIN).train
     )
     same.equal(found, expected)
     (tmp_path / "t.csv").write_text("\n".join(map(",".join, [lines[0], [lines[1][0], "", *lines[1][2:]]])))

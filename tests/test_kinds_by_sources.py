@@ -108,10 +108,11 @@ def test_a_kind_from_a_source_is_that_of_arrays(op: str, name: str, cache_: str,
     parts = {"splits": {"parts": {"train": 8, "validation": 4}, "method": "random"}}
     pipe = pipegen.build(spec_of(op, source, name, **parts), data=data, runtime=runtime, allow_write=[str(tmp_path)])
     due = as_given(name, least)
-    both = [[compared(pipe.dataset(split, epoch=epoch), due) for epoch in range(2)] for split in ("train", "validation")]
+    both = [[compared(pipe[split], due) for _ in range(2)] for split in ("train", "validation")]
     assert [*map(len, both[0]), *map(len, both[1])] == [8, 8, 4, 4]
     assert len({*both[0][0], *both[1][0]}) == COUNT
-    assert compared(pipe.dataset("train", epoch=1, step=1), due) == both[0][1][4:]
+    pipe.seek(1, 1)
+    assert compared(pipe.train, due) == both[0][1][4:]
     shares = [compared(pipe.dataset("train", epoch=1, shard=(number, 2)), due) for number in range(2)]
     assert sorted(shares[0] + shares[1]) == sorted(both[0][1])
 

@@ -21,9 +21,10 @@ SOURCES = {"csv", "jsonl", "tfrecord", "webdataset"}
 @pytest.mark.parametrize(
     ("kinds", "sources"), [({"boxes"}, {"tfrecord"}), pytest.param(KINDS, SOURCES, marks=pytest.mark.nightly)], ids=["few", "all"]
 )
-def test_they_meet(kinds: set[str], sources: set[str], tmp_path: Path) -> None:
+def test_they_meet(kinds: set[str], sources: set[str], tmp_path: Path, as_users: bool) -> None:
     paths = os.pathsep.join([str(HERE), str(HERE.parent), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, str(HERE / "made_up" / "meet.py"), str(tmp_path), ",".join(kinds), ",".join(sources)]
+    given = [str(tmp_path), ",".join(kinds), ",".join(sources), "as users" if as_users else "quick"]
+    command = [sys.executable, str(HERE / "made_up" / "meet.py"), *given]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, env={**os.environ, "PYTHONPATH": paths}, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     compared = json.loads(done.stdout.splitlines()[-1])

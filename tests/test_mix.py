@@ -6,6 +6,7 @@ import json
 import re
 import zipfile
 from collections import Counter
+from pipes import at
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def test_an_epoch_has_exactly_the_shares(pipe: Any) -> None:
     assert pipe.steps("train") == 4
     assert pipe.num_examples("train") == PHOTOS + DRAWINGS
     for epoch in (0, 1):
-        shown = [label for label, _ in pixels(pipe.dataset("train", epoch=epoch))]
+        shown = [label for label, _ in pixels(at(pipe, epoch=epoch))]
         assert Counter(label >= PHOTOS for label in shown) == {False: 20, True: 5}
         assert [pipe.class_names[label] for label in shown] == [key.split("/")[1] for key, _ in visits(pipe, epoch)]
     every = [visit for epoch in range(11) for visit in visits(pipe, epoch)]
@@ -57,9 +58,9 @@ def test_a_part_has_the_pixels_that_it_has_alone(root: Path, name: str, pipe: An
     both = build(spec | {"batch": {"size": 4}})
     alone = build({"pipegen": 1, "source": parts["image_folder"]["source"], "transforms": OWN[name] + COMMON, "batch": {"size": 1}})
     seen = 0
-    passes = {cycle: dict(pixels(alone.dataset("train", epoch=cycle))) for cycle in range(3)}
+    passes = {cycle: dict(pixels(at(alone, epoch=cycle))) for cycle in range(3)}
     for epoch in range(2):
-        shown = pixels(both.dataset("train", epoch=epoch))
+        shown = pixels(at(both, epoch=epoch))
         for (key, cycle), (label, image) in zip(visits(both, epoch), shown, strict=True):
             if key.startswith("image_folder/"):
                 own = alone.class_names.index(both.class_names[label])
@@ -70,7 +71,7 @@ def test_a_part_has_the_pixels_that_it_has_alone(root: Path, name: str, pipe: An
 
 @pytest.mark.nightly
 def test_it_is_resumed_at_any_step(root: Path, pipe: Any) -> None:
-    whole = pixels(pipe.dataset("train", epoch=1))
+    whole = pixels(at(pipe, epoch=1))
     other = build(mixed(root, batch={"size": 8, "remainder": "keep"}))
     for step in range(1, 4):
         pipe.seek(1, step)
@@ -83,7 +84,7 @@ def test_it_is_resumed_at_any_step(root: Path, pipe: Any) -> None:
 @pytest.mark.nightly
 def test_shares_of_hosts_and_other_batches_show_the_same_examples(root: Path) -> None:
     pipe = build(mixed(root, 24))
-    whole = pixels(pipe.dataset("train", epoch=2))
+    whole = pixels(at(pipe, epoch=2))
     shares = [pixels(pipe.dataset("train", epoch=2, shard=(i, 2))) for i in range(2)]
     blocks = [shares[i][4 * step : 4 * step + 4] for step in range(3) for i in range(2)]
     same([one for block in blocks for one in block], whole)
@@ -121,7 +122,7 @@ def test_fit_goes_on_across_epochs(root: Path) -> None:
     model = Noted()
     model.compile(run_eagerly=True)
     model.fit(pipe.train, epochs=3, verbose=0)
-    wanted = [label for epoch in range(3) for label, _ in pixels(pipe.dataset("train", epoch=epoch))]
+    wanted = [label for epoch in range(3) for label, _ in pixels(at(pipe, epoch=epoch))]
     assert [label for batch in seen for label in batch] == wanted
     assert pipe.state()["epoch"] == 3
 
@@ -184,7 +185,7 @@ def test_a_cache_changes_no_pixel(cache: str, root: Path, tmp_path: Path) -> Non
         own["transforms"] = []
     plain, cached = build(spec), build(spec, cache="memory" if cache == "memory" else {"disk": str(tmp_path / "cache")})
     for epoch in range(2):
-        same(pixels(cached.dataset("train", epoch=epoch)), pixels(plain.dataset("train", epoch=epoch)))
+        same(pixels(at(cached, epoch=epoch)), pixels(at(plain, epoch=epoch)))
 
 
 @pytest.mark.nightly

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from pipes import at
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -132,9 +133,9 @@ def seen(batches: Any) -> list[tuple[int, ...]]:
 def test_it_is_read_resumed_and_split(tmp_path: Path) -> None:
     parts = {"parts": {"train": 0.7, "validation": 0.3}, "stratify": "label"}
     pipe = build({"packs": {"path": packed(tmp_path / "a", 9, 5, 8)}}, splits=parts)
-    whole, others = seen(pipe.dataset("train")), seen(pipe["validation"])
+    whole, others = seen(at(pipe)), seen(pipe["validation"])
     assert sorted(whole + others) == [(f, r, (f + r) % 4) for f, n in enumerate((9, 5, 8)) for r in range(n)]
-    assert seen(pipe.dataset("train", step=2)) == whole[6:]
+    assert seen(at(pipe, step=2)) == whole[6:]
     assert {label for *_, label in others} == {0, 1, 2, 3}
     text = pipe.explain(physical=True)
     assert "records of packed files" in text
@@ -145,7 +146,7 @@ def test_each_split_has_its_own(tmp_path: Path) -> None:
     a, b = packed(tmp_path / "a", 4, 3), packed(tmp_path / "b", 2, 0, 5)
     source = {"by_split": {"train": {"packs": {"path": a}}, "validation": {"packs": {"path": b}}}}
     pipe = build(source)
-    assert sorted(seen(pipe.dataset("train"))) == [(f, r, (f + r) % 4) for f, n in enumerate((4, 3)) for r in range(n)]
+    assert sorted(seen(at(pipe))) == [(f, r, (f + r) % 4) for f, n in enumerate((4, 3)) for r in range(n)]
     assert sorted(seen(pipe["validation"])) == [(f, r, (f + r) % 4) for f, n in enumerate((2, 0, 5)) for r in range(n)]
     assert pipe.files("validation")[6] == f"{b}/2.pack#4"
     assert pipe.labels("validation").tolist() == [0, 1, 2, 3, 0, 1, 2]  # type: ignore[union-attr]
@@ -159,10 +160,10 @@ def test_a_damaged_record_is_named_or_skipped(tmp_path: Path) -> None:
         seen(build({"packs": {"path": folder}}).dataset("train"))
     report = tmp_path / "damaged.jsonl"
     pipe = build({"packs": {"path": folder}}, errors={"decode": {"skip": {"max_fraction": 0.2, "report": str(report)}}})
-    found = seen(pipe.dataset("train"))
+    found = seen(at(pipe))
     assert (len(found), len(set(found))) == (11, 10), "another one took its place"
     assert json.loads(report.read_text().splitlines()[1]) == {"file": f"{folder}/1.pack#2", "record": 7}
     gone = build({"packs": {"path": folder}}, shuffle="none")
     Path(folder, "0.pack").unlink()
     with pytest.raises(DataError, match=r"cannot read \S+/0\.pack#\d: "):
-        seen(gone.dataset("train"))
+        seen(at(gone))

@@ -20,6 +20,7 @@ from pipegen.phases.compilation import inspect, load
 pytestmark = pytest.mark.tf
 
 COUNT, WIDTH, HEIGHT = 12, 64, 32
+PLAIN = {"jit": "never", "cache": "none"}
 CLASSES = ("cat", "dog")
 NAMED = ("left_ear", "nose", "right_ear")
 STEPS: list[Any] = [{"resize": {"size": [48, 80]}}, "flip", {"crop": {"size": [40, 60]}}]
@@ -128,7 +129,7 @@ def as_arrays(op: str) -> list[tuple[Any, ...]]:
     if op == "labelme":  # has no visibility
         held = [{**one, "points": np.where([False, False, True], 2 * (one["points"] > 0), one["points"])} for one in held]
     source, data = arrays_of(held, relative=op == "yolo")
-    return batches(pipegen.build(spec_of(source), data=data, runtime={"jit": "never"}).train)
+    return batches(pipegen.build(spec_of(source), data=data, runtime=PLAIN).train)
 
 
 def equal(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> None:
@@ -197,13 +198,13 @@ def test_a_store_a_picture_and_a_table(op: str, tmp_path: Path, monkeypatch: pyt
     spec = spec_of(WRITERS[op](tmp_path / "data", records()), splits={"parts": {"train": 11, "validation": 1}, "method": "random"})
     found = [*inspect(spec).diagnostics.items, *collect(load(spec).model).diagnostics, *pipegen.report(spec).diagnostics]
     assert not [d for d in found if d.severity.value == "error"]
-    pipe = pipegen.build(spec, runtime={"jit": "never"})
+    pipe = pipegen.build(spec, runtime=PLAIN)
     assert len(np.unique(np.asarray(pipe.preview("train", rows=4, draws=1)))) > 30
     rows = [json.loads(line) for line in pipe.export("out").table.read_text().splitlines()]
     due = batches(pipe.train)
     assert [{*one} for row in rows for one in row["keypoints"]] == [{*NAMED}] * sum(int(batch[-1].sum()) for batch in due)
     store = pipegen.prepare(spec, tmp_path / "store")
-    same_rows(batches(pipegen.build(store.spec, runtime={"jit": "never"}).train), due, 11)
+    same_rows(batches(pipegen.build(store.spec, runtime=PLAIN).train), due, 11)
 
 
 POINT_FORMS: dict[str, dict[str, Any]] = {
@@ -239,8 +240,8 @@ def test_points_of_an_image_in_labelme(form: str, boxes: bool, tmp_path: Path) -
         y = ["keypoints", "point_labels", "keypoints_valid"]
     output = {"x": "image", "y": y}
     source = {"labelme": {"path": str(tmp_path), "keypoints": "image", **POINT_FORMS[form]}}
-    found = batches(pipegen.build(spec_of(source, output=output), runtime={"jit": "never"}).train)
-    due = pipegen.build(spec_of({"arrays": {"features": features}}, output=output), data=data, runtime={"jit": "never"})
+    found = batches(pipegen.build(spec_of(source, output=output), runtime=PLAIN).train)
+    due = pipegen.build(spec_of({"arrays": {"features": features}}, output=output), data=data, runtime=PLAIN)
     equal(found, batches(due.train))
 
 
@@ -339,7 +340,7 @@ def test_points_are_turned_with_their_image(op: str, orientation: int, tmp_path:
     size = [WIDTH, HEIGHT] if drawn_on_stored else [HEIGHT, WIDTH]
     steps = [{"resize": {"size": size}}]
     order = [2, 1, 0] if drawn_on_stored and orientation == 5 else [0, 1, 2]
-    (batch,) = batches(pipegen.build(spec_of(source, transforms=steps, batch={"size": COUNT}), runtime={"jit": "never"}).train)
+    (batch,) = batches(pipegen.build(spec_of(source, transforms=steps, batch={"size": COUNT}), runtime=PLAIN).train)
     seen = 0
     for one, image, sets, there in zip(held, batch[0], batch[3], batch[-1], strict=True):
         assert there.sum() == len(one["points"])
@@ -383,7 +384,7 @@ def test_outlines_of_yolo_are_those_of_coco(masks: str, tmp_path: Path) -> None:
         (tmp_path / f"b/labels/{i:02d}.txt").write_text("\n".join(own_lines))
     output = {"x": "image", "y": ["boxes", "labels", "mask", "boxes_valid"]}
     found, due = (
-        batches(pipegen.build(spec_of({op: {**own, "masks": masks}}, output=output), runtime={"jit": "never"}).train)
+        batches(pipegen.build(spec_of({op: {**own, "masks": masks}}, output=output), runtime=PLAIN).train)
         for op, own in (("yolo", yolo), ("coco", coco))
     )
     assert any(len(np.unique(batch[3])) > 2 for batch in due)
@@ -406,9 +407,9 @@ def test_splits_with_other_names_or_formats_are_errors(tmp_path: Path) -> None:
 @pytest.mark.parametrize("op", WRITERS)
 def test_names_choose_and_order_points(op: str, tmp_path: Path) -> None:
     source = WRITERS[op](tmp_path, records())
-    whole = batches(pipegen.build(spec_of(source), runtime={"jit": "never"}).train)
+    whole = batches(pipegen.build(spec_of(source), runtime=PLAIN).train)
     source[op] |= {"names": ["right_ear", "left_ear", "chin"]}
-    pipe = pipegen.build(spec_of(source), runtime={"jit": "never"})
+    pipe = pipegen.build(spec_of(source), runtime=PLAIN)
     said = {note.code: note.message for note in pipe._manifest.listing.notes}
     assert "lists 'chin', which the annotations lack" in said["PG403"]
     assert said["PG411"].endswith("keypoints of names that `names` does not list: 'nose'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pipes import at
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -59,11 +60,11 @@ def seen(batches: Any) -> list[tuple[int, ...]]:
 def test_records_are_read_in_any_order_resumed_and_split(tmp_path: Path, form: str) -> None:
     pipe = build(written(tmp_path, form), form=form, splits={"parts": {"train": 0.7, "validation": 0.3}})
     assert pipe.spec.model.splits.method == "hash"
-    whole, others = seen(pipe.dataset("train")), seen(pipe["validation"])
+    whole, others = seen(at(pipe)), seen(pipe["validation"])
     assert sorted(whole + others) == ALL
     assert whole != sorted(whole)
     for step in range(len(whole) // 3 + 1) if form != "tfrecord" else (3,):
-        assert seen(pipe.dataset("train", step=step)) == whole[3 * step :]
+        assert seen(at(pipe, step=step)) == whole[3 * step :]
     assert pipe.labels("train").tolist() == [label for *_, label in sorted(whole)]  # type: ignore[union-attr]
 
 
@@ -79,7 +80,7 @@ def test_strata_read_the_labels_first(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize("form", SUFFIX)
 def test_hosts_take_their_shares(tmp_path: Path, form: str) -> None:
     pipe = build(written(tmp_path, form), form=form, batch={"size": 4, "remainder": "drop"})
-    whole, halves = seen(pipe.dataset("train")), [seen(pipe.dataset("train", shard=(i, 2))) for i in range(2)]
+    whole, halves = seen(at(pipe)), [seen(pipe.dataset("train", shard=(i, 2))) for i in range(2)]
     taken = [half[2 * step : 2 * step + 2] for step in range(5) for half in halves]
     assert [record for share in taken for record in share] == whole[:20]
 
@@ -111,7 +112,7 @@ def test_a_damaged_record_is_named_or_skipped(tmp_path: Path, form: str) -> None
         seen(build(folder, form=form).dataset("train"))
     report = tmp_path / "damaged.jsonl"
     pipe = build(folder, form=form, errors={"decode": {"skip": {"max_fraction": 0.2, "report": str(report)}}})
-    found = seen(pipe.dataset("train"))
+    found = seen(at(pipe))
     assert (len(found), len(set(found))) == (22, 21), "another one took its place"
     assert json.loads(report.read_text().splitlines()[1])["file"] == f"{folder}/1.{SUFFIX[form]}#2"
 
@@ -163,7 +164,7 @@ def test_checksums_of_records_are_compared_where_that_is_asked_for(tmp_path: Pat
 def test_what_is_derived_maps_the_files_itself(tmp_path: Path, form: str) -> None:
     pipe = build(written(tmp_path, form), form=form)
     derived = pipe.dataset("train").map(lambda x, y: (x, y))
-    assert seen(derived) == seen(pipe.dataset("train"))
+    assert seen(derived) == seen(at(pipe))
     text = pipe.explain(physical=True, all=True) if form == "tfrecord" else pipe.explain(physical=True)
     assert "mapped files" in str(text)
 

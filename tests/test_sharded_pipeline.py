@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from itertools import islice
+from pipes import at
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -55,7 +57,7 @@ PLAIN = {"transforms": [], "output": {"dtype": "uint8"}}
 )
 def test_every_record_is_read_once_and_shares_and_resumes_are_the_same(source: dict[str, Any], own: dict[str, Any]) -> None:
     pipe = build({"files": 12, "each": 21} | source, **(PLAIN | own))
-    whole = records(pipe.dataset("train"))
+    whole = records(at(pipe))
     assert len(whole) == len(set(whole)) == pipe.num_examples("train")
     others = records(pipe["validation"])
     assert len(set(whole) | set(others)) == 252, "and with the other split every record there is"
@@ -63,9 +65,9 @@ def test_every_record_is_read_once_and_shares_and_resumes_are_the_same(source: d
         assert high == 0
         assert 0 <= row < 21 + shard % 3 - 1
         assert label == (shard * 7 + row) % CLASSES
-    assert records(pipe.dataset("train", epoch=1)) != whole
-    assert records(pipe.dataset("train", step=7)) == whole[7 * 8 :]
-    halves = [records(pipe.dataset("train", step=5, shard=(i, 2)).take(2)) for i in range(2)]
+    assert records(at(pipe, epoch=1)) != whole
+    assert records(at(pipe, step=7)) == whole[7 * 8 :]
+    halves = [records(islice(pipe.dataset("train", step=5, shard=(i, 2)), 2)) for i in range(2)]
     assert [halves[0][:4], halves[1][:4], halves[0][4:], halves[1][4:]] == [whole[at : at + 4] for at in range(40, 56, 4)]
 
 
@@ -88,8 +90,8 @@ def test_explain_says_which_order_it_is(by_block: bool, shuffle: Any, said: str,
 def test_a_global_order_of_what_is_read_by_block_has_windows_of_a_gibibyte() -> None:
     source = {"files": 12, "each": 21}
     by_block, windows = build(source | {"by_block": True}, **PLAIN), build(source, **PLAIN, shuffle={"window": "1GiB"})
-    found = records(by_block.dataset("train", epoch=2))
-    assert found == records(windows.dataset("train", epoch=2))
+    found = records(at(by_block, epoch=2))
+    assert found == records(at(windows, epoch=2))
     assert found != records(build(source, **PLAIN).dataset("train", epoch=2))
 
 
@@ -105,11 +107,11 @@ def test_a_damaged_record_is_named_by_its_file_and_row() -> None:
     own = PLAIN | {"transforms": [{"resize": {"size": 2}}], "shuffle": "none"}
     pipe = build({"files": 5, "each": 5, "encoded": True, "damaged": 1}, **own)
     with pytest.raises(DataError, match=r"cannot decode /made/up/train/00001\.rec#0 \("):
-        records(pipe.dataset("train"))
+        records(at(pipe))
     with pytest.raises(DataError, match=r"cannot decode /made/up/train/00001\.rec#0 \("):
         list(pipe.dataset("train").map(lambda x, _: x))
     skipping = build({"files": 5, "each": 5, "encoded": True, "damaged": 1}, **own, errors={"decode": {"skip": {"max_fraction": 0.2}}})
-    assert [(shard, row) for shard, _, row, _ in records(skipping.dataset("train"))].count((1, 1)) == 2, "the next one took its place"
+    assert [(shard, row) for shard, _, row, _ in records(at(skipping))].count((1, 1)) == 2, "the next one took its place"
 
 
 def test_files_can_be_left_out_and_others_keep_their_records(tmp_path: Path) -> None:
@@ -117,8 +119,8 @@ def test_files_can_be_left_out_and_others_keep_their_records(tmp_path: Path) -> 
     source = {"files": 5, "each": 6}
     own: dict[str, Any] = PLAIN | {"shuffle": "none"}
     fewer, whole = build(source, **own, errors={"exclude": str(tmp_path / "exclude.txt")}), build(source, **own)
-    assert records(fewer.dataset("train")) == [record for record in records(whole.dataset("train")) if record[0] != 1]
-    assert fewer.labels("train").tolist() == [label for *_, label in records(fewer.dataset("train"))]
+    assert records(at(fewer)) == [record for record in records(at(whole)) if record[0] != 1]
+    assert fewer.labels("train").tolist() == [label for *_, label in records(at(fewer))]
     assert fewer.files("train")[5:7] == ["/made/up/train/00002.rec#0", "/made/up/train/00002.rec#1"]
 
 
@@ -127,10 +129,10 @@ def test_a_cache_on_disk_holds_records_of_shards(tmp_path: Path) -> None:
     section = {"splits": {"parts": {"train": 0.5, "validation": 0.5}, "method": "hash"}, "runtime": {"cache": {"disk": str(tmp_path)}}}
     own: dict[str, Any] = PLAIN | section | {"transforms": [{"resize": {"size": 2}}]}
     pipe = build({"files": 5, "each": 5, "encoded": True}, **own)
-    first = records(pipe.dataset("train"))
-    assert records(pipe.dataset("train")) == first
+    first = records(at(pipe))
+    assert records(at(pipe)) == first
     again = build({"files": 5, "each": 5, "encoded": True}, **own)
-    assert records(again.dataset("train")) == first
+    assert records(at(again)) == first
     assert len(first + records(again["validation"])) == 25 - 1
 
 
@@ -138,8 +140,8 @@ def test_a_billion_records_are_built_on_in_no_time() -> None:
     start = time.process_time()
     pipe = build({"files": 10_000, "each": 100_000})
     assert pipe.num_examples("train") + pipe.num_examples("validation") == 10**9 - 1
-    first = records(pipe.dataset("train", epoch=3, step=10**7).take(2))
-    assert first == records(pipe.dataset("train", epoch=3, step=10**7).take(2))
+    first = records(islice(at(pipe, epoch=3, step=10**7), 2))
+    assert first == records(islice(at(pipe, epoch=3, step=10**7), 2))
     assert len(set(first)) == 16
     assert pipe.files("train")[10**8].endswith(".rec#0") is False
     assert time.process_time() - start < 30

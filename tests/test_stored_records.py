@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pipes import at
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,26 +74,26 @@ def seen(batches: Any) -> list[tuple[int, ...]]:
 @formats("sqlite")
 def test_records_are_read_in_any_order_resumed_shared_and_split(tmp_path: Path, kind: str) -> None:
     pipe = build(written(tmp_path / "a", kind), kind, splits={"parts": {"train": 0.7, "validation": 0.3}, "stratify": "label"})
-    whole, others = seen(pipe.dataset("train")), seen(pipe["validation"])
+    whole, others = seen(at(pipe)), seen(pipe["validation"])
     assert sorted(whole + others) == ALL
     assert whole != sorted(whole)
     assert {label for *_, label in others} == {0, 1, 2, 3}
     assert ("records of" in str(pipe.explain(physical=True))) == (kind != "lmdb"), "values of LMDB are read without Python"
-    assert seen(pipe.dataset("train", step=3)) == whole[9:]
+    assert seen(at(pipe, step=3)) == whole[9:]
 
 
 @pytest.mark.nightly
 @formats()
 def test_every_step_can_be_resumed_and_hosts_take_their_shares(tmp_path: Path, kind: str) -> None:
     pipe = build(written(tmp_path / "a", kind), kind)
-    whole = seen(pipe.dataset("train"))
+    whole = seen(at(pipe))
     assert sorted(whole) == ALL
     for step in range(1, len(whole) // 3 + 1):
-        assert seen(pipe.dataset("train", step=step)) == whole[3 * step :]
+        assert seen(at(pipe, step=step)) == whole[3 * step :]
     even = build(tmp_path / "a", kind, batch={"size": 3, "remainder": "drop"})
     shares = [seen(even.dataset("train", step=1, shard=(i, 3))) for i in range(3)]
     assert [one for batch in zip(*shares, strict=True) for one in batch] == whole[3:21]
-    assert seen(pipe.dataset("train", epoch=1)) != whole
+    assert seen(at(pipe, epoch=1)) != whole
 
 
 @formats()
@@ -108,7 +109,7 @@ def test_another_record_takes_the_place_of_a_damaged_one(tmp_path: Path, kind: s
     folder, ending = written(tmp_path / "d", kind, damaged=(1, 2)), WRITERS[kind][0]
     report = tmp_path / "damaged.jsonl"
     pipe = build(folder, kind, errors={"decode": {"skip": {"max_fraction": 0.2, "report": str(report)}}})
-    found = seen(pipe.dataset("train"))
+    found = seen(at(pipe))
     assert (len(found), len(set(found))) == (22, 21), "another one took its place"
     assert json.loads(report.read_text().splitlines()[1])["file"] == f"{folder}/1{ending}#2"
 
@@ -155,6 +156,6 @@ def test_what_is_unpacked_together_is_read_in_windows(tmp_path: Path, kind: str)
     pipe = build(tmp_path, kind)
     whole = seen(pipe["train"])
     assert sorted(whole) == [(0, row, row % 4) for row in range(24)]
-    assert seen(pipe.dataset("train", epoch=0, step=5)) == seen(pipe.dataset("train", epoch=0))[15:]
+    assert seen(at(pipe, epoch=0, step=5)) == seen(at(pipe, epoch=0))[15:]
     unit = "chunks" if kind == "hdf5" else "groups of records"
     assert f"shuffle of whole {unit}, then in windows of" in str(pipe.explain("train"))

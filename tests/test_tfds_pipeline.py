@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pipes import at
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -52,11 +53,11 @@ def test_a_prepared_data_set_is_read_split_and_resumed(tmp_path: Path) -> None:
     folder = written(tmp_path)
     splits = {"train": "train[:50%]", "validation": "train[50%:]", "test": "test"}
     pipe = build(tmp_path, splits)
-    whole = seen(pipe.dataset("train"))
+    whole = seen(at(pipe))
     assert sorted(whole) == TRAIN[:11]
     assert whole != sorted(whole)
     assert seen(pipe["validation"]) == TRAIN[11:]
-    assert seen(pipe.dataset("train", step=2)) == whole[6:]
+    assert seen(at(pipe, step=2)) == whole[6:]
     assert pipe.class_names == CLASSES
     assert pipe.files("validation")[0] == f"{folder}/pets-train.tfrecord-00001-of-00003#2"
     assert pipe.labels("validation").tolist() == [(shard + row) % 4 for shard, row in TRAIN[11:]]  # type: ignore[union-attr]
@@ -67,7 +68,7 @@ def test_a_prepared_data_set_is_read_split_and_resumed(tmp_path: Path) -> None:
         name: i for part in ("train", "validation") for name, i in zip(alone.files(part), alone._manifest.ids(part).tolist(), strict=True)
     }
     assert ids == dict(zip(pipe.files("validation"), pipe._manifest.ids("validation").tolist(), strict=True))
-    assert sorted(seen(alone.dataset("train")) + seen(alone["validation"])) == TRAIN[11:]
+    assert sorted(seen(at(alone)) + seen(alone["validation"])) == TRAIN[11:]
 
 
 @pytest.mark.nightly
@@ -77,7 +78,7 @@ def test_damage_is_named_by_file_and_record(tmp_path: Path) -> None:
         seen(build(tmp_path, "train[80%:]").dataset("train"))
     report = tmp_path / "damaged.jsonl"
     skipping = build(tmp_path, "train[50%:]", errors={"decode": {"skip": {"max_fraction": 0.1, "report": str(report)}}})
-    assert len(seen(skipping.dataset("train"))) == 11
+    assert len(seen(at(skipping))) == 11
     assert json.loads(report.read_text().splitlines()[1])["file"] == f"{folder}/pets-train.tfrecord-00002-of-00003#5"
 
 

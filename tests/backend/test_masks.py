@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+from pipes import at
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def build(folder: Path, steps: list[Any], *, size: int = 4, features: Mapping[st
 
 
 def stream(pipe: Any, split: str = "train", epoch: int = 0) -> tuple[Any, Any]:
-    images, masks = zip(*((x.numpy(), y.numpy()) for x, y in pipe.dataset(split, epoch=epoch)), strict=True)
+    images, masks = zip(*((x.numpy(), y.numpy()) for x, y in (at(pipe, epoch) if split == "train" else pipe[split])), strict=True)
     return np.concatenate(images), np.concatenate(masks)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from pipes import SIZE, picture
+from pipes import SIZE, at, picture
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,13 +139,13 @@ def test_classes_of_a_part_are_balanced_and_its_share_stays(root: Path) -> None:
 def test_it_resumes_and_hosts_share_it_and_a_cache_changes_nothing(root: Path, tmp_path: Path) -> None:
     made = spec(root, sampling={"repeat_factor": {"threshold": 0.9}})
     pipe = build(made)
-    whole = pixels(pipe.dataset("train", epoch=1))
+    whole = pixels(at(pipe, epoch=1))
 
     def same(found: list[Any], wanted: list[Any]) -> None:
         assert [label for label, _ in found] == [label for label, _ in wanted]
         assert all(np.array_equal(a, b) for (_, a), (_, b) in zip(found, wanted, strict=True))
 
-    same(pixels(pipe.dataset("train", epoch=1, step=2)), whole[16:])
+    same(pixels(at(pipe, epoch=1, step=2)), whole[16:])
     shares = [pixels(pipe.dataset("train", epoch=1, shard=(i, 2))) for i in range(2)]
     same([one for step in range(5) for share in shares for one in share[4 * step : 4 * step + 4]], whole)
     pipe.seek(1, 3)
@@ -172,13 +172,11 @@ def test_an_example_is_what_it_is_in_the_part_alone(root: Path) -> None:
     held: dict[tuple[str, int, int], Array] = {}
     for cycle in range(3):
         order = alone._engine.executor("train").order.found(cycle, np.arange(10))
-        for record, stood, (_, image) in zip(
-            order.record.numpy(), order.occurrence.numpy(), pixels(alone.dataset("train", epoch=cycle)), strict=True
-        ):
+        for record, stood, (_, image) in zip(order.record.numpy(), order.occurrence.numpy(), pixels(at(alone, epoch=cycle)), strict=True):
             held[named[record], cycle, int(stood)] = image
     names, order = list(pipe._manifest.keys("train")), pipe._engine.executor("train").order.found(0, np.arange(40))
     compared = 0
-    shown = pixels(pipe.dataset("train", epoch=0))
+    shown = pixels(at(pipe, epoch=0))
     for record, cycle, stood, (_, image) in zip(*(part.numpy().tolist() for part in order), shown, strict=True):
         part, _, key = names[record].partition("/")
         if part == "image_folder" and (key, cycle, stood) in held:

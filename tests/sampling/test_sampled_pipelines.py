@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipes import RESIZE, pipeline
+from pipes import RESIZE, at, pipeline
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,8 +47,8 @@ def test_an_epoch_has_the_examples_that_it_counts(pipe: Any) -> None:
 
 @pytest.mark.nightly
 def test_it_resumes_at_any_step_and_hosts_share_it(pipe: Any, photo_folder: Path) -> None:
-    whole = batches(pipe.dataset("train", epoch=1))
-    same(batches(pipe.dataset("train", epoch=1, step=2)), whole[2:])
+    whole = batches(at(pipe, epoch=1))
+    same(batches(at(pipe, epoch=1, step=2)), whole[2:])
     shares = [batches(pipe.dataset("train", epoch=1, shard=(i, 2))) for i in range(2)]
     joined = [tuple(np.concatenate(parts) for parts in zip(*both, strict=True)) for both in zip(*shares, strict=True)]
     same(joined, whole)
@@ -63,7 +63,7 @@ def test_it_resumes_at_any_step_and_hosts_share_it(pipe: Any, photo_folder: Path
 
 def test_copies_of_an_example_have_draws_of_their_own(pipe: Any) -> None:
     order = pipe._engine.order_of("train", 0)
-    pictures = np.concatenate([x for x, _ in batches(pipe.dataset("train", epoch=0))])
+    pictures = np.concatenate([x for x, _ in batches(at(pipe, epoch=0))])
     for record in np.flatnonzero(np.bincount(order) > 1)[:3]:
         copies = pictures[order == record]
         assert len({copy.tobytes() for copy in copies}) == len(copies)
@@ -75,7 +75,7 @@ def test_a_cache_and_compiled_kernels_change_nothing(how: str, photo_folder: Pat
     runtime = {"cache": "memory"} if how == "memory" else {"jit": "always"}
     other = pipeline(photo_folder, runtime, **BALANCE, transforms=STEPS)
     for epoch in (0, 1):
-        same(batches(other.dataset("train", epoch=epoch)), batches(pipe.dataset("train", epoch=epoch)))
+        same(batches(at(other, epoch=epoch)), batches(at(pipe, epoch=epoch)))
 
 
 @pytest.mark.nightly
@@ -83,9 +83,7 @@ def test_examples_are_combined_with_those_that_an_epoch_has(photo_folder: Path) 
     steps = {"transforms": [RESIZE, {"mixup": {"alpha": 0.4}}], "output": {"encode": {"label": "one_hot"}}}
     whole = batches(pipeline(photo_folder, **(BALANCE | steps)).dataset("train", epoch=1))
     parts = pipeline(photo_folder, **(BALANCE | steps | {"batch": {"size": 4, "remainder": "keep"}}))
-    np.testing.assert_array_equal(
-        np.concatenate([x for x, _ in batches(parts.dataset("train", epoch=1))]), np.concatenate([x for x, _ in whole])
-    )
+    np.testing.assert_array_equal(np.concatenate([x for x, _ in batches(at(parts, epoch=1))]), np.concatenate([x for x, _ in whole]))
 
 
 @pytest.mark.nightly
@@ -95,7 +93,7 @@ def test_the_plan_as_written_gives_the_same_examples(pipe: Any) -> None:
     from pipegen.physical.extent import Position
 
     written = pipe._engine.executor_of(pipe._plans["train"], "train")
-    same(batches(fixed_dataset(written, Position(2))), batches(pipe.dataset("train", epoch=2)))
+    same(batches(fixed_dataset(written, Position(2))), batches(at(pipe, epoch=2)))
 
 
 @pytest.mark.nightly
@@ -109,17 +107,17 @@ def test_a_damaged_copy_is_replaced(photo_folder: Path, tmp_path: Path) -> None:
     with open(victim, "r+b") as file:
         file.truncate(300)
     skipping = pipeline(folder, **BALANCE, transforms=STEPS, errors={"decode": {"skip": {"max_fraction": 0.2}}})
-    found = batches(skipping.dataset("train"))
-    assert [len(y) for _, y in found] == [len(y) for _, y in batches(skipping.dataset("train", epoch=1))]
-    same(batches(skipping.dataset("train", step=1)), found[1:])
+    found = batches(at(skipping))
+    assert [len(y) for _, y in found] == [len(y) for _, y in batches(at(skipping, epoch=1))]
+    same(batches(at(skipping, step=1)), found[1:])
 
 
 @pytest.mark.nightly
 def test_epochs_of_some_steps_go_on_through_sampled_passes(photo_folder: Path) -> None:
     kept = pipeline(photo_folder, **BALANCE, transforms=[RESIZE])
     short = pipeline(photo_folder, **BALANCE, transforms=[RESIZE], epoch={"steps": 3})
-    long = np.concatenate([y for epoch in (0, 1) for _, y in batches(kept.dataset("train", epoch=epoch))])
-    got = np.concatenate([y for epoch in range(3) for _, y in batches(short.dataset("train", epoch=epoch))])
+    long = np.concatenate([y for epoch in (0, 1) for _, y in batches(at(kept, epoch=epoch))])
+    got = np.concatenate([y for epoch in range(3) for _, y in batches(at(short, epoch=epoch))])
     np.testing.assert_array_equal(got, long[: len(got)])
 
 
@@ -135,7 +133,7 @@ def test_records_in_shards_are_balanced_by_labels_that_are_read_once() -> None:
             "batch": {"size": 8, "remainder": "keep"},
         }
         pipe = pipegen.build(spec)
-        labels = np.concatenate([y for _, y in batches(pipe.dataset("train", epoch=2))])
+        labels = np.concatenate([y for _, y in batches(at(pipe, epoch=2))])
         assert len(labels) == pipe.num_examples("train")
         counts = np.bincount(labels)[np.unique(pipe.labels("train"))]
         assert np.ptp(counts) <= 1

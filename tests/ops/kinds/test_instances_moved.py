@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
+from pipes import at
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def pipe(steps: list[Any], *, runtime: dict[str, Any] | None = None, data: dict[
 
 
 def stream(made: Any, split: str = "train", epoch: int = 0) -> dict[str, Any]:
-    parts = [{name: value.numpy() for name, value in y.items()} for _, y in made.dataset(split, epoch=epoch)]
+    parts = [{name: value.numpy() for name, value in y.items()} for _, y in (at(made, epoch) if split == "train" else made[split])]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

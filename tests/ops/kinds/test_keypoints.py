@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from pipes import at
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def stream(pipe: Any, split: str = "train", epochs: int = 2) -> list[tuple[int, 
     keys = list(map(int, pipe._engine.manifest.keys(split)))
     found = []
     for epoch in range(epochs):
-        got = list(pipe.dataset(split, epoch=epoch).as_numpy_iterator())
+        got = list((at(pipe, epoch) if split == "train" else pipe[split]).as_numpy_iterator())
         images = np.concatenate([x for x, _ in got])
         if isinstance(got[0][1], dict):
             rest: Any = {name: np.concatenate([y[name] for _, y in got]) for name in got[0][1]}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+from itertools import islice
+from pipes import at
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,15 +85,15 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_order_resume_shares_and_words(file: Path) -> None:
     pipe = build(file)
-    whole, others = seen(pipe.dataset("train")), seen(pipe["validation"])
+    whole, others = seen(at(pipe)), seen(pipe["validation"])
     assert sorted(whole + others) == list(range(ROWS))
     assert others == sorted(others), "evaluation is in stored order"
     assert sorted(whole) != whole
     assert len({row // GROUP for row in whole[:8]}) > 1, "a window has several row groups"
     assert len({row // GROUP for row in whole[:16]}) < 8, "but not all of them"
-    assert seen(pipe.dataset("train", epoch=1)) != whole
-    assert seen(pipe.dataset("train", step=5)) == whole[40:]
-    second = seen(pipe.dataset("train", step=5, shard=(1, 2)).take(2))
+    assert seen(at(pipe, epoch=1)) != whole
+    assert seen(at(pipe, step=5)) == whole[40:]
+    second = seen(islice(pipe.dataset("train", step=5, shard=(1, 2)), 2))
     assert second == whole[44:48] + whole[52:56]
     assert "shuffle of whole row groups, then in windows of 1.5 KiB" in str(pipe.explain("train"))
     assert "Python: row groups" in str(pipe.explain("train", physical=True))
@@ -118,7 +120,7 @@ def test_damaged_pictures_are_named_or_skipped(tmp_path: Path) -> None:
         seen(build(file, splits={}).dataset("train"))
     report = tmp_path / "damaged.jsonl"
     pipe = build(file, splits={}, errors={"decode": {"skip": {"max_fraction": 0.01, "report": str(report)}}})
-    found = seen(pipe.dataset("train"))
+    found = seen(at(pipe))
     assert (len(found), len(set(found))) == (ROWS, ROWS - 1), "another one took its place"
     assert json.loads(report.read_text().splitlines()[1]) == {"file": f"{file}#50", "record": 50}
 
@@ -126,16 +128,16 @@ def test_damaged_pictures_are_named_or_skipped(tmp_path: Path) -> None:
 def test_a_damaged_row_group_and_a_changed_file_are_named(tmp_path: Path) -> None:
     file = written(tmp_path, compression="zstd", write_page_checksum=True, use_dictionary=False)
     damaged = pq.read_metadata(file).row_group(3).column(0)
-    at = damaged.data_page_offset + damaged.total_compressed_size - 9
+    byte = damaged.data_page_offset + damaged.total_compressed_size - 9
     content = bytearray(file.read_bytes())
-    content[at] ^= 0xFF
+    content[byte] ^= 0xFF
     file.write_bytes(content)
     with pytest.raises(DataError, match=rf"cannot read {file}#\d+: row group 3 of {file} cannot be read: "):
         seen(build(file, splits={}).dataset("train"))
     pipe = build(written(tmp_path), splits={})
     written(tmp_path, ROWS + 1)
     with pytest.raises(DataError, match="was changed while it was in use"):
-        seen(pipe.dataset("train"))
+        seen(at(pipe))
 
 
 def listing(file: Path, **more: Any) -> Listing:
