@@ -96,8 +96,13 @@ def _stand_in(source: Any) -> Source | None:
     name = next(iter(source)) if isinstance(source, dict) and len(source) == 1 else source
     near = closest(name, sources()) if isinstance(name, str) and name not in sources() else name if isinstance(name, str) else None
     cls = sources().get(near) if near is not None else None
-    open_ended = cls is None or hasattr(cls, "from_yaml") or not {"features", "parts"}.isdisjoint(cls.model_fields)
-    return None if cls is None or open_ended else cls.model_construct()
+    if cls is None or hasattr(cls, "from_yaml") or "parts" in cls.model_fields:
+        return None
+    from pipegen.ops.sources.tables.selecting import JoiningSource
+
+    given = source[name] if isinstance(source, dict) and len(source) == 1 else None
+    adds = issubclass(cls, JoiningSource) and not (isinstance(given, dict) and "features" in given)  # and here adds none
+    return cls.model_construct() if adds or "features" not in cls.model_fields else None
 
 
 _FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, LookupTableTransform, NeighbourhoodTransform)

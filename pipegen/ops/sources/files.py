@@ -6,7 +6,7 @@ import os
 import re
 from functools import lru_cache, reduce
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
 
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, field_validator, model_serializer, model_validator
 from pydantic_core import PydanticKnownError
@@ -15,9 +15,9 @@ from pipegen.errors import Attempts, OpError, OpErrors, PartError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Strings
-from pipegen.ops.kinds.base import Levels, having, kind_named
+from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.feature import AnyKindName, EncodedFeature, FeatureSource
+from pipegen.ops.sources.features.feature import AnyKindName, EncodedFeature, FeatureSource, FileKindName
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.scan import Scan, Tree, nothing_found, tally_notes
@@ -51,7 +51,7 @@ class FilesFeature(FileFeature):
     @field_validator("path")
     @classmethod
     def _sound_pattern(cls, path: str | None, info: ValidationInfo) -> str | None:
-        if path is None and kind_named(info.data.get("kind", "image")).storage == "encoded":
+        if path is None and info.data.get("kind", "image") in get_args(FileKindName):
             raise PydanticKnownError("missing")
         pattern = None if path is None else _split(path)[1]
         if pattern is not None:

@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     AnyKindName: TypeAlias = str
     HeldKindName: TypeAlias = str
     ColumnKindName: TypeAlias = str
+    FileKindName: TypeAlias = str
 else:
     AnyKindName, HeldKindName = names_of(), names_of(held_in_memory)
-    ColumnKindName = names_of(lambda kind: kind.storage != "encoded")
+    ColumnKindName, FileKindName = names_of(lambda kind: kind.storage != "encoded"), names_of(lambda kind: kind.storage == "encoded")
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
 _Stored = Annotated[int, Field(ge=0, le=65535)]

@@ -91,6 +91,7 @@ class FileFeature(InTable, EncodedFeature):
     """One feature in a file of each record, or in columns of a table."""
 
     kind: AnyKindName
+    """`image`, `mask` or `array` in files; these and all others in columns of a table."""
     format: BoxFormat | Format | None = None  # type: ignore[assignment]  # that of boxes, or of files
     """For boxes: the order and unit of their numbers, by default `xyxy`: left, top, right and bottom edge in pixels. `xywh`: left, top,
     width and height. `center_xywh`: centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as

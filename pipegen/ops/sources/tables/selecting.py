@@ -127,9 +127,12 @@ class JoiningSource(SelectingSource):
     @model_validator(mode="after")
     def _beside_its_own(self) -> JoiningSource:
         try:
-            self.infer()
+            if self.features:
+                self.infer()
         except PartError as error:
             raise PartError(str(error), "features", *error.path, help=error.help) from None
+        except ValueError:  # another argument is wrong, which has a check of its own
+            pass
         return self
 
     @property
