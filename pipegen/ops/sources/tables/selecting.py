@@ -37,8 +37,8 @@ class SelectingSource(Source):
     of images with boxes, `height` and `width` by the annotations; for `coco` also the other numbers and texts of `images`, and `image_id`.
     Put texts in quotes, and column names that are not plain words in backticks. Records keep the ids that they have without it."""
     join: Join | None = None
-    """A table whose columns are added to the records with the same key, for `where`, splits, sampling, tests and, of images in files,
-    features: `{table: {csv: {path: patients.csv}}, on: {path: file}}`."""
+    """A table whose columns are added to the records with the same key, for `where`, splits, sampling, tests, and `features` of images in
+    files: `{table: {csv: {path: patients.csv}}, on: {path: file}}`."""
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
