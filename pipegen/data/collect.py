@@ -41,7 +41,7 @@ from pipegen.memory import ram_budget
 from pipegen.ops.fields.notes import LeftOut, Note
 from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.ops.sources.parts.adapted import counts_classes, filled, merge_classes
+from pipegen.ops.sources.parts.adapted import counts_classes, filled, item_classes, merge_classes
 from pipegen.spec.models import Errors, MissingFraction, PipelineSpec
 from pipegen.spec.source_map import format_path
 from pipegen.spec.units import format_bytes
@@ -361,10 +361,14 @@ def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate,
     for listing in listings.values():
         for name, own in listing.classes.items():
             classes[name] = tuple(dict.fromkeys((*classes.get(name, ()), *own)))
-    found = {}
+    sources, found = {name: joined(spec, name).source for name in listings}, {}
+    fills = {name: source.adapting.fill if isinstance(source, PartSource) else {} for name, source in sources.items()}
+    known = [{*listing.classes, *listing.columns, *fills[name]} for name, listing in listings.items()]
+    mains = [listing.label for listing in listings.values() if listing.label is not None]
+    label = next((main for main in mains if all(main in own for own in known)), None)  # that all parts have
     for name, listing in listings.items():
-        source = joined(spec, name).source
-        others = any(own != classes[label] for label, own in listing.classes.items())
+        source = sources[name]
+        others = any(own != classes[of_items] for of_items, own in item_classes(listing).items())
         if others and any(counts_classes(listing, column) for column in listing.columns):
             message = f"the part `{name}` has other classes than the mix, so the class numbers in its masks would be wrong"
             diagnostics.add(make("PG462", message, locate(part_path(name)), help="name them in each part: `classes: […]`"))
@@ -372,11 +376,11 @@ def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate,
         made = merge_classes(listing, classes)
         if isinstance(source, PartSource):
             try:
-                made = filled(made, source.adapting, classes, spec.source.main_label())
+                made = filled(made, source.adapting, classes)
             except OpError as error:
                 at = (*part_path(name), *(error.field or "").split("."))
                 diagnostics.add(finding_of(error, locate(at)))
-        found[name] = made
+        found[name] = made if label is None else replace(made, label=label)
     return found
 
 

@@ -116,7 +116,8 @@ class MixedManifest(Manifest):
 
     def labels(self, split: str) -> Ints | None:
         """Class index of each example of a split among the classes of all parts, int64; `None` if a part has no labels."""
-        return _all_or_none([part.labels(split) for part in self.of(split).values()])
+        parts = self.of(split).values()
+        return _all_or_none([part.labels(split) if part.listing.label == self.listing.label else None for part in parts])
 
     def lists(self, feature: str) -> bool:
         return all(part.lists(feature) for part in self.parts.values())

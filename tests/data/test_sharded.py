@@ -198,8 +198,8 @@ def test_more_records_than_can_be_ranked_are_told(section: dict[str, Any], said:
 
 
 def test_what_was_counted_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard_splits, "LEAST", 300)
-    listing, section = listing_of([500, 0, 300]), {"parts": {"train": 0.7, "validation": 0.3}, "method": "hash"}
+    monkeypatch.setattr(shard_splits, "LEAST", 1000)
+    listing, section = listing_of([5000, 0, 3000]), {"parts": {"train": 0.7, "validation": 0.3}, "method": "hash"}
     counted: list[int] = []
     by_hash = shard_splits.by_hash
     monkeypatch.setattr(shard_splits, "by_hash", lambda *a: counted.append(1) or by_hash(*a))
@@ -213,12 +213,12 @@ def test_what_was_counted_is_found_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert dealt() == first
     assert len(counted) == 1
     (file,) = (tmp_path / "splits").iterdir()
-    assert file.stat().st_size == 2 * (64 + 512)
+    assert file.stat().st_size == 2 * (64 + 1024)
     file.write_bytes(file.read_bytes()[:-1])
     assert dealt() == first, "half a file is none"
     assert len(counted) == 2
     assert dealt(seed=1) != first
-    assert dealt(listing_of([500, 1, 300])) != first
+    assert dealt(listing_of([5000, 1, 3000])) != first
     assert len(list((tmp_path / "splits").iterdir())) == 3
 
 

@@ -126,7 +126,11 @@ def _text(value: Any) -> str:
 def text_of(value: Any) -> str:
     """Converts a cell to text: "" for a missing value, integers without a fraction, `LIST` before each item of a list, JSON for an
     object."""
-    found = _plain_text(value, lambda v: json.dumps(v, sort_keys=True, default=str) if isinstance(v, (dict, list)) else text_of(v))
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape").strip()
+    found = _plain_text(value, _item_text)
     if found is not None:
         return found
     if isinstance(value, dict):
@@ -135,6 +139,10 @@ def text_of(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return "" if is_missing(value) else str(value)
+
+
+def _item_text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str) if isinstance(value, (dict, list)) else text_of(value)
 
 
 def _plain_text(value: Any, of_item: Callable[[Any], str]) -> str | None:

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.reader import RecordReader
 
 MAGIC = b"\x1f\x8b"  # first bytes of a gzip file
-_HEAD, _TAIL = 12, 4
 _SMALL = 4096  # largest record, in bytes, whose file is read a block at a time; of larger records only the heads are read
 _BLOCK = 1 << 18
+_HEAD, _TAIL = 12, 4
 """Bytes before a record (its length and the checksum of that) and after it (its own checksum)."""
 _ELSEWHERE = "a record does not begin where it should"
 _DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)

@@ -11,11 +11,11 @@ from pipegen.lazy import np
 from pipegen.ops.fields.columns import Column, Place, Ragged, counted_up, spread
 from pipegen.ops.fields.label_values import split_text
 from pipegen.ops.fields.notes import count
-from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, ItemClass, kind_of
+from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, ItemClass
 from pipegen.ops.kinds.mask import item_number_type, number_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.features.feature import AnyKind, Feature
@@ -79,11 +79,6 @@ def item_numbers(features: Mapping[str, Feature], columns: Mapping[str, Column])
     """Numbers the items of masks of instances."""
     homes = dict.fromkeys(feature.home for feature in features.values() if feature.home and feature.own_kind.has(InstanceNumber))
     return {number_name(home): Column(counted_up(columns[home].values.lengths), item_number_type(home)) for home in homes}
-
-
-def classes_of_several(columns: Iterable[Column]) -> tuple[str, ...]:
-    """Returns the classes of the first label among columns: those of the data, if no label has one class for each record."""
-    return next((column.classes for column in columns if kind_of(column.type).has(ExampleClass)), ())
 
 
 def _of_used(name: str, feature: AnyKind, items: Ragged, place: Place, used: Ints | None) -> Column:

@@ -81,7 +81,7 @@ class AdaptedReader(Reader):
         if name in changes.values:
             value = np.asarray(changes.values[name])
             rows = sum(changes.rows[number] for number in files.tolist())
-            return np.full(rows, value.reshape(()), np.int32 if value.dtype == np.int64 else value.dtype) if value.size == 1 else None
+            return np.full(rows, value.reshape(())) if value.size == 1 else None
         found, table = self._inner.column(changes.own(name), files), changes.tables.get(name)
         return found if found is None or table is None else table[found].astype(found.dtype)
 

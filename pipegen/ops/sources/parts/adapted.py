@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Packed, with_classes
-from pipegen.ops.kinds.base import kind_of, several_labels
+from pipegen.ops.kinds.base import ItemClass, having, kind_of, several_labels
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.types import ElementType, FeatureType
 
@@ -61,14 +61,13 @@ def adapted(listing: Listing, adapting: Adapting) -> Listing:
     )
 
 
-def filled(listing: Listing, adapting: Adapting, classes: Mapping[str, tuple[str, ...]], label: str | None) -> Listing:
+def filled(listing: Listing, adapting: Adapting, classes: Mapping[str, tuple[str, ...]]) -> Listing:
     """Adds the features that a part lacks to its listing.
 
     Args:
         listing: The listing of a part.
         adapting: How its features become those of the mix.
         classes: The classes of each label of the mix.
-        label: The label that gives the mix its classes.
 
     Raises:
         OpError: `PG463` if a value does not fit its feature.
@@ -76,7 +75,7 @@ def filled(listing: Listing, adapting: Adapting, classes: Mapping[str, tuple[str
     every = {**classes, PART: adapting.parts} if adapting.parts else classes
     values = {name: kind_of(t).meaning.filled(name, t, value, every.get(name, ())) for name, (t, value) in adapting.fill.items()}
     known = {**listing.classes, **{name: classes[name] for name in values if name in classes}}
-    listing = replace(listing, classes=known, label=label if label in values else listing.label)
+    listing = replace(listing, classes=known)
     if listing.shards is not None:
         return read_with(listing, Changes(values=values))
     columns = {name: np.broadcast_to(value, (len(listing.keys), *value.shape)) for name, value in values.items()}
@@ -99,6 +98,12 @@ def merge_classes(listing: Listing, classes: Mapping[str, tuple[str, ...]]) -> L
         type_ = type_.replace(**{name: t.with_(classes=number, shape=shapes[name]) for name, (t, number) in counted.items()})
     made = replace(listing, columns=columns, classes={name: classes[name] for name in listing.classes}, type=type_)
     return read_with(made, Changes(tables=tables)) if tables else made
+
+
+def item_classes(listing: Listing) -> dict[str, tuple[str, ...]]:
+    """Returns the classes of the labels of items, which may number the pixels of masks."""
+    names = () if listing.type is None else having(listing.type, ItemClass)
+    return {name: own for name, own in listing.classes.items() if name in names}
 
 
 def counts_classes(listing: Listing, name: str) -> bool:

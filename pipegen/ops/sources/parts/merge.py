@@ -13,7 +13,7 @@ from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.base import Indices, kind_of
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, Shards
-from pipegen.ops.sources.parts.adapted import counts_classes
+from pipegen.ops.sources.parts.adapted import counts_classes, item_classes
 from pipegen.types import ElementType, Interval
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
     if not listings:
         return Listing(root or "", Location.below("", (), ()), tuple(notes))
     first = listings.get(reference) or next(iter(listings.values()))
+    listings = {split: replace(listing, label=first.label) for split, listing in listings.items()}
     all_notes = list(notes)
     chosen: dict[str, Listing] = {}
     for split, listing in listings.items():
@@ -98,7 +99,7 @@ def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tu
         else:
             values[name] = with_classes(values[name], own, names)
     for name in values.keys() - listing.classes.keys():
-        if counts_classes(listing, name) and listing.classes != first.classes:
+        if counts_classes(listing, name) and item_classes(listing) != item_classes(first):
             message = f"`{split}` and `{reference}` have different classes, which number the pixels of `{name}`"
             notes.append(Note("PG408", message, "name them in both: `classes: […]`", split, "error"))
         shape, due = (own.shape[2 if isinstance(own, Ragged) else 1 :] for own in (listing.columns[name], first.columns[name]))

@@ -38,17 +38,26 @@ if TYPE_CHECKING:
 
 def kept(found: Indexed, file: str, what: str, kind: Callable[..., Kept], read: Callable[[], Kept]) -> Kept:
     """Maps a column that is kept beside the index; if it is missing or damaged, reads and keeps it. `what` describes it in a warning."""
-    with suppress(ValueError, TypeError):
-        about, arrays = kept_arrays(found.folder, file)
-        value = kind(**{name: tuple(own) if isinstance(own, list) else own for name, own in about.items()}, **arrays)
-        if len(value) == found.total:
-            return value
+    value = _kept(found, file, kind)
+    if value is not None:
+        return value
     value = read()
+    if _kept(found, file, kind) is not None:  # another process has kept it meanwhile, and mapped it
+        return value
     parts = {one.name: getattr(value, one.name) for one in fields(value)}
     arrays = {name: part for name, part in parts.items() if isinstance(part, np.ndarray)}
     about = {name: part for name, part in parts.items() if name not in arrays}
     keep_arrays(found.folder, file, what, about, {name: [array] for name, array in arrays.items()})
     return value
+
+
+def _kept(found: Indexed, file: str, kind: Callable[..., Kept]) -> Kept | None:
+    """Maps a kept column; `None` if it is missing or damaged."""
+    with suppress(ValueError, TypeError):
+        about, arrays = kept_arrays(found.folder, file)
+        value = kind(**{name: tuple(own) if isinstance(own, list) else own for name, own in about.items()}, **arrays)
+        return value if len(value) == found.total else None
+    return None
 
 
 def items_of_records(source: Any, found: Indexed) -> dict[str, Column]:

@@ -38,7 +38,8 @@ _WRITING = 20  # as many times as long as a write takes passes until the next
 _THREADS = 16
 _ALIGNED = 64
 _MAGIC = b"pipegen arrays\n"
-_CHECK = 4  # bytes of the checksum at the end of a file of arrays
+_CHECK = 4  # bytes of a checksum: of what describes the arrays in a file, and, at its end, of all
+_START = len(_MAGIC) + 8 + _CHECK
 LONGEST = 2**31 - 1  # largest part of a record in bytes: TensorFlow counts the bytes of a string with 31 bits
 
 
@@ -157,8 +158,8 @@ def keep_arrays(folder: Path | None, name: str, what: str, about: object, arrays
 
     def content() -> Iterator[bytes]:
         head = json.dumps((about, heads)).encode()
-        yield _MAGIC + len(head).to_bytes(8, "little") + head
-        at = len(_MAGIC) + 8 + len(head)
+        yield _MAGIC + len(head).to_bytes(8, "little") + zlib.crc32(head).to_bytes(_CHECK, "little") + head
+        at = _START + len(head)
         for every in arrays.values():
             yield bytes(-at % _ALIGNED)
             yield from (one.tobytes() for one in every)
@@ -174,23 +175,29 @@ def keep_arrays(folder: Path | None, name: str, what: str, about: object, arrays
     keep_or_warn(folder, name, checked(), what)
 
 
-def kept_arrays(folder: Path | None, name: str) -> tuple[Any, dict[str, Ints]]:
-    """Maps kept arrays, and returns the JSON about them; `ValueError` if they are missing or damaged."""
+def kept_arrays(folder: Path | None, name: str, *, whole: bool = True) -> tuple[Any, dict[str, Ints]]:
+    """Maps kept arrays, and returns the JSON about them; `ValueError` if they are missing or damaged. Unless `whole`, the arrays are not
+    read, and their size alone is checked."""
     if folder is None:
         raise ValueError(name)
     try:
         with open_kept(folder, name) as stream:
-            whole: Ints = np.memmap(stream, np.uint8, "c")
-        start, found = len(_MAGIC) + 8, dict[str, Any]()
-        if bytes(whole[: len(_MAGIC)]) != _MAGIC or bytes(whole[-_CHECK:]) != zlib.crc32(whole[:-_CHECK].data).to_bytes(_CHECK, "little"):
+            held: Ints = np.memmap(stream, np.uint8, "c")
+        before, found = bytes(held[:_START]), dict[str, Any]()
+        at = _START + int.from_bytes(before[len(_MAGIC) : -_CHECK], "little")
+        head = bytes(held[_START:at])
+        if not before.startswith(_MAGIC) or before[-_CHECK:] != zlib.crc32(head).to_bytes(_CHECK, "little"):
             raise ValueError(name)
-        at = start + int.from_bytes(bytes(whole[len(_MAGIC) : start]), "little")
-        about, heads = json.loads(bytes(whole[start:at]))
+        if whole and bytes(held[-_CHECK:]) != zlib.crc32(held[:-_CHECK].data).to_bytes(_CHECK, "little"):
+            raise ValueError(name)
+        about, heads = json.loads(head)
         for key, (dtype, shape) in heads.items():
             at += -at % _ALIGNED
             size = math.prod(shape) * np.dtype(dtype).itemsize
-            found[key] = whole[at : at + size].view(dtype).reshape(shape)
+            found[key] = held[at : at + size].view(dtype).reshape(shape)
             at += size
+        if at + _CHECK != len(held):
+            raise ValueError(name)
         return about, found
     except (OSError, TypeError, AttributeError) as error:
         raise ValueError(name) from error
@@ -207,7 +214,7 @@ class _Kept(NamedTuple):
 def _read(folder: Path | None, name: str, parts: int) -> _Kept:
     """Maps a kept index; one without shards if it is missing or damaged."""
     with suppress(ValueError, KeyError, TypeError):
-        about, arrays = kept_arrays(folder, name)
+        about, arrays = kept_arrays(folder, name, whole=False)
         offsets, lengths, found, at = arrays["offsets"], arrays["lengths"], dict[tuple[str, int, int], ShardRecords](), 0
         for key, size, mtime, rows, damage, digest, findings in about:
             found[key, size, mtime] = ShardRecords(offsets[at : at + rows], lengths[at : at + rows], damage, findings, digest)
