@@ -216,3 +216,17 @@ def test_who_asks_for_no_mask_reads_none(tmp_path: Path) -> None:
     pipe = pipegen.build(spec(source | {"masks": "instances"}, output={"y": "boxes"}), runtime={"jit": "never"})
     assert "outlines" not in str(pipe.explain())
     next(iter(pipe.train))
+
+
+def test_classes_of_masks_are_compared_without_those_of_a_joined_label(tmp_path: Path) -> None:
+    """A split that lacks a class of the label still numbers its masks as the others do."""
+    source = outlined(tmp_path / "a") | {"masks": "classes"}
+    keys = [Path(file).name for file in pipegen.build(spec(source), runtime={"jit": "never"}).files("train")]
+    (tmp_path / "t.csv").write_text("key,team\n" + "".join(f"{key},{'ab'[i % 2]}\n" for i, key in enumerate(keys)))
+    join = {"table": {"csv": {"path": str(tmp_path / "t.csv")}}, "on": {"path": "key"}}
+    train = source | {"join": join, "features": {"team": {"kind": "label"}}}
+    splits = {"train": {"coco": train}, "validation": {"coco": train | {"where": "team == 'b'"}}}
+    made = pipegen.build(spec(source) | {"source": {"by_split": splits}}, runtime={"jit": "never"})
+    assert made.class_names == ("a", "b")
+    assert set(made.labels("validation").tolist()) == {1}  # type: ignore[union-attr]
+    assert np.array_equal(next(iter(made["validation"]))[1]["mask"][0], masks(spec(source))[1])
