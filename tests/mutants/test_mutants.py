@@ -128,7 +128,7 @@ SMALL = {
 def told(*arguments: str) -> tuple[int, str]:
     """How the script ends, and what it prints."""
     command = [sys.executable, str(Path(run.__file__)), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1750)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3500)
     return done.returncode, done.stdout + done.stderr
 
 
