@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -63,10 +64,15 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
     kinds = next((kinds for type_, kinds in _KINDS_OF.items() if isinstance(value, type_)), ())
     code = "PG105" if accepts(annotation, *kinds) else "PG104"  # if the type is right, the value is wrong
     help_, fix = _meant_by_word(annotation, value, place) or (_meant_by_value(annotation, value, place), None)
-    sized = place.path[:2] == ("splits", "parts")
-    if isinstance(value, float) and not sized and value.is_integer() and accepts(annotation, "int") and valid(annotation, int(value)):
-        help_, fix = [write(str(int(value)), "value")], replacement(place, str(int(value)), Applicability.SAFE)
+    whole = int(value) if isinstance(value, float) and value.is_integer() and not _is_of_a_split(place) else None
+    if whole is not None and accepts(annotation, "int") and valid(annotation, whole):
+        help_, fix = [write(str(whole), "value")], replacement(place, str(whole), Applicability.SAFE)
     return make(code, f"{name} is {expected}, got {show(value)}", *labels(place), help=(*help_, *provenance(place)), fix=fix)
+
+
+def _is_of_a_split(place: Place) -> bool:
+    """Checks for the size of a split, of the data or of a part of a mix, or its values of a column."""
+    return ("splits", "parts") in pairwise(place.path)
 
 
 def _meant_by_word(annotation: Any, value: Any, place: Place) -> tuple[list[str], Fix | None] | None:
@@ -90,9 +96,9 @@ def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
     only = shape(annotation).kind == "literal" and not isinstance(value, (dict, list))
     if len(words_of(annotation)) == 1 and (only or value is True):
         return [write(words_of(annotation)[0], "value")]
-    if place.path[:2] == ("splits", "parts") and isinstance(value, float):
+    if _is_of_a_split(place) and isinstance(value, float):
         return ["write a fraction below 1, or a whole number of examples"]
-    if place.path[:2] == ("splits", "parts") and valid(annotation, [value]):
+    if _is_of_a_split(place) and valid(annotation, [value]):
         return [write(flow([value]), "value")]
     if (form := _as_first(annotation, value)) is not None:
         return [write(form, "value", shown=f"{key}: {form}")]

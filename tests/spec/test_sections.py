@@ -125,6 +125,14 @@ def test_one_tidy_sentence(body: str, sentence: str) -> None:
     assert only(read(body)).message == sentence
 
 
+def test_a_whole_number_as_a_fraction_is_no_count() -> None:
+    """Of the data, and of a part of a mix: `1` would be one example."""
+    part = "source: {mix: {epoch: 4, parts: {a: {source: {image_folder: {path: x}}, splits: {parts: {train: 1.0}}}}}}"
+    for loaded in (read("splits: {parts: {train: 1.0}}"), read(part, head="pipegen: 1\n")):
+        finding = only(loaded)
+        assert (finding.help, finding.fix) == (("write a fraction below 1, or a whole number of examples",), None)
+
+
 def test_no_message_speaks_of_the_machinery() -> None:
     body = """
     shuffle: {windw: 3}
