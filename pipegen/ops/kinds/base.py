@@ -180,7 +180,7 @@ class Geometry(Overlay):
 
 
 class Meaning:
-    """What the values of a kind mean, for readers, losses, outputs and tests of the data; by default nothing of this."""
+    """What the values of a kind mean for readers, losses, outputs and tests of the data. Kinds without a subclass are plain values."""
 
     holds: ClassVar[str] = "no numbers"  # words for the values
 

@@ -93,7 +93,7 @@ class Arrays(SelectingSource):
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Inspect the arrays; see `Source.list`. Images of floats are read in full."""
         given = _given(self.features, data) if self.needs_data() else _in_files(self.features, self.path, str(base))
-        return self.selected(_rows_of(self.features, given, self.main_label()), base)
+        return self.selected(_rows_of(self.features, given, self.labelled_by()), base)
 
 
 def _in_files(features: Mapping[str, ArrayFeature], path: str | None, base: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`BoxedSource`, the base of sources of images with boxes: a format parses its files to `Item`s, and all that follows is here."""
+"""`BoxedSource`, the base of sources of images with boxes: a format parses its files to `Item`s, from which this makes columns."""
 
 from __future__ import annotations
 

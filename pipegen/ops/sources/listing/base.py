@@ -390,7 +390,7 @@ class Source(Model):
         """Returns the feature with the class of each record, even if no model learns it."""
         return main_label(single_values(self.infer(), ExampleClass))
 
-    def main_label(self) -> str | None:
+    def labelled_by(self) -> str | None:
         """Returns the label whose classes are those of the data: the class of each record, else the first label."""
         return self.class_feature() or next(iter(having(self.infer(), ExampleClass)), None)
 

@@ -292,7 +292,7 @@ class RecordSource(DescribedRecords):
             readers={"": reader},
             columns={name: column.values for name, column in columns.items()},
             classes=classes,
-            label=whole.main_label(),
+            label=whole.labelled_by(),
             shards=Shards(rows, np.arange(len(rows)), digests, blocks, kept=None if kept.all() else kept),  # type: ignore[arg-type]
             type=type_,
         )

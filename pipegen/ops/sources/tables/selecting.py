@@ -33,9 +33,10 @@ class SelectingSource(Source):
 
     where: Where | None = None
     """Records that are examples: a comparison of their columns, such as `label in ['cat', 'dog'] and age >= 2`, with `and`, `or`, `not`,
-    brackets and `in`. Columns are features of one class or one number, those of a joined table, the `path` that identifies a record, and,
-    of images with boxes, `height` and `width` by the annotations; for `coco` also the other numbers and texts of `images`, and `image_id`.
-    Put texts in quotes, and column names that are not plain words in backticks. Records keep the ids that they have without it."""
+    brackets and `in`. Columns are the records' own features of one class or one number, those of a joined table under their names there,
+    the `path` that identifies a record, and, of images with boxes, `height` and `width` by the annotations; for `coco` also the other
+    numbers and texts of `images`, and `image_id`. Put texts in quotes, and column names that are not plain words in backticks. Records keep
+    the ids that they have without it."""
     join: Join | None = None
     """A table whose columns are added to the records with the same key, for `where`, splits, sampling, tests, and `features` of images in
     files: `{table: {csv: {path: patients.csv}}, on: {path: file}}`."""
@@ -105,7 +106,7 @@ class SelectingSource(Source):
 
     def _with_features(self, listing: Listing, held: Mapping[str, Column]) -> Listing:
         """Adds columns of features of the joined table."""
-        inferred, label = self.infer(), self.main_label() or listing.label
+        inferred, label = self.infer(), self.labelled_by() or listing.label
         types = {name: column.type.with_(of=inferred[name].of) for name, column in held.items()}
         return replace(
             listing,

@@ -130,7 +130,7 @@ class TableSource(FeatureSource):
             beside=beside,
             cells=table.column,
             classes={name: column.classes for name, column in held.items() if column.classes},
-            label=self.main_label(),
+            label=self.labelled_by(),
             type=inferred.replace(**types),
             readers={"": reader or FileReader()},
             missing=missing,
