@@ -320,11 +320,16 @@ def write_sql(path: Path, held: Sequence[Record], features: Features) -> Written
 
 
 def write_files(path: Path, held: Sequence[Record], features: Features) -> Written:
-    for row in in_files(path, held):
-        for name in features:
-            (path / name).mkdir(exist_ok=True)
-            (path / row[name]).rename(path / name / row[name].partition("-")[2])
-    return {"features": {name: {**feature, "path": str(path / name)} for name, feature in features.items()}}, None
+    """Files in a folder of each feature, and a joined table of the others."""
+    table, _ = write_csv(path, held, {name: feature for name, feature in features.items() if not isinstance(held[0].get(name), bytes)})
+    pictures = [name for name in features if name not in table["features"]]
+    for name in pictures:
+        (path / name).mkdir()
+        for i in range(len(held)):
+            (path / f"{name}-{i}.png").rename(path / name / f"image-{i}.png")
+    folders = {name: {**features[name], "path": str(path / name)} for name in pictures}
+    join = {"table": {"csv": {"path": table["path"]}}, "on": {"path": "image"}} if table["features"] else None
+    return {"features": {**folders, **table["features"]}, "join": join}, None
 
 
 def write_arrays(path: Path, held: Sequence[Record], features: Features) -> Written:

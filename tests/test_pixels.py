@@ -169,7 +169,7 @@ def test_what_16_bits_cannot_do_is_said_before_anything_runs(place: Path, steps:
 def test_splits_say_the_same_of_their_images(place: Path) -> None:
     parts = {"train": table(place, **DEEP), "validation": table(place)}
     (found,) = inspect({"pipegen": 1, "source": {"by_split": parts}, "transforms": [RESIZE]}).diagnostics
-    assert "`image` of `validation` has another type than `image` of `train`" in found.message
+    assert "`image` of `validation` has another `channels` than in `train`" in found.message
 
 
 @pytest.mark.tf

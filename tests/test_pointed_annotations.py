@@ -400,7 +400,7 @@ def test_splits_with_other_names_or_formats_are_errors(tmp_path: Path) -> None:
         pipegen.build(spec_of({"by_split": {"train": first, "validation": second}}))
     own = {"train": write_labelme(tmp_path / "c", held), "validation": write_yolo(tmp_path / "d", held)}
     said = [d.message for d in inspect(spec_of({"by_split": own})).diagnostics.items]
-    assert any("`boxes` of `validation` has another type than `boxes` of `train`" in message for message in said), said
+    assert any("`boxes` of `validation` has another `format`, rel_xyxy, than in `train`" in message for message in said), said
 
 
 @pytest.mark.by_day(1)

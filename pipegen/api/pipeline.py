@@ -293,7 +293,7 @@ class Pipeline:
         self._require(split)
         files, order = self._manifest.files(split), self._order(split)
         files = files if order is None else files.take(order)
-        return files if self._manifest.listing.shards is not None else tuple(files)
+        return files if self._manifest.own(split).listing.shards is not None else tuple(files)
 
     def labels(self, split: str) -> np.ndarray[Any, Any] | None:
         """Lists the class index of each example of a split, int64, in the order of `files`; `None` without labels."""

@@ -393,7 +393,7 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
     They cover the source, the data's fingerprint, the training records and the times of their files, every step before, and the versions of
     pipegen and TensorFlow. Later steps, the batch and the augmentation do not matter. The plan is the one that measures, before any pass.
     """
-    keys, held, listing = hashlib.sha256(), manifest.in_shards("train"), manifest.listing
+    keys, held, listing = hashlib.sha256(), manifest.in_shards("train"), manifest.own("train").listing
     if held is not None:
         texts = [listing.keys.take(held.selected.shards), held.files.take(held.selected.shards)]
         keys.update(b"" if held.selected.bitmap is None else held.selected.bitmap.bits.tobytes())

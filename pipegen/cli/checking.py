@@ -155,8 +155,9 @@ def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
     manifest, runtime = bound.manifest, bound.spec.model.runtime
     engine = Engine(bound, {split: probing_plan(plan, runtime) for split, plan in bound.plans.items()}, verifies=sample is None)
     wanted = {split: {*spread(manifest.num_examples(split), sample)} for split in manifest.splits}
-    for split in wanted if manifest.listing.shards is None else ():
-        wanted[split].update((manifest.listing.sizes[manifest.members[split]] == 0).nonzero()[0].tolist())  # empty files
+    for split in (split for split in wanted if manifest.own(split).listing.shards is None):
+        own = manifest.own(split)
+        wanted[split].update((own.listing.sizes[own.members[split]] == 0).nonzero()[0].tolist())  # empty files
     if not available() and any(path.lower().endswith((".jpg", ".jpeg")) for path in manifest.listing.keys):
         note("JPEG files are decoded, but not checked for damage that decoders ignore; for that: pip install 'pipegen[check]'")
     total, done = sum(map(len, wanted.values())), 0

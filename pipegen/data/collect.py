@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from pipegen.data.image_sides import ignores_exif, judge_buckets, with_orientations, with_sides
 from pipegen.data.manifest import Manifest, ShardedManifest, record_numbers, sharded_manifest, without_records
-from pipegen.data.mixed_manifest import MixedManifest, mixed_manifest
+from pipegen.data.mixed_manifest import MixedManifest, SplitManifests, mixed_manifest, split_manifests
 from pipegen.data.named_files import (
     SECTIONS,
     argument,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pipegen.spec.locate import Locate
 
 
+T = TypeVar("T")
 _LIST = "or name those to leave out: `pipegen validate SPEC --data --write-exclude missing.txt`, then `errors: {exclude: missing.txt}`"
 
 
@@ -162,7 +163,11 @@ def _chosen(
         listing = listing.take(np.flatnonzero(np.fromiter((key not in excluded for key in listing.keys), bool, len(listing.keys))))
         # `take` leaves the files without a record, which are known by their keys alone.
         unlisted = (g if g.records is not None else g.only(np.flatnonzero([k not in excluded for k in g.keys])) for g in listing.missing)
-        listing = replace(listing, excluded=excluded, missing=tuple(group for group in unlisted if len(group.keys)))
+        by_split = {
+            split: replace(own, excluded=frozenset(key for key in excluded if key.startswith(f"{split}/")))
+            for split, own in listing.by_split.items()
+        }
+        listing = replace(listing, excluded=excluded, missing=tuple(group for group in unlisted if len(group.keys)), by_split=by_split)
     if late_files:
         return replace(listing, missing=()), (), []
     left, keys, notes = without_missing(spec.errors, listing)
@@ -181,11 +186,7 @@ def _collect_part(
         spec = spec.model_copy(update={"batch": spec.batch.model_copy(update={"size": 1, "remainder": None})})
     try:
         read_values(spec.splits, base)
-        if listing.shards is not None:
-            manifest: Manifest = sharded_manifest(spec, listing, name or spec.source.op)
-        else:
-            members = assign(spec.splits, listing, spec.split_names())
-            manifest = Manifest(listing, members, name or spec.source.op, tuple(sorted(listing.excluded)))
+        manifest = _members(spec, listing, name or spec.source.op, spec.split_names())
         far = far_from_asked(spec, manifest, locate)
         manifest, findings = _without_copies(spec, manifest, base, locate, also)
         try:
@@ -206,6 +207,17 @@ def _collect_part(
     return manifest
 
 
+def _members(spec: PipelineSpec, listing: Listing, name: str, splits: tuple[str, ...]) -> Manifest:
+    """Assigns listed records to splits; ids are made from the keys and `name`. Raises `OpError` as `assign`."""
+    if listing.by_split:
+        if spec.splits.group is not None:
+            sharded_manifest(spec, listing, name, splits)  # refuses a group that is in several splits
+        return split_manifests(listing, {split: _members(spec, own, name, (split,)) for split, own in listing.by_split.items()}, name)
+    if listing.shards is not None:
+        return sharded_manifest(spec, listing, name, splits)
+    return Manifest(listing, assign(spec.splits, listing, splits), name, tuple(sorted(listing.excluded)))
+
+
 def _without_copies(
     spec: PipelineSpec, manifest: Manifest, base: Path, locate: Locate, also: frozenset[str]
 ) -> tuple[Manifest, list[Diagnostic]]:
@@ -213,19 +225,25 @@ def _without_copies(
     findings about the list, too."""
     listing = manifest.listing
     keys, findings = excluded_keys(spec, {"": listing}, base, locate, "splits", frozenset(listing.excluded))
-    keys |= also
+    return _without(manifest, keys | also), findings
+
+
+def _without(manifest: Manifest, keys: frozenset[str]) -> Manifest:
+    """Removes records from their splits, and those of shards that `errors.exclude` names."""
+    listing = manifest.listing
+    if isinstance(manifest, SplitManifests):
+        return split_manifests(listing, {split: _without(own, keys) for split, own in manifest.parts.items()}, manifest.source_name)
     if isinstance(manifest, ShardedManifest):
         keys |= {*record_numbers(listing, listing.excluded)}
-    if not keys:
-        return manifest, findings
-    if isinstance(manifest, ShardedManifest):
-        return without_records(manifest, keys), findings
-    stays = np.fromiter((key not in keys for key in listing.keys), bool, len(listing.keys))
+        return without_records(manifest, keys) if keys else manifest
+    stays = np.fromiter((key not in keys for key in listing.keys), bool, len(listing.keys)) if keys else np.ones(0, bool)
+    if stays.all():
+        return manifest
     members = {split: records[stays[records]] for split, records in manifest.members.items()}
     inside: Ints = np.zeros(len(stays), bool)
     inside[np.concatenate([*manifest.members.values()])] = True
     left_out = tuple(listing.keys.take(np.flatnonzero(inside & ~stays)))
-    return replace(manifest, members=members, left_out=left_out), findings
+    return replace(manifest, members=members, left_out=left_out)
 
 
 def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None) -> Listing:
@@ -282,7 +300,11 @@ def collect(
         if mixed:
             given = data.get(name) if own.source.needs_data() and isinstance(data, Mapping) else None
         listing = _list_part(own, at, base, later, given, diagnostics)
-        if listing is not None:
+        if listing is not None and mixed and listing.by_split:
+            message = "files hold many records each in some splits and one in others, which a part of a mix cannot have"
+            help_ = "make a part of each split: `by_split` with this split alone, and `weight: 0` where it is not `train`"
+            diagnostics.add(make("PG210", message, at(("source",)), help=help_))
+        elif listing is not None:
             listings[name] = listing
             seen += len(listing.keys)
     if len(listings) < len(every):
@@ -339,7 +361,7 @@ def _assigned(
     (manifest,) = parts.values()
     if diagnostics.has_errors:
         return manifest
-    manifest, further = with_sides(spec, manifest, locate, progress)
+    manifest, further = _of_splits(manifest, lambda own: with_sides(spec, own, locate, progress))
     diagnostics.extend(further)
     if not diagnostics.has_errors:
         diagnostics.extend(judge_buckets(spec, manifest, locate))
@@ -402,6 +424,15 @@ def _judged(spec: PipelineSpec, made: MixedManifest, locate: Locate) -> Diagnost
     return found
 
 
+def _of_splits(manifest: Manifest, change: Callable[[Manifest], tuple[Manifest, Sequence[T]]]) -> tuple[Manifest, Sequence[T]]:
+    """Changes the manifest of each split, if these are stored in different ways, else the only one; returns what was found, too."""
+    if not isinstance(manifest, SplitManifests):
+        return change(manifest)
+    each = {split: change(own) for split, own in manifest.parts.items()}
+    parts = {split: own for split, (own, _) in each.items()}
+    return split_manifests(manifest.listing, parts, manifest.source_name), [one for _, found in each.values() for one in found]
+
+
 def in_stage(spec: PipelineSpec, stage: PipelineSpec, manifest: Manifest) -> tuple[Manifest, tuple[Note, ...]]:
     """Makes the manifest of a stage of training, with annotations turned as it decodes their images; returns notes, too."""
     if isinstance(manifest, MixedManifest):
@@ -411,6 +442,9 @@ def in_stage(spec: PipelineSpec, stage: PipelineSpec, manifest: Manifest) -> tup
         made = mixed_manifest(stage, {name: own for name, (own, _) in each.items()})
         mixed = replace(manifest, listing=made.listing, parts=made.parts, sampled=made.sampled)
         return mixed, tuple(note for _, notes in each.values() for note in notes)
+    if isinstance(manifest, SplitManifests):
+        apart, told = _of_splits(manifest, lambda own: in_stage(spec, stage, own))
+        return apart, tuple(told)
     images = having(manifest.listing.type or spec.source.infer(), Levels)
     if all(ignores_exif(spec, image) == ignores_exif(stage, image) for image in images):
         return manifest, ()

@@ -35,6 +35,10 @@ def content_digest(listing: Listing, progress: Callable[[int], None] | None = No
 
     `progress` is called now and then with the number of files read. Raises `OSError` for a file that cannot be read."""
     digest = hashlib.sha256()
+    if listing.by_split:
+        for split, own in listing.by_split.items():
+            digest.update(f"{split} {content_digest(own, progress)}\n".encode())
+        return digest.hexdigest()
     if listing.location.kind in ("row", "memory"):
         for split, reader in sorted(listing.readers.items()):
             digest.update(f"{split} {reader.digest(whole=True)}\n".encode())

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -161,6 +162,10 @@ def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[
     boxes, are turned to lie on the image as it is decoded. The size cannot tell for an image that is square, mirrored or upside down,
     or without an annotated size: its annotations count as those of the decoded image.
     """
+    if listing.by_split:
+        each = {split: with_orientations(spec, own, progress) for split, own in listing.by_split.items()}
+        told = chain.from_iterable(own.notes for own in each.values())
+        return replace(listing, notes=(*listing.notes, *told), by_split={split: replace(own, notes=()) for split, own in each.items()})
     type_ = listing.type or spec.source.infer()
     notes: list[Note] = []
     aligned: dict[str, list[str]] = {}
@@ -327,9 +332,10 @@ def in_buckets(spec: PipelineSpec, manifest: Manifest, split: str) -> InBuckets 
     """Assigns the records of a split to buckets; `None` if its batches have one size."""
     if spec.batch.buckets is None or not bucketed(spec, split):
         return None
-    if manifest.sides is None:
+    own = manifest.own(split)
+    if own.sides is None:
         raise InternalError("image sizes were not collected")
-    return InBuckets.by_size(spec.batch.buckets.sizes, manifest.sides[manifest.members[split]])
+    return InBuckets.by_size(spec.batch.buckets.sizes, own.sides[own.members[split]])
 
 
 def epoch_counts(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[int, ...]:

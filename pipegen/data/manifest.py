@@ -110,6 +110,10 @@ class Manifest:
         """The manifest of each part of a mix, by name; a single source is a part named ""."""
         return {"": self}
 
+    def own(self, split: str) -> Manifest:
+        """The manifest that knows where the records of a split are: this one, unless splits are stored in different ways."""
+        return self
+
     def narrowed(self, split: str, places: Ints) -> Manifest:
         """Keeps only the examples of a split at some positions, which rise."""
         spared = self.spared + self.num_examples(split) - len(places)
@@ -320,13 +324,13 @@ class ShardedManifest(Manifest):
         return float(np.asarray(self.listing.sizes, np.int64)[files].sum()) / max(1, int(rows[files].sum()))
 
 
-def sharded_manifest(spec: PipelineSpec, listing: Listing, name: str) -> ShardedManifest:
-    """Assigns the records of shards to splits; makes their ids from `name`. Raises `OpError` as `assign_shards`; `PG414` for a shard of too
-    many records."""
+def sharded_manifest(spec: PipelineSpec, listing: Listing, name: str, splits: Sequence[str]) -> ShardedManifest:
+    """Assigns the records of shards to splits, given in the order of the spec; makes their ids from `name`. Raises `OpError` as
+    `assign_shards`; `PG414` for a shard of too many records."""
     folder = kept_folder(spec.runtime.cache, SPLITS)
     manifest = ShardedManifest(
         listing,
-        assign_shards(spec.splits, listing, spec.split_names(), name, folder),
+        assign_shards(spec.splits, listing, splits, name, folder),
         name,
         tuple(sorted(listing.excluded)),
         by_column=any(path[0] == "splits" or "subset" in path for path in spec.columns().values()),
@@ -336,7 +340,7 @@ def sharded_manifest(spec: PipelineSpec, listing: Listing, name: str) -> Sharded
 
 
 def record_numbers(listing: Listing, names: Iterable[str]) -> dict[str, int]:
-    """Finds records by their names `FILE#ROW` and returns their numbers; skips unknown names."""
+    """Finds records of shards by their names `FILE#ROW` and returns their numbers; skips unknown names."""
     wanted: dict[str, list[tuple[str, int]]] = {}
     for name in names:
         file, mark, row = name.rpartition("#")
@@ -346,6 +350,8 @@ def record_numbers(listing: Listing, names: Iterable[str]) -> dict[str, int]:
     firsts = np.cumsum(shards.rows) - shards.rows
     found: dict[str, int] = {}
     for i, key in enumerate(listing.keys if wanted else ()):
+        if shards.numbers[i] < 0:
+            continue
         begin = 0 if shards.offsets is None else int(shards.offsets[i])
         for name, place in wanted.get(key, ()):  # a file may be listed again with another part of it
             if begin <= place < begin + int(shards.rows[i]):

@@ -1,8 +1,9 @@
-"""The manifest of a mix: the records of its parts, and how many examples of each an epoch has."""
+"""Manifests made of others: of a mix, from those of its parts, and of splits that are stored in different ways."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
@@ -15,7 +16,7 @@ import numpy as np
 from pipegen.data.manifest import Manifest
 from pipegen.data.rounding import Mixture, epoch_examples, mixture, part_seed
 from pipegen.data.sampling import Easiest, Epochs, Paced, Repeats, epochs_of, paced
-from pipegen.data.shards import OnAccess
+from pipegen.data.shards import InShards, OnAccess
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.base import Listing, Location, Parts
 from pipegen.spec.variants import joined
@@ -31,18 +32,126 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class MixedManifest(Manifest):
+class JoinedManifest(Manifest):
+    """The records of several manifests, one after another."""
+
+    parts: Mapping[str, Manifest] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        """Keeps the members as they are."""
+
+    def by_part(self) -> dict[str, Manifest]:
+        return dict(self.parts)
+
+    @property
+    def total(self) -> int:
+        return sum(part.total for part in self.parts.values())
+
+    @property
+    def ignored(self) -> int:
+        return sum(part.ignored for part in self.parts.values())
+
+    @property
+    def every_label(self) -> Ints | None:
+        """Class index of each record among the classes of all parts; `None` if a part has no labels."""
+        return _all_or_none([part.every_label for part in self.parts.values()])
+
+    def lists(self, feature: str) -> bool:
+        return all(part.lists(feature) for part in self.parts.values())
+
+    @cached_property
+    def all_ids(self) -> Ints:
+        return np.concatenate([part.all_ids for part in self.parts.values()])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the data of all parts, and of their names."""
+        return self._digest({name: part.fingerprint for name, part in self.parts.items()})
+
+    @cached_property
+    def split_fingerprint(self) -> str:
+        return self._digest({name: part.split_fingerprint for name, part in self.parts.items()})
+
+    def _digest(self, parts: Mapping[str, str]) -> str:
+        lines = "".join(f"{name} {one}\n" for name, one in parts.items())
+        return hashlib.sha256(f"{self.source_name}\n{lines}".encode()).hexdigest()
+
+    def mean_bytes(self, split: str | None = None) -> float:
+        parts = [part for part in self.parts.values() if split is None or split in part.members]
+        counts = [part.total if split is None else part.num_examples(split) for part in parts]
+        total = sum(part.mean_bytes(split) * n for part, n in zip(parts, counts, strict=True))
+        return total / sum(counts) if sum(counts) else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class SplitManifests(JoinedManifest):
+    """Splits that are stored in different ways: `parts` has the manifest of each."""
+
+    def own(self, split: str) -> Manifest:
+        return self.parts[split]
+
+    def of(self, split: str) -> Mapping[str, Manifest]:
+        return {"": self.own(split)}
+
+    def narrowed(self, split: str, places: Ints) -> SplitManifests:
+        return split_manifests(self.listing, {**self.parts, split: self.own(split).narrowed(split, places)}, self.source_name)
+
+    @property
+    def every_key(self) -> Sequence[str]:
+        return Several([part.every_key for part in self.parts.values()])
+
+    def numbers(self, split: str) -> Ints:
+        before = itertools.takewhile(split.__ne__, self.parts)
+        return self.own(split).numbers(split).astype(np.int64) + sum(self.parts[name].total for name in before)
+
+    def keys(self, split: str) -> Any:
+        return self.own(split).keys(split)
+
+    def files(self, split: str, feature: str = "") -> Any:
+        return self.own(split).files(split, feature)
+
+    def kind(self, split: str) -> str:
+        return self.own(split).kind(split)
+
+    def rows(self, split: str) -> Ints | None:
+        return self.own(split).rows(split)
+
+    def blocks(self, split: str) -> Ints | None:
+        return self.own(split).blocks(split)
+
+    def in_shards(self, split: str) -> InShards | None:
+        return self.own(split).in_shards(split)
+
+    def columns(self, split: str) -> dict[str, np.ndarray[Any, Any]]:
+        return self.own(split).columns(split)
+
+    def labels(self, split: str) -> Ints | None:
+        return self.own(split).labels(split)
+
+    def stored(self, split: str, feature: str) -> Ints | None:
+        return self.own(split).stored(split, feature)
+
+    def ids(self, split: str) -> Ints:
+        return self.own(split).ids(split)
+
+
+def split_manifests(listing: Listing, parts: Mapping[str, Manifest], name: str) -> SplitManifests:
+    """Joins the manifests of splits, with the listing of all."""
+    every = parts.values()
+    excluded, left_out = (tuple(key for part in every for key in getattr(part, which)) for which in ("excluded", "left_out"))
+    members = {split: part.members[split] for split, part in parts.items()}
+    return SplitManifests(listing, members, name, excluded, left_out=left_out, spared=sum(part.spared for part in every), parts=parts)
+
+
+@dataclass(frozen=True, eq=False)
+class MixedManifest(JoinedManifest):
     """The records of a mix, part by part.
 
     `parts` has the manifest of each part, and `sampled` the epochs of each part with a sampled training split, as if it were alone.
     """
 
-    parts: Mapping[str, Manifest] = None  # type: ignore[assignment]
     source: Mix = None  # type: ignore[assignment]
     sampled: Mapping[str, Epochs] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Keeps the members as they are."""
 
     def mixture(self, split: str) -> Mixture | None:
         """Counts of each part in each epoch of the training split; `None` for the other splits, which are not mixed."""
@@ -71,20 +180,8 @@ class MixedManifest(Manifest):
         return self._mixture.examples if split == "train" else self.num_examples(split)
 
     @property
-    def total(self) -> int:
-        return sum(part.total for part in self.parts.values())
-
-    @property
     def every_key(self) -> Sequence[str]:
         return Several([_below(f"{name}/", part.every_key) for name, part in self.parts.items()])
-
-    @property
-    def every_label(self) -> Ints | None:
-        """Class index of each record among the classes of all parts; `None` if a part has no labels."""
-        return _all_or_none([part.every_label for part in self.parts.values()])
-
-    def by_part(self) -> dict[str, Manifest]:
-        return dict(self.parts)
 
     def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]
         """`PART/KEY` of each record of a split, part by part."""
@@ -119,9 +216,6 @@ class MixedManifest(Manifest):
         parts = self.of(split).values()
         return _all_or_none([part.labels(split) if part.listing.label == self.listing.label else None for part in parts])
 
-    def lists(self, feature: str) -> bool:
-        return all(part.lists(feature) for part in self.parts.values())
-
     def stored(self, split: str, feature: str) -> Ints | None:
         return _all_or_none([part.stored(split, feature) for part in self.of(split).values()])
 
@@ -145,30 +239,6 @@ class MixedManifest(Manifest):
     def ids(self, split: str) -> Ints:
         """The 64-bit example ids of a split, part by part; they are made from the part's name and the records' keys."""
         return np.concatenate([part.ids(split) for part in self.of(split).values()])
-
-    @cached_property
-    def all_ids(self) -> Ints:
-        return np.concatenate([part.all_ids for part in self.parts.values()])
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hash of the data of all parts, and of their names."""
-        return _digest({name: part.fingerprint for name, part in self.parts.items()})
-
-    @cached_property
-    def split_fingerprint(self) -> str:
-        return _digest({name: part.split_fingerprint for name, part in self.parts.items()})
-
-    def mean_bytes(self, split: str | None = None) -> float:
-        parts = [part for part in self.parts.values() if split is None or split in part.members]
-        counts = [part.total if split is None else part.num_examples(split) for part in parts]
-        total = sum(part.mean_bytes(split) * n for part, n in zip(parts, counts, strict=True))
-        return total / sum(counts) if sum(counts) else 0.0
-
-
-def _digest(parts: Mapping[str, str]) -> str:
-    lines = "".join(f"{name} {one}\n" for name, one in parts.items())
-    return hashlib.sha256(f"mix\n{lines}".encode()).hexdigest()
 
 
 def _all_or_none(each: Sequence[Ints | None]) -> Ints | None:

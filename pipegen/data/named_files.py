@@ -18,6 +18,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.errors import OpError
 from pipegen.files import is_foreign, read_regular
 from pipegen.kept import ForeignFolderError, claim
+from pipegen.lazy import np
 from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.listing.base import Listing
@@ -169,7 +170,7 @@ def _known(listing: Listing, part: str, asked: Iterable[str], section: str) -> s
 
         rows = {*record_numbers(listing, own)}
         if section == "splits":
-            return rows
+            return rows | {key for key in listing.keys.take(np.flatnonzero(listing.shards.numbers < 0)) if key in own}
     named = chain(listing.keys, *(group.keys for group in listing.missing if group.records is None))
     return rows | {key for key in named if key in own} if own else set()
 
@@ -223,10 +224,12 @@ def read_values(splits: Splits, base: Path) -> None:
 
 def _likely(entry: str, listings: Mapping[str, Listing], section: str) -> str:
     """Suggests a key for an unknown entry."""
-    many = any(listing.shards is not None for listing in listings.values()) and (section == "splits" or _ROW.search(entry) is not None)
-    row = _ROW.search(entry) if many else None
+    by_row = section == "splits" or _ROW.search(entry) is not None
+    files = {below(part, key) for part, listing in listings.items() for key in (_of_many(listing) if by_row else ())}
+    row = _ROW.search(entry) if files else None
     plain = (entry if row is None else entry[: row.start()]).replace("\\", "/").removeprefix("./")
     every = [below(part, key) for part, listing in listings.items() for key in listing.keys]
+    every.sort(key=lambda key: key not in files)
     inside = plain
     for listing in listings.values():
         inside = inside.removeprefix(listing.root.rstrip("/") + "/")
@@ -234,8 +237,13 @@ def _likely(entry: str, listings: Mapping[str, Listing], section: str) -> str:
     if not ends:
         name = inside.rpartition("/")[2]
         ends = close_names(inside, [key for key in every if key.rpartition("/")[2].casefold() == name.casefold()][:50])
-    expected = "entries are relative paths" + (" with the number of a record behind them" if many else "")
-    expected += f" such as {every[0] + '#0' * many!r}" if every else ""
-    if not ends or (many and ends[0] == inside):
+    expected = "entries are relative paths" + (" with the number of a record behind them" if files else "")
+    expected += f" such as {every[0] + '#0' * bool(files)!r}" if every else ""
+    if not ends or (ends[0] in files and ends[0] == inside):
         return expected
-    return f"{expected}; is {ends[0] + (row[0] if row is not None else '')!r} meant?"
+    return f"{expected}; is {ends[0] + (row[0] if row is not None and ends[0] in files else '')!r} meant?"
+
+
+def _of_many(listing: Listing) -> Iterable[str]:
+    """The keys of files that hold many records each."""
+    return listing.keys.take(np.flatnonzero(listing.shards.numbers >= 0)) if listing.shards is not None else ()

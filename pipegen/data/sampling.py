@@ -333,7 +333,7 @@ class _Columns:
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
         self._keys = manifest.keys(_TRAIN)
-        self._numbers = manifest.numbers(_TRAIN)
+        self._numbers = manifest.own(_TRAIN).numbers(_TRAIN)
         self._read: dict[str, Sequence[str]] = {}
 
     def cells(self, column: str, rows: Sequence[int]) -> tuple[list[str], Callable[[int], str]]:
@@ -345,10 +345,11 @@ class _Columns:
 
 
 def read_column(manifest: Manifest, column: str | int, field: str) -> Sequence[str]:
-    """Reads a column of all records for an argument of `subset`; `PG472` without columns."""
-    if manifest.listing.cells is None:
+    """Reads a column of all records, where those of the training split are, for an argument of `subset`; `PG472` without columns."""
+    cells = manifest.own(_TRAIN).listing.cells
+    if cells is None:
         raise OpError("PG472", f"`{field}` goes by a column, and `{manifest.source_name}` has none", field=field)
-    return manifest.listing.cells(column, field)
+    return cells(column, field)
 
 
 def _first(manifest: Manifest, wanted: int, subset: Subset) -> Array:
@@ -357,7 +358,7 @@ def _first(manifest: Manifest, wanted: int, subset: Subset) -> Array:
     labels, names = manifest.labels(_TRAIN) if subset.stratify == "label" else None, manifest.class_names
     if isinstance(subset.stratify, ByColumn):
         cells = read_column(manifest, subset.stratify.column, "stratify")
-        names, labels = numbered([cells[number] for number in manifest.numbers(_TRAIN).tolist()], len(hashes))
+        names, labels = numbered([cells[number] for number in manifest.own(_TRAIN).numbers(_TRAIN).tolist()], len(hashes))
     if labels is None:
         return np.argpartition(hashes, wanted - 1)[:wanted]
     ranked = np.argsort(hashes, kind="stable")

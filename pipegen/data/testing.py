@@ -84,7 +84,7 @@ class ListedData:
         self.known = known
         self.manifest = manifest
         self._find_copies = find_copies
-        self._cells: dict[str | int, Array] = {}
+        self._cells: dict[tuple[Manifest, str | int], Array] = {}
         self._keys: dict[str, Sequence[str]] = {}
 
     def num_examples(self, split: str) -> int:
@@ -94,7 +94,8 @@ class ListedData:
     def keys(self, split: str) -> Sequence[str]:
         """The names of the examples of a split; for rows, their places."""
         if split not in self._keys:
-            rows = self.manifest.listing.in_table and self.manifest.listing.location.kind == "row"
+            listing = self.manifest.own(split).listing
+            rows = listing.in_table and listing.location.kind == "row"
             self._keys[split] = self.manifest.files(split) if rows else self.manifest.keys(split)
         return self._keys[split]
 
@@ -109,15 +110,15 @@ class ListedData:
 
     def cells(self, split: str, column: str | int) -> Sequence[str]:
         """Reads the texts of a column for the examples of a split; raises `PG702` if the data lacks the column."""
-        listing = self.manifest.listing
-        if listing.cells is None:
+        own = self.manifest.own(split)
+        if own.listing.cells is None:
             raise OpError("PG702", f"the data has no columns, so `{column}` does not exist")
-        if column not in self._cells:
+        if (own, column) not in self._cells:
             try:
-                self._cells[column] = np.array(listing.cells(column, ""), object)
+                self._cells[own, column] = np.array(own.listing.cells(column, ""), object)
             except OpError as error:
                 raise OpError("PG702", error.message, help=error.help) from None
-        return self._cells[column][self.manifest.numbers(split)].tolist()
+        return self._cells[own, column][own.numbers(split)].tolist()
 
     def numbers(self, split: str, feature: str) -> Array | None:
         """The values of a numeric feature held in memory, `(n, ...)`; `None` for other features."""
@@ -128,7 +129,7 @@ class ListedData:
     def files(self, split: str, feature: str) -> Sequence[str] | None:
         """The path of a feature's file for each example of a split; `None` for features without files."""
         type_ = dict(self.known.source.infer().items())
-        listing = self.manifest.listing
+        listing = self.manifest.own(split).listing
         if feature not in type_ or not type_[feature].encoded or listing.shards is not None or feature in listing.columns:
             return None
         return self.manifest.files(split, feature)

@@ -161,7 +161,9 @@ def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Loca
 
 
 def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate: Locate) -> list[Diagnostic]:
-    labels = manifest.labels(split) if manifest.listing.shards is None else None  # else they are read with the records
+    labels = (
+        manifest.labels(split) if manifest.listing.shards is None and manifest.own(split) is manifest else None
+    )  # else they are read with the records
     if labels is None:
         return []
     have, anywhere = (set(np.unique(some).tolist()) for some in (labels, manifest.every_label))
@@ -218,11 +220,14 @@ def _unknown_values(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> I
 
 def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
     """Reports files of 0 bytes, which would stop the first epoch that reads them, unless training skips them."""
-    if manifest.listing.shards is not None:
-        return []
-    columns = [(files.keys, files.sizes) for files in (manifest.listing.location, *manifest.listing.beside.values())]
-    strict = [records for split, records in manifest.members.items() if split != "train" or spec.errors.skip is None]
-    empty = sorted(key for keys, sizes in columns for records in strict for key in keys.take(records[sizes[records] == 0]))
+    empty: list[str] = []
+    for split in manifest.splits:
+        own = manifest.own(split)
+        if own.listing.shards is None and (split != "train" or spec.errors.skip is None):
+            records = own.members[split]
+            for files in (own.listing.location, *own.listing.beside.values()):
+                empty += files.keys.take(records[files.sizes[records] == 0])
+    empty.sort()
     if not empty:
         return []
     message = f"{count(len(empty), 'image file')} of 0 bytes cannot be decoded: {quoted(empty)}"

@@ -206,6 +206,7 @@ class Needs:
 
 def files_in(manifest: Manifest, split: str) -> list[str]:
     """Lists files of a split of one source, at most `_TAKEN`: images or shards."""
+    manifest = manifest.own(split)
     listing = manifest.listing
     if listing.shards is not None:
         every: Sequence[str] = listing.location.paths.take(manifest.members[split].shards)  # type: ignore[attr-defined]  # it is sharded

@@ -216,10 +216,11 @@ def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
         return plans
 
     def in_files(split: str, plan: Plan) -> Plan:
-        reader, nodes = manifest.listing.reader(split), list(plan.nodes)
+        listing, nodes = manifest.own(split).listing, list(plan.nodes)
+        reader = listing.reader(split)
         for i, node in enumerate(nodes):
             alone = reader.at_once == 1
-            if isinstance(node, Shuffle) and not (alone and (node.order == "global" or manifest.listing.shards is None)):
+            if isinstance(node, Shuffle) and not (alone and (node.order == "global" or listing.shards is None)):
                 size = window_bytes(node.window_bytes, manifest, split)
                 nodes[i] = replace(node, order="window", window_bytes=size, blocks=reader.called)
         return plan.with_nodes(nodes) if any(map(operator.is_not, nodes, plan.nodes)) else plan

@@ -294,7 +294,7 @@ def readers_of(manifest: Manifest, plan: Plan) -> Iterator[tuple[str, Manifest, 
 
 def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:
     """Reports files that TensorFlow cannot decode, or would decode differently."""
-    if not manifest.listing.in_files:
+    if not manifest.own(plan.split).listing.in_files:
         return
     for stage in (stage for stage in plan.stages() if isinstance(stage, Decodes)):
         files = manifest.files(plan.split, stage.feature)

@@ -302,7 +302,7 @@ def sample_of(manifest: Manifest, split: str, sample: int | Literal["all"]) -> A
 
     `None` if there are too many records to rank; the first ones then serve as the sample.
     """
-    if manifest.listing.shards is not None and manifest.total > RANKED:
+    if manifest.own(split).listing.shards is not None and manifest.total > RANKED:
         return None
     more: list[Array] = []
     places, start = pick(manifest, split, sample), 0

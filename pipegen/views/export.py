@@ -210,7 +210,7 @@ class _Source:
 
     def _files(self, record: int, epoch: int, slot: int) -> dict[str, Any]:
         """Names the files of an example: `file_name`, and `FEATURE_file_name` for further pictures."""
-        kind = self.engine.manifest.listing.location.kind_of([record])
+        kind = self.engine.manifest.kind(self.split)
         stem = self.keys[record] if kind != "row" else f"row-{self.keys[record]}"
         stem = re.sub(r"[^\w.-]+", "-", os.path.splitext(stem)[0])[-_NAME_LENGTH:].lstrip("-.")
         digits = len(str(max(len(self.keys), self.order.slots, self.order.steps * self.order.batch) - 1))

@@ -66,7 +66,7 @@ def _said_of(spec: PipelineSpec, manifest: Manifest, epochs: Epochs | None, each
         yield f"the subset has {left:,} of {left + manifest.spared:,} examples, the same in every {each}"
     if epochs is not None:
         yield from _easiest(epochs, *drawn) if isinstance(epochs, Easiest) else _repeats(spec, manifest, epochs, each)
-        if manifest.listing.shards is not None:
+        if manifest.own("train").listing.shards is not None:
             yield f"the labels of all {manifest.total:,} records were read for this, once for each process"
 
 

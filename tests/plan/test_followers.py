@@ -255,7 +255,7 @@ def test_splits_say_the_same_of_a_mask() -> None:
         return {"train": {"files": {"features": own}}, "validation": {"files": {"features": own | {"mask": own["mask"] | mask}}}}
 
     assert BySplit.from_yaml(parts()).decoders()["mask"].values == ((0, 0), (7, 1))
-    for wrong, says in (({"values": {0: 1, 7: 0}}, "has other `values`"), ({"ignore": 9}, "has another type than")):
+    for wrong, says in (({"values": {0: 1, 7: 0}}, "has other `values`"), ({"ignore": 9}, "has another `ignore`, 9, than in `train`")):
         with pytest.raises(ValidationError, match=says):
             BySplit.from_yaml(parts(**wrong))
 

@@ -158,7 +158,7 @@ class MixedTensors(RecordTensors):
 def records_of_plan(manifest: Manifest, split: str, plan: Plan, runtime: Runtime) -> Records:
     """Makes the records of one split for a plan."""
     if not isinstance(manifest, MixedManifest):
-        return records_from(manifest, split, plan.read, runtime)
+        return records_from(manifest.own(split), split, plan.read, runtime)
     parts = manifest.of(split)
     reads = plan.part_reads(len(parts))
     records = tuple(records_from(part, split, read, runtime) for part, read in zip(parts.values(), reads, strict=True))

@@ -337,6 +337,9 @@ class Localised(Generic[S]):
         """Replaces stand-ins by addresses in a listing, and sets readers that fetch."""
         if not self.mounts:
             return listing
+        return listing.changed(self._named)
+
+    def _named(self, listing: Listing) -> Listing:
         direct = all(of.direct for of in self.mounts.values())
         readers = {
             split: FetchedFileReader() if type(reader) is FileReader and not direct else reader for split, reader in listing.readers.items()

@@ -21,8 +21,8 @@ from pipegen.types import ElementType, FeatureType
 class BySplit(Source):
     """A source for each split, written as in `source`: `{train: {image_folder: {path: a/}}, test: {image_folder: {path: b/}}}`.
 
-    The classes are those of `train`. An additional class in another split is an error, a missing one a warning. The key of a record is
-    `SPLIT/` and its path, so names may repeat across splits.
+    Sources may be stored in different ways, such as records and files. The classes are those of `train`. An additional class in another
+    split is an error, a missing one a warning. The key of a record is `SPLIT/` and its path, so names may repeat across splits.
     """
 
     op: ClassVar[str] = "by_split"
@@ -83,10 +83,9 @@ class BySplit(Source):
             raise ValueError(f"`{bearer}` has a feature `{odd}` and `{bare}` has none; every split must have the same features")
         first = next(iter(parts))
         for split, source in parts.items():
-            odd_one = next((name for name, t in source.infer().items() if not _like(t, parts[first].infer()[name])), None)
-            if odd_one is not None:
-                said = f"`{odd_one}` of `{split}` has another type than `{odd_one}` of `{first}`"
-                raise ValueError(f"{said}; every split must have the same features")
+            for name, t in source.infer().items():
+                if (what := _difference(t, parts[first].infer()[name])) is not None:
+                    raise ValueError(f"`{name}` of `{split}` has another {what} `{first}`; every split must have the same features")
             known = parts[first].decoders()
             apart = next((name for name, decoder in source.decoders().items() if decoder != known.get(name)), None)
             if apart is not None:
@@ -163,19 +162,27 @@ class BySplit(Source):
         return source if name is None else f"{source}.{name}"
 
 
-def _like(a: FeatureType, b: FeatureType) -> bool:
-    """Tells whether two features have the same type, as far as the arguments say."""
+def _difference(a: FeatureType, b: FeatureType) -> str | None:
+    """Says what is different in the types of two features, as far as the arguments say; `None` if nothing is."""
     kind = kind_of(a)
-    return (
-        a.kind == b.kind
-        and (a.encoded == b.encoded or kind.has(Levels))
-        and several_labels(a) == several_labels(b)
-        and len(a.shape) == len(b.shape)
-        and (a.file_channels, a.file_bits, a.file_size) == (b.file_channels, b.file_bits, b.file_size)
-        and (a.of, a.ignore) == (b.of, b.ignore)
-        and (not kind.has(Indices) or a.classes == b.classes)
-        and all(getattr(a.details, name, None) == getattr(b.details, name, None) for name in ("format", "relative"))
-    )
+    each = {
+        "`kind`": (a.kind, b.kind),
+        "type": (a.encoded or kind.has(Levels), b.encoded or kind.has(Levels)),
+        "number of labels": (several_labels(a), several_labels(b)),
+        "number of dimensions": (len(a.shape), len(b.shape)),
+        "`channels`": (a.file_channels, b.file_channels),
+        "`bits`": (a.file_bits, b.file_bits),
+        "size": (a.file_size, b.file_size),
+        "`of`": (a.of, b.of),
+        "`ignore`": (a.ignore, b.ignore),
+        "number of classes": (a.classes, b.classes) if kind.has(Indices) else (0, 0),
+        **{f"`{name}`": (getattr(a.details, name, None), getattr(b.details, name, None)) for name in ("format", "relative")},
+    }
+    found = next(((what, here, there) for what, (here, there) in each.items() if here != there), None)
+    if found is None:
+        return None
+    what, here, there = found
+    return f"{what} than in" if isinstance(here, bool) or None in (here, there) else f"{what}, {here}, than in"
 
 
 def _part(split: str, source: Source, data: object) -> Any:

@@ -250,6 +250,9 @@ class Listing:
     excluded: frozenset[str] = frozenset()  # the keys that were left out
     sides: np.ndarray[Any, Any] | None = None
     """Height and width of each image in pixels according to annotations, float64 `(n, 2)`, else NaN."""
+    by_split: Mapping[str, Listing] = field(default_factory=dict)
+    """The listing of each split, split after split, if some have `shards` and others have not. Only these have columns and sides; in the
+    `shards` of all, a file that is one record has the number -1."""
 
     def __post_init__(self) -> None:
         if (labels := self.labels) is not None:
@@ -326,7 +329,17 @@ class Listing:
             sides=None if self.sides is None else self.sides[records],
             missing=taken(self.missing, records, len(self.keys)),
             cells=self.cells_of(records),
+            by_split={split: own.take(self._within(split, records)) for split, own in self.by_split.items()},
         )
+
+    def _within(self, split: str, records: Ints) -> Ints:
+        """Returns those of some records, which rise, that are of a split, as their indices there."""
+        own = self.parts.records(split) if self.parts is not None else records[:0]
+        return np.flatnonzero(np.isin(own, records))
+
+    def changed(self, change: Callable[[Listing], Listing]) -> Listing:
+        """Applies a change to the listing, and to that of each split if there are some."""
+        return replace(change(self), by_split={split: change(own) for split, own in self.by_split.items()})
 
     def cells_of(self, records: Ints, rows: Ints | None = None, offsets: Ints | None = None) -> Cells | None:
         """Returns the reader of the columns of some records, or of `rows` records of some files from `offsets` on, by default all."""

@@ -53,22 +53,27 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
     starts = np.cumsum([0, *(len(listing.keys) for listing in every)]).tolist()
     cells = [listing.cells for listing in every if listing.cells is not None]
     all_notes += _apart(listings, first, reference)
+    apart = len({listing.shards is None for listing in every}) > 1
     types = [listing.type for listing in every if listing.type is not None]
+    if root is None:
+        chosen = {split: replace(own, location=replace(own.location, keys=own.keys.below(f"{split}/"))) for split, own in chosen.items()}
+        every = tuple(chosen.values())
     return Listing(
         root=root if root is not None else first.root,
-        location=Location.join([replace(own.location, keys=own.keys.below(f"{split}/" * (root is None))) for split, own in chosen.items()]),
+        location=Location.join([listing.location for listing in every]),
         notes=tuple(all_notes),
         parts=Parts(tuple(chosen), np.repeat(np.arange(len(every), dtype=np.int16), [len(listing.keys) for listing in every])),
         readers={split: listing.reader() for split, listing in listings.items()},
         in_table=any(listing.in_table for listing in listings.values()),
-        columns=_joined([listing.columns for listing in every if listing.columns]),
+        columns={} if apart else _joined([listing.columns for listing in every if listing.columns]),
         beside={name: Location.join([listing.location_of(name) for listing in every]) for name in {**every[0].beside}},
-        cells=partial(_cells, cells) if cells else None,
+        cells=partial(_cells, cells) if len(cells) == len(every) else None,
         classes=first.classes,
         label=first.label,
         type=None if first.type is None else _common_type(types, first.type),
-        shards=_all_shards([listing.shards for listing in every]),
-        sides=_some([listing.sides for listing in every], [np.full((len(listing.keys), 2), np.nan) for listing in every]),
+        shards=_all_shards(every),
+        sides=None if apart else _some([own.sides for own in every], [np.full((len(own.keys), 2), np.nan) for own in every]),
+        by_split={split: _alone(split, own, first) for split, own in chosen.items()} if apart else {},
         missing=tuple(
             group.within(split, start, f"{split}/", group.field, rooted=root is not None)
             for (split, listing), start in zip(chosen.items(), starts, strict=False)
@@ -102,7 +107,8 @@ def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tu
         if counts_classes(listing, name) and item_classes(listing) != item_classes(first):
             message = f"`{split}` and `{reference}` have different classes, which number the pixels of `{name}`"
             notes.append(Note("PG408", message, "name them in both: `classes: […]`", split, "error"))
-        shape, due = (own.shape[2 if isinstance(own, Ragged) else 1 :] for own in (listing.columns[name], first.columns[name]))
+        each = listing.columns[name], first.columns.get(name, listing.columns[name])
+        shape, due = (own.shape[2 if isinstance(own, Ragged) else 1 :] for own in each)
         if shape != due and listing.location.kind != "row":
             message = f"`{split}`: `{name}` has the shape {shape}, but {due} in `{reference}`"
             notes.append(Note("PG210", message, field=split, severity="error"))
@@ -144,16 +150,27 @@ def _all(columns: Sequence[Any]) -> Ints:
     return np.concatenate([column for column in columns if column is not None] or [np.zeros(0, np.int32)])
 
 
-def _all_shards(parts: Sequence[Shards | None]) -> Shards | None:
-    """Joins the shards of several splits; each split's reader keeps its own numbers."""
-    held = [shards for shards in parts if shards is not None]
-    if not held:
+def _all_shards(parts: Sequence[Listing]) -> Shards | None:
+    """Joins the shards of several splits; each split's reader keeps its own numbers, and a file of one record has -1."""
+    if all(part.shards is None for part in parts):
         return None
+    held = [_single(part) if part.shards is None else part.shards for part in parts]
     rows, numbers = (_all([getattr(shards, name) for shards in held]) for name in ("rows", "numbers"))
     blocks = _some([shards.block_rows for shards in held], [shards.rows for shards in held])
     offsets = _some([shards.offsets for shards in held], [np.zeros_like(shards.rows) for shards in held])
     kept = _some([shards.kept for shards in held], [np.ones(shards.total, bool) for shards in held])
     return Shards(rows, numbers, Strings.join([shards.digests for shards in held]), blocks, offsets, kept)
+
+
+def _alone(split: str, listing: Listing, first: Listing) -> Listing:
+    """The listing of a split by itself, with the classes of the reference; all together have the notes, and what is missing."""
+    parts = Parts((split,), np.zeros(len(listing.keys), np.int16))
+    return replace(listing, parts=parts, classes=first.classes, label=first.label, notes=(), missing=())
+
+
+def _single(listing: Listing) -> Shards:
+    ones: Ints = np.ones(len(listing.keys), np.int64)
+    return Shards(ones, -ones, Strings.hold([""] * len(ones)))
 
 
 def _joined(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -170,8 +187,6 @@ def _apart(listings: Mapping[str, Listing], first: Listing, reference: str) -> l
     for split, listing in listings.items():
         rows = first.location.kind == listing.location.kind == "row"
         what = _mismatch(first.type, listing.type) if rows and first.type and listing.type else None
-        if (listing.shards is None) != (first.shards is None):
-            what = f"files hold many records each either here or in `{reference}`, but not in both"
         if what is not None:
             notes.append(Note("PG210", f"`{split}`: {what}", field=split, severity="error"))
         else:

@@ -12,6 +12,7 @@ from pipegen.lazy import np
 from pipegen.ops.kinds.base import ExampleClass, Levels, Numbers, having, single_values
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import aligned_images
+from pipegen.ops.sources.features.items import item_numbers
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.sources.tables.features import InTable, JoinedFeature
@@ -102,7 +103,8 @@ class SelectingSource(Source):
         kept = listing if len(rows) == columns.num_rows else listing.take(np.fromiter(rows, np.int64, len(rows)))
         kept = replace(kept, notes=(*kept.notes, *notes))
         held = read_joined(partners, self.joined, rows) if partners is not None else {}
-        return self._with_features(kept, held) if held else kept
+        marks: dict[str, Any] = {name: feature for name, feature in getattr(self, "features", {}).items() if feature.home in held}
+        return self._with_features(kept, held | item_numbers(marks, held)) if held else kept
 
     def _with_features(self, listing: Listing, held: Mapping[str, Column]) -> Listing:
         """Adds columns of features of the joined table."""
