@@ -68,9 +68,10 @@ settings.register_profile("ci", max_examples=100, deadline=None, suppress_health
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--update-golden` and `--part`."""
+    """`--update-golden`, `--part` and `--as-users`."""
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing them")
     parser.addoption("--part", choices=[*PARTS], help="the nightly tests of one part; without it `-m nightly` runs all of them")
+    parser.addoption("--as-users", action="store_true", help="leave TensorFlow as users have it; `-m smoke` does so, too")
 
 
 def _chosen(config: pytest.Config, mark: str) -> bool:
@@ -79,16 +80,16 @@ def _chosen(config: pytest.Config, mark: str) -> bool:
 
 
 def _as_users(config: pytest.Config) -> bool:
-    """Whether TensorFlow is as users have it: by night, and for the smoke set alone. By day the suite takes shortcuts."""
-    return _chosen(config, "nightly") or _chosen(config, "smoke")
+    """Whether TensorFlow is as users have it. The suite takes shortcuts, by day and by night."""
+    return bool(config.getoption("--as-users")) or _chosen(config, "smoke")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """By day TensorFlow runs without oneDNN, and XLA compiles without optimization, unless the variables are set.
+    """TensorFlow runs without oneDNN, and XLA compiles without optimization, unless the variables are set or it is as users have it.
 
     Each function that TensorFlow instantiates is searched for operations that oneDNN has, and for each kind of operation all kernels that
     there are, once a thread; threads end with their pipeline. That was a fifth of the suite's processor time. `.ci/run` runs the smoke set
-    with both, and `test_onednn.py` repeats by night what is proven here by day. Compiling without optimization takes a tenth less.
+    with both, and `test_onednn.py` repeats by night what is proven by day, as users have it. Compiling without optimization takes a tenth less.
     """
     if (part := config.getoption("--part")) is not None:
         config.option.markexpr = "nightly"
@@ -199,7 +200,7 @@ def slow_tracing(pytestconfig: pytest.Config) -> list[bool]:
 
 @pytest.fixture(autouse=True)
 def quick_tracing(slow_tracing: list[bool]) -> None:
-    """By day graphs are traced in half the time, once TensorFlow is there."""
+    """Graphs are traced in half the time, once TensorFlow is there."""
     if slow_tracing and "tensorflow.python.util.tf_stack" in sys.modules:
         import tracing
 

@@ -42,7 +42,8 @@ PARTS = {
         12,
         _files("every_form_is_read stored_records annotated_orientation boxed_sources chosen_classes checksums mixed_shards pixels")
         + _files("coco_masks columns_of_records columns_of_sources cut_items joined_records items_in_records items_in_tables")
-        + _files("label_rule block_pipelines sharded_pipeline pointed_annotations detection_layout detection_data_page"),
+        + _files("label_rule block_pipelines sharded_pipeline splits_in_two_forms")
+        + _files("pointed_annotations detection_layout detection_data_page"),
     ),
     "any-spec": Part("any spec on any source gives what it gives on files", 20, _files("any_spec_on_any_source")),
     "any-kind": Part("any kind from any source is that of arrays", 20, _files("kinds_by_sources made_up_kind_and_source")),
@@ -72,7 +73,7 @@ PARTS = {
             " weighted_mean"
         ),
     ),
-    "onednn": Part("the proofs by day, with oneDNN", 20, _files("onednn")),
+    "onednn": Part("the proofs by day, with TensorFlow as users have it", 20, _files("onednn")),
     "extras": Part("each extra in an environment of its own; reads a package index", 20, _files("extras")),
     "measured": Part(
         "benchmarks; alone on the machine, with `-n 0`",

@@ -1,5 +1,5 @@
-"""The values of pipelines with oneDNN's operations, which TensorFlow has on by default, and with XLA's optimization: most tests run without
-both, see `conftest.py`."""
+"""The values of pipelines with TensorFlow as users have it: with oneDNN, which is on by default, with XLA's optimization, and with nothing
+replaced. Other tests run without, see `conftest.py`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def test_what_is_proven_by_day_holds_with_onednn(paths: list[str]) -> None:
     asked = subprocess.run([sys.executable, "-c", ASKED], env=environment, capture_output=True, text=True, check=True, timeout=600)
     if asked.stdout.split() != ["True"]:
         pytest.skip("this TensorFlow has no oneDNN")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "tf", *paths]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "tf", "--as-users", *paths]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=3500)
     assert done.returncode == 0, done.stdout[-4000:]

@@ -1,5 +1,4 @@
-"""What makes graphs cheaper to trace by day, with nothing changed that they compute. By night, and for the smoke set, they are traced as
-users have it."""
+"""What makes graphs cheaper to trace, with nothing changed that they compute. The smoke set, and `--as-users`, trace them as users do."""
 
 from __future__ import annotations
 
