@@ -89,7 +89,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Each function that TensorFlow instantiates is searched for operations that oneDNN has, and for each kind of operation all kernels that
     there are, once a thread; threads end with their pipeline. That was a fifth of the suite's processor time. `.ci/run` runs the smoke set
-    with both, and `test_onednn.py` repeats by night what is proven by day, as users have it. Compiling without optimization takes a tenth less.
+    with both, and `test_onednn.py` repeats by night what is proven by day, as users have it. Without optimization it takes a tenth less.
     """
     if (part := config.getoption("--part")) is not None:
         config.option.markexpr = "nightly"
