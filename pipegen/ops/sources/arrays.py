@@ -70,13 +70,16 @@ class Arrays(SelectingSource):
 
     def infer(self) -> ElementType:
         """Infers the type of a row before the data is known: 8-bit RGB images of one size, unless the features say more."""
-        return self.possible()[0]
+        return next(self._types())
 
     def possible(self) -> tuple[ElementType, ...]:
         """Lists every type that the features allow."""
+        return tuple(self._types())
+
+    def _types(self) -> Iterator[ElementType]:
         of = aligned_images(self.features)
         choices = product(*(feature.own_kind.array_types(feature) for feature in self.features.values()))
-        return tuple(record_type(dict(zip(self.features, chosen, strict=True)), of) for chosen in choices)
+        return (record_type(dict(zip(self.features, chosen, strict=True)), of) for chosen in choices)
 
     def needs_data(self) -> bool:
         return self.path is None and all(feature.path is None for feature in self.features.values())
