@@ -97,7 +97,7 @@ def alike(found: list[Any], wanted: list[Any]) -> None:
             np.testing.assert_array_equal(left, right)
 
 
-@pytest.mark.by_day(12)
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize(("train", "validation"), [*itertools.permutations(FORMS, 2)])
 def test_a_split_is_what_it_is_beside_one_of_its_own_form(train: str, validation: str, folder_of: Folder) -> None:
     pipe = built(source_of(folder_of, train=train, validation=validation))

@@ -1,4 +1,4 @@
-"""A drop-in for Keras' `ImageDataGenerator` and for its functions on arrays.
+"""A drop-in for Keras' `ImageDataGenerator`, for its functions on arrays, and for `image_dataset_from_directory`.
 
     from pipegen.compat import ImageDataGenerator        # in place of tensorflow.keras.preprocessing.image
 
@@ -34,6 +34,8 @@ raised for methods of a subclass that a compiled flow would never call.
 
 `fit` knows the length of an epoch, so leave `steps_per_epoch` out; with a smaller number, Keras 3 cuts every other epoch short.
 
+`image_dataset_from_directory` reads the files, labels and pixels that Keras' utility reads; its dataset has `spec()` and `pipeline`.
+
 TensorFlow and NumPy are imported when a function is called, or an iterator's class is used. The geometric functions need SciPy:
 `pip install 'pipegen[compat]'`.
 """
@@ -62,10 +64,12 @@ from pipegen.compat.single_images import (
 
 if TYPE_CHECKING:
     from pipegen.compat.base_iterator import Iterator
+    from pipegen.compat.directory_dataset import DirectoryDataset, image_dataset_from_directory
     from pipegen.compat.iterators import DataFrameIterator, DirectoryIterator, NumpyArrayIterator
 
 __all__ = [
     "DataFrameIterator",
+    "DirectoryDataset",
     "DirectoryIterator",
     "ImageDataGenerator",
     "Iterator",
@@ -76,6 +80,7 @@ __all__ = [
     "apply_channel_shift",
     "array_to_img",
     "flip_axis",
+    "image_dataset_from_directory",
     "img_to_array",
     "list_pictures",
     "load_img",
@@ -91,18 +96,25 @@ __all__ = [
     "validate_filename",
 ]
 
-_ITERATORS = {"Iterator": "base_iterator", **dict.fromkeys(("DataFrameIterator", "DirectoryIterator", "NumpyArrayIterator"), "iterators")}
+_LATER = {
+    "Iterator": "base_iterator",
+    **dict.fromkeys(("DataFrameIterator", "DirectoryIterator", "NumpyArrayIterator"), "iterators"),
+    **dict.fromkeys(("DirectoryDataset", "image_dataset_from_directory"), "directory_dataset"),
+}
 """The modules that import TensorFlow."""
+_MISSING = ("audio_dataset_from_directory", "text_dataset_from_directory", "timeseries_dataset_from_array")
 
 
 if not TYPE_CHECKING:  # with it, a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
-        if name not in _ITERATORS:
+        if name in _MISSING:
+            raise ImportError(f"pipegen reads no sound, text or series yet: import `{name}` from `keras.utils`")
+        if name not in _LATER:
             raise AttributeError(f"module 'pipegen.compat' has no attribute {name!r}")
         import importlib
 
-        value = getattr(importlib.import_module(f"pipegen.compat.{_ITERATORS[name]}"), name)
+        value = getattr(importlib.import_module(f"pipegen.compat.{_LATER[name]}"), name)
         globals()[name] = value
         return value
 

@@ -56,7 +56,7 @@ def require_holds(x: FeatureType, value: float, done: str) -> None:
         raise OpError("PG207", f"a {x.dtype} image cannot be {done} with {value:g}", field="fill", help=help_)
 
 
-OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos", "lanczos3"})
+OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos", "lanczos3", "lanczos5", "mitchellcubic"})
 """Interpolations, methods of `resize` and filters of Pillow with negative weights: results can exceed the range of the input."""
 
 

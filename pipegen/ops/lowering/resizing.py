@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     Span: TypeAlias = tuple[Side, Side]
     Box: TypeAlias = tuple[Side, Side, Side, Side]
 
-Method = Literal["nearest", "bilinear", "bicubic", "area", "lanczos3"]
+Method = Literal["nearest", "bilinear", "bicubic", "area", "lanczos3", "lanczos5", "gaussian", "mitchellcubic"]
 """The weighting of pixels: `nearest` copies one (the same as Pillow), `bilinear`, `bicubic` (Keys), `area` averages the pixels covered by
-an output pixel, `lanczos3`."""
+an output pixel, and TensorFlow's wider filters."""
 
-BLURS_WITH_ANTIALIAS: frozenset[str] = frozenset({"bilinear", "bicubic", "lanczos3"})  # methods that support `antialias`
 ANTIALIAS_WEIGHT = 3.5  # the cost of a resize with `antialias`, in multiples of one without
-_KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos3": "lanczos3"}  # TensorFlow's names of the kernels
+_WIDER = ("lanczos3", "lanczos5", "gaussian", "mitchellcubic")
+_KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", **dict(zip(_WIDER, _WIDER, strict=True))}  # TensorFlow's names of the kernels
+BLURS_WITH_ANTIALIAS: frozenset[str] = frozenset(_KERNELS)  # methods that support `antialias`
 _usual = ContextVar("usual", default=False)
 
 
@@ -44,7 +45,7 @@ def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antia
         columns = nearest_indices(tf.shape(image)[1], width)
         return _sized(tf.gather(tf.gather(image, rows, axis=0), columns, axis=1), image, height, width)
     size = tf.stack([tf.cast(height, tf.int32), tf.cast(width, tf.int32)])
-    if method == "lanczos3" or (antialias and method in BLURS_WITH_ANTIALIAS):
+    if method in _WIDER or (antialias and method in BLURS_WITH_ANTIALIAS):
         return _sized(_separable(image, size, _KERNELS[method], antialias=antialias), image, height, width)
     # Other runtimes resize only floats; TensorFlow converts bytes in the same way.
     given = tf.cast(image, tf.float32) if target() == "converter" else image

@@ -27,7 +27,7 @@ from pipegen.types import LARGEST_SIDE, FeatureType, Interval
 
 def _antialiased(step: Any) -> Any:
     if step.antialias and step.method not in resizing.BLURS_WITH_ANTIALIAS:
-        raise ValueError(f"`antialias` has no effect with `method: {step.method}`; it is for bilinear, bicubic and lanczos3")
+        raise ValueError(f"`antialias` has no effect with `method: {step.method}`; it is not for `nearest` and `area`")
     return step
 
 
@@ -39,9 +39,10 @@ class RandomResize(ElementTransform):
     only_sizes: ClassVar[bool] = True
 
     method: resizing.Method = "bilinear"
-    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
+    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area`, `lanczos3`, `lanczos5`, `gaussian` or
+    `mitchellcubic`."""
     antialias: bool = False
-    """Use every input pixel when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
+    """Use every input pixel when shrinking; not for `nearest` and `area`."""
 
     _blurs = model_validator(mode="after")(_antialiased)
 
@@ -136,10 +137,10 @@ class Resize(ElementTransform):
     mode: Literal["stretch", "crop", "pad"] = "stretch"
     """How `size` is reached: `stretch` both sides, cover and `crop`, or fit inside and `pad`."""
     method: resizing.Method | PillowMethod = "bilinear"
-    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`; or `{pillow: FILTER}`,
-    or `{pillow: {filter: FILTER, before: 13}}`."""
+    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area`, `lanczos3`, `lanczos5`, `gaussian` or `mitchellcubic`; or
+    `{pillow: FILTER}`, or `{pillow: {filter: FILTER, before: 13}}`."""
     antialias: bool = False
-    """Use every input pixel when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
+    """Use every input pixel when shrinking; not for `nearest` and `area`."""
     fill: ConstantFill = ConstantFill()
     """The border of `mode: pad`, in the units of the incoming values: `{constant: VALUE}`."""
 
@@ -415,9 +416,10 @@ class RandomResizedCrop(SizedCrop):
     aspect_ratio: Annotated[Span, within(0.01, 100)] = (3 / 4, 4 / 3)
     """The range of the window's width divided by its height, before it is resized."""
     method: resizing.Method = "bilinear"
-    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
+    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area`, `lanczos3`, `lanczos5`, `gaussian` or
+    `mitchellcubic`."""
     antialias: bool = False
-    """Use every pixel of the window when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
+    """Use every pixel of the window when shrinking; not for `nearest` and `area`."""
 
     _blurs = model_validator(mode="after")(_antialiased)
 
