@@ -290,7 +290,7 @@ def test_a_key_of_a_section_that_stands_beside_it_is_told_its_place() -> None:
 @pytest.mark.parametrize(
     ("step", "says"),
     [
-        ({"height_factor": 0.2}, ["random_translation: {x: 0.1, y: 0.2}", "random_zoom: {factor: [0.833333, 1.25]}"]),
+        ({"height_factor": 0.2}, ["random_translation: {x: 0.1, y: 0.2}", "random_zoom: {factor: [0.833333, 1.25], inverse: true}"]),
         ({"degrees": 15}, ["random_rotation: {degrees: 15}"]),
         ({"sigma": 1.5}, ["random_gaussian_blur: {sigma: 1.5}"]),
         ({"stddev": 0.2}, ["random_gaussian_noise: {std: [51, 51]}", "from 0 to 1"]),

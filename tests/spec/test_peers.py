@@ -70,6 +70,8 @@ RandomTranslation: {height_factor: [-0.3, -0.1], width_factor: 0.1, fill_mode: w
 RandomTranslation: {height_factor: [0.1, 0.2], width_factor: 0, fill_mode: constant}
 RandomZoom: [-0.3, -0.1]
 RandomZoom: 0.2
+RandomZoom: 0.5
+RandomZoom: [-0.8, 0.3]
 RandomZoom: {height_factor: [0, 0.3], width_factor: [-0.2, 0]}
 RandomZoom: {height_factor: [0.1, 0.5], fill_mode: constant}
 Rescaling: [0.00392156862745098, 0]
@@ -249,8 +251,6 @@ keras.RandomSaturation: {factor: 0.7}
 keras.RandomSaturation: {factor: [0, 0.5]}
 keras.RandomShear: {x_factor: 0.2}
 keras.RandomShear: {y_factor: [0, 0.3]}
-keras.RandomZoom: {height_factor: 0.5}
-keras.RandomZoom: {height_factor: [-0.8, 0.3]}
 keras.RandomBrightness: {factor: abc}
 keras.RandomBrightness: {factor: 3}
 torchvision.GaussianBlur: {kernel_size: 3}

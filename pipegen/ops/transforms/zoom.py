@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Magnitude, Number, odd_factor
-from pipegen.ops.lowering.linear import magnified
+from pipegen.ops.lowering.linear import magnified, uniform
 from pipegen.ops.step_bases import AmountTransform, FixedTransform, GeometricTransform, UniformTransform
 from pipegen.ops.traits import same_type
 
@@ -75,11 +75,11 @@ class RandomZoom(UniformTransform, ZoomTransform):
 
     A factor of 2 shows the middle half of each side at twice its size; a factor of 0.5 shows the whole image at half
     its size, with `fill` around it. `factor` keeps the proportions; `x` and `y` draw a factor for each side. (Keras'
-    layer counts the other way: its -0.2 is the factor 1 / 0.8 here.)
+    layer counts the other way, and draws uniformly what it counts: its 0.2 is `factor: [0.833333, 1.25], inverse: true`.)
     """
 
     op = "random_zoom"
-    examples = same_type("random_zoom: {factor: 0.2}", "random_zoom: {factor: [1.0, 1.5]}", "random_zoom: {x: 0.1, y: 0.2}")
+    examples = same_type("random_zoom: {factor: 0.2}", "random_zoom: {factor: [1.0, 1.5], inverse: true}", "random_zoom: {x: 0.1, y: 0.2}")
 
     factor: Annotated[Magnitude | None, ABOVE_ZERO, EXTREMES] = None
     """The factor for both sides; above 1 magnifies: 0.2 means from 0.8 to 1.2, a pair is the range."""
@@ -87,6 +87,14 @@ class RandomZoom(UniformTransform, ZoomTransform):
     """The factor for the width alone; above 1 widens: 0.2 means from 0.8 to 1.2, a pair is the range."""
     y: Annotated[Magnitude | None, ABOVE_ZERO, EXTREMES] = None
     """The factor for the height alone; above 1 heightens: 0.2 means from 0.8 to 1.2, a pair is the range."""
+    inverse: bool = False
+    """Draw the share of the image that is shown uniformly, which is 1 / factor, in place of the factor; the range stays."""
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        if not self.inverse:
+            return super().drawn(u)
+        bounds = {name: (1 / high, 1 / low) for name, (low, high) in self.ranges().items()}
+        return {name: 1 / uniform(drawn, own) for drawn, (name, own) in zip(tf.unstack(u, axis=-1), bounds.items(), strict=False)}
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         found = super().ranges()

@@ -124,8 +124,8 @@ def random_zoom(height_factor, width_factor=None, fill_mode="reflect", interpola
     y = _enlarged("height_factor", height_factor)
     warp = _warp(fill_mode, fill_value, interpolation)
     if width_factor is None:
-        return step("random_zoom", factor=y, **warp)
-    return step("random_zoom", x=_enlarged("width_factor", width_factor), y=y, **warp)
+        return step("random_zoom", factor=y, inverse=True, **warp)
+    return step("random_zoom", x=_enlarged("width_factor", width_factor), y=y, inverse=True, **warp)
 
 
 def rescaling(scale, offset=0.0) -> Steps:
@@ -186,10 +186,8 @@ def _warp(fill_mode: Any, fill_value: Any, interpolation: Any) -> dict[str, Any]
 
 
 def _enlarged(about: str, factor: Any) -> list[float]:
-    """The enlargement of a step for Keras' factor, which shows more: the ends agree, and what is between nearly."""
+    """The enlargement of a step for Keras' factor, which shows more."""
     low, high = around(about, factor, 0)
     if low <= -1 or high > 1:
         refuse("Keras takes factors above -1 and up to 1", about)
-    if (1 + high) / (1 + low) > 1.9:  # up to it a step that draws the inverse spreads zooms nearly alike
-        refuse("factors of a range this wide are spread otherwise than those of `random_zoom`, which enlarges by 1 / (1 + factor)", about)
     return span(1 / (1 + high), 1 / (1 + low))

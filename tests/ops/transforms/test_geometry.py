@@ -94,6 +94,12 @@ def test_zoom_above_one_magnifies_about_the_centre() -> None:
 
 
 @pytest.mark.tf
+def test_an_inverse_zoom_draws_what_is_shown() -> None:
+    drawn = RandomZoom(factor=(0.5, 2), inverse=True).drawn(np.array([[0.0], [0.5], [1.0]]))["factor"]
+    np.testing.assert_allclose(1 / drawn.numpy(), [0.5, 1.25, 2])
+
+
+@pytest.mark.tf
 def test_zoom_of_the_sides_is_independent() -> None:
     step = RandomZoom(x=(2, 2), y=(0.5, 0.5))
     assert moved(matrix(step, 0.1, 0.9), CENTRE_Y + 10, CENTRE_X + 10) == (CENTRE_Y + 5, CENTRE_X + 20)
