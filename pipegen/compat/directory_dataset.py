@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, Literal
 
 from pipegen.api.building import _built
 from pipegen.api.pipeline import Pipeline
-from pipegen.backend.datasets.pipeline_dataset import DerivedDataset
+from pipegen.backend.datasets.pipeline_dataset import DerivedDataset, Explains
 from pipegen.compat.checks import UnsupportedArgument, image_data_format
 from pipegen.compat.flow_specs import channels_of
+from pipegen.compat.recognised import NotProved, recognised
 from pipegen.data.manifest import Manifest
 from pipegen.frozen import dataclass
 from pipegen.lazy import np, tf
@@ -19,7 +22,7 @@ from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.phases.compilation import collect_data, load
 from pipegen.phases.specs import Spec
 from pipegen.private.functions import untraced
-from pipegen.terminal import say
+from pipegen.terminal import log, say
 
 Labels = Literal["int", "categorical", "binary"]
 _FORMATS = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
@@ -27,24 +30,91 @@ _METHODS = ("bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5", "g
 _SUBSETS = {"training": "train", "validation": "validation"}
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """What a dataset reads and does, before it is built."""
+
+    listing: Listing  # all files, in the order of a spec
+    members: Mapping[str, Any]  # the places of the files of each split
+    split: str
+    sections: dict[str, Any]  # of the spec
+    paths: list[str]  # the files of the split, in Keras' order
+    class_names: list[str] | None
+    mode: Labels | None
+    data_format: str
+    batched: bool
+    numbered: bool  # whether `labels` was a list
+    element_spec: Any
+    verbose: bool
+
+    @property
+    def length(self) -> int:
+        """Number of elements of an epoch."""
+        return -(-len(self.paths) // self.sections["batch"]["size"]) if self.batched else len(self.paths)
+
+    @property
+    def draws(self) -> bool:
+        """Whether a step is random."""
+        return any(next(iter(step)).startswith("random_") for step in self.sections["transforms"])
+
+    def pipeline(self) -> Pipeline:
+        def built(spec: Spec) -> Pipeline:
+            return _built(spec, Manifest(self.listing, self.members, "image_folder"), built, None, None)
+
+        cache = self.sections.get("runtime", {}).get("cache", {})
+        return built(load(self.sections, allow_write=[cache["disk"]] if cache else ()))
+
+    def described(self) -> dict[str, Any]:
+        """The sections, if a spec reads the same files. Raises `UnsupportedArgument`."""
+        if self.numbered:
+            raise UnsupportedArgument("labels", "a spec has no list of labels", "write files and labels to a table, and read it with `csv`")
+        manifest, ours = collect_data(load(self.sections)), {split: {*self.listing.keys.take(own)} for split, own in self.members.items()}
+        keys = {*manifest.listing.keys}
+        odd = sorted(keys ^ set().union(*ours.values()))
+        if odd:
+            whose = "a spec reads" if odd[0] in keys else "Keras reads, and a spec does not,"
+            why = f"{whose} {odd[0]!r}" + (f" and {len(odd) - 1} more such file{'s' * (len(odd) > 2)}" if odd[1:] else "")
+            raise UnsupportedArgument("directory", why, "move it, or read the folder with a spec of your own")
+        if any({*manifest.keys(split)} != own for split, own in ours.items()):
+            why = "without it, validation is the end of the sorted list, which no method of `splits` takes"
+            raise UnsupportedArgument("shuffle", why, "leave `shuffle` out, or name the files in a table with a column for the split")
+        return self.sections
+
+    def mapped(self, function: Any) -> Recipe:
+        """The recipe with what a function does. Raises `NotProved`."""
+        if self.data_format == "channels_first":
+            raise NotProved("channels come first")
+        found = recognised(function, self.element_spec)
+        steps = [self._everywhere(step) for step in found.steps]
+        sections, mode = {**self.sections, "transforms": [*self.sections["transforms"], *steps]}, self.mode
+        if found.one_hot is not None:
+            if mode != "int" or found.one_hot != len(self.class_names or ()):
+                raise NotProved("labels are encoded for another number of classes")
+            mode, sections["output"] = "categorical", {**sections["output"], "encode": {"label": "one_hot"}}
+        return replace(self, sections=sections, mode=mode, element_spec=found.element_spec)
+
+    def _everywhere(self, step: dict[str, Any]) -> dict[str, Any]:
+        """The step as it was called, so that a random one also changes images that are not for training."""
+        ((op, arguments),) = step.items()
+        return {op: {**arguments, "when": "all"}} if op.startswith("random_") and self.split != "train" else step
+
+
 @untraced
-class DirectoryDataset(DerivedDataset):
-    """Batches of a folder of images: a `tf.data.Dataset`.
+class DirectoryDataset(Explains):
+    """Batches of a folder of images: a `tf.data.Dataset`. The pipeline is built when they are asked for.
+
+    `map` with a function of Keras' layers, `cache`, `shuffle`, `batch`, `unbatch` and `prefetch` become parts of the pipeline where they
+    mean the same. Anything else runs as it is, on top of it, and a line of the log says from where on.
 
     Attributes:
         class_names: The classes, in the order of their indices; `None` without labels.
         file_paths: The files, in Keras' order; that of batches, unless they are shuffled.
-        pipeline: The pipeline that it reads from, with `preview`, `explain` and `state`.
     """
 
-    def __init__(self, pipeline: Pipeline, split: str, inner: DerivedDataset, files: Files, *, batched: bool) -> None:
-        dataset = inner._pipegen_source()
-        length = inner.cardinality()
-        if not batched:
-            dataset, length = dataset.unbatch(), tf.constant(len(files.paths), tf.int64)
-        super().__init__(dataset, inner, length)
-        self.pipeline, self.class_names, self.file_paths = pipeline, files.class_names, files.paths
-        self._pipegen_files, self._pipegen_split = files, split
+    def __init__(self, recipe: Recipe) -> None:
+        super().__init__(tf.data.experimental.to_variant(tf.data.Dataset.range(0)))  # in place of the dataset, until it is asked for
+        self._pipegen_recipe = recipe
+        self.class_names, self.file_paths = recipe.class_names, recipe.paths
 
     def spec(self) -> dict[str, Any]:
         """The sections of a spec that reads the same files, with the same pixels and draws, for `pipegen.build` or to be written as YAML.
@@ -53,33 +123,105 @@ class DirectoryDataset(DerivedDataset):
         Raises:
             UnsupportedArgument: For `labels` in a list, and for files that a spec leaves out, such as hidden ones.
         """
-        return self._pipegen_files.described()
+        return self._pipegen_recipe.described()
 
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The pipeline that it reads from, with `preview`, `explain` and `state`."""
+        return self._pipegen_recipe.pipeline()
 
-@dataclass(frozen=True)
-class Files:
-    """The files of a folder, as Keras lists them, and the spec that reads them."""
+    @cached_property
+    def _pipegen_built(self) -> DerivedDataset:
+        recipe = self._pipegen_recipe
+        made = self.pipeline[recipe.split].map(_as_keras(recipe.mode, recipe.data_format))
+        if recipe.batched:
+            return made
+        return DerivedDataset(made._pipegen_source().unbatch(), made, tf.constant(recipe.length, tf.int64))
 
-    keys: Mapping[str, frozenset[str]]  # the paths of the files of each split, relative to the folder
-    class_names: list[str] | None
-    paths: list[str]  # those of the subset
-    sections: dict[str, Any]
-    listed: bool  # whether `labels` was a list
+    @property
+    def _pipegen(self) -> Any:  # type: ignore[override]  # a member of the dataset that is built
+        return self._pipegen_built._pipegen
 
-    def described(self) -> dict[str, Any]:
-        if self.listed:
-            raise UnsupportedArgument("labels", "a spec has no list of labels", "write files and labels to a table, and read it with `csv`")
-        manifest = collect_data(load(self.sections))
-        keys = {*manifest.listing.keys}
-        odd = sorted(keys ^ frozenset().union(*self.keys.values()))
-        if odd:
-            whose = "a spec reads" if odd[0] in keys else "Keras reads, and a spec does not,"
-            why = f"{whose} {odd[0]!r}" + (f" and {len(odd) - 1} more such file{'s' * (len(odd) > 2)}" if odd[1:] else "")
-            raise UnsupportedArgument("directory", why, "move it, or read the folder with a spec of your own")
-        if any({*manifest.keys(split)} != own for split, own in self.keys.items()):
-            why = "without it, validation is the end of the sorted list, which no method of `splits` takes"
-            raise UnsupportedArgument("shuffle", why, "leave `shuffle` out, or name the files in a table with a column for the split")
-        return self.sections
+    def _pipegen_source(self) -> tf.data.Dataset:
+        return self._pipegen_built._pipegen_source()
+
+    def _pipegen_variant(self) -> tf.Tensor:
+        return self._pipegen_built._pipegen_variant()
+
+    def options(self) -> tf.data.Options:
+        """Returns the options of the dataset."""
+        return self._pipegen_built.options()
+
+    @property
+    def element_spec(self) -> Any:
+        """Shapes and dtypes of an element."""
+        return self._pipegen_recipe.element_spec
+
+    def cardinality(self) -> tf.Tensor:
+        """Returns the number of elements, int64."""
+        return tf.constant(len(self), tf.int64)
+
+    def __len__(self) -> int:
+        return self._pipegen_recipe.length
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._pipegen_built)
+
+    def map(self, map_func: Any, *args: Any, **options: Any) -> Any:
+        """Maps like `tf.data.Dataset.map`; a function of Keras' layers becomes steps of the pipeline, if that means the same."""
+        try:
+            recipe = self._pipegen_recipe.mapped(map_func)
+        except NotProved as refused:
+            log.warning("`map` and what follows run as they are, on top of the pipeline: %s", refused)
+            return super().map(map_func, *args, **options)
+        if recipe.verbose:
+            ops = [f"`{next(iter(step))}`" for step in recipe.sections["transforms"][len(self._pipegen_recipe.sections["transforms"]) :]]
+            say(f"`map` became {', '.join(ops) or 'nothing'}; pixels are read once for all steps, where Keras reads them at each layer.")
+        return DirectoryDataset(recipe)
+
+    def cache(self, filename: str = "", name: str | None = None) -> Any:
+        """Caches like `tf.data.Dataset.cache`. A pipeline keeps images in memory by itself, as far as they fit; a file name is a folder
+        for them. Behind random layers the draws of the first epoch are kept, as in Keras."""
+        recipe = self._pipegen_recipe
+        if recipe.draws:
+            log.warning("`cache` behind random layers keeps what they drew in the first epoch: put it before `map`")
+            return super().cache(filename, name)
+        if not filename:
+            return self
+        return DirectoryDataset(replace(recipe, sections={**recipe.sections, "runtime": {"cache": {"disk": os.path.abspath(filename)}}}))
+
+    def shuffle(self, buffer_size: int, *args: Any, **options: Any) -> Any:
+        """Shuffles like `tf.data.Dataset.shuffle`. Training files that are shuffled already stay in their order, which is another one of
+        all files in each epoch."""
+        recipe = self._pipegen_recipe
+        if recipe.split == "train" and recipe.sections.get("shuffle") != "none":
+            return self
+        if recipe.batched:
+            log.warning("`shuffle` behind batches changes the order of batches, not what is in them")
+        return super().shuffle(buffer_size, *args, **options)
+
+    def batch(self, batch_size: int, drop_remainder: bool = False, *args: Any, **options: Any) -> Any:
+        """Batches like `tf.data.Dataset.batch`."""
+        recipe = self._pipegen_recipe
+        if recipe.batched or args or options:
+            return super().batch(batch_size, drop_remainder, *args, **options)
+        batch = {"size": int(batch_size), "remainder": "drop" if drop_remainder else "keep"}
+        spec = tf.nest.map_structure(
+            lambda t: tf.TensorSpec([int(batch_size) if drop_remainder else None, *t.shape], t.dtype), recipe.element_spec
+        )
+        return DirectoryDataset(replace(recipe, sections={**recipe.sections, "batch": batch}, batched=True, element_spec=spec))
+
+    def unbatch(self, name: str | None = None) -> Any:
+        """Takes batches apart like `tf.data.Dataset.unbatch`."""
+        recipe = self._pipegen_recipe
+        if not recipe.batched:
+            return super().unbatch(name)
+        spec = tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape[1:], t.dtype), recipe.element_spec)
+        return DirectoryDataset(replace(recipe, batched=False, element_spec=spec))
+
+    def prefetch(self, buffer_size: int, name: str | None = None) -> Any:
+        """Returns itself: a pipeline prefetches."""
+        return self
 
 
 def image_dataset_from_directory(
@@ -172,16 +314,28 @@ def image_dataset_from_directory(
     members = {split: np.sort(places[own]) if shuffle and split == "train" else places[own] for split, own in parts.items()}
     location = _location(root, [names[i] for i in stored])
     listing = Listing.labelled(root, location, numbers[stored], classes or ["images"], in_table=True)
-    pipe = _pipeline(listing, members, sections)
-    keys = {split: frozenset(names[i] for i in own.tolist()) for split, own in parts.items()}
+    form = image_data_format(data_format)
+    spec = _element_spec(sections, mode, form, len(classes or ()), batched=batch_size is not None)
     found = []
     for which in wanted:
         split = _SUBSETS[which]
         paths = [os.path.join(os.fspath(directory), names[i]) for i in parts[split].tolist()]
-        files = Files(keys, classes, paths, sections, listed=labels not in ("inferred", None))
-        inner = pipe[split].map(_as_keras(mode, image_data_format(data_format)))
-        found.append(DirectoryDataset(pipe, split, inner, files, batched=batch_size is not None))
+        of_split = listing, members, split, sections, paths, classes, mode, form
+        recipe = Recipe(*of_split, batch_size is not None, labels not in ("inferred", None), spec, verbose)
+        found.append(DirectoryDataset(recipe))
     return found if subset == "both" else found[0]
+
+
+def _element_spec(sections: dict[str, Any], mode: Labels | None, data_format: str, classes: int, *, batched: bool) -> Any:
+    """The types of an element."""
+    decode, resize = sections["transforms"][0]["decode"], sections["transforms"][-1]["resize"]
+    channels, size, lead = decode.get("channels", 3), resize["size"], [None] * batched
+    image = tf.TensorSpec([*lead, channels, *size] if data_format == "channels_first" else [*lead, *size, channels], tf.float32)
+    if mode is None:
+        return image
+    labels = {"int": ([], tf.int32), "binary": ([1], tf.float32), "categorical": ([classes], tf.float32)}
+    shape, dtype = labels[mode]
+    return image, tf.TensorSpec([*lead, *shape], dtype)
 
 
 def _sections(root: str, asked: dict[str, Any]) -> dict[str, Any]:
@@ -285,15 +439,6 @@ def _walk(folder: str, links: bool) -> Iterator[str]:
 
 def _location(root: str, keys: Sequence[str]) -> Location:
     return Location.below(root, keys, [os.path.getsize(os.path.join(root, key)) for key in keys])
-
-
-def _pipeline(listing: Listing, members: dict[str, Any], sections: dict[str, Any]) -> Pipeline:
-    """Builds the pipeline of a spec on files that are listed already, with the places of those of each split."""
-
-    def built(spec: Spec) -> Pipeline:
-        return _built(spec, Manifest(listing, members, "image_folder"), built, None, None)
-
-    return built(load(sections))
 
 
 def _as_keras(mode: Labels | None, data_format: str) -> Any:

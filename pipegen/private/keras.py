@@ -6,9 +6,15 @@ functions on the call stack have no such way: `tests/test_private.py` fails if K
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from inspect import signature
+from threading import get_ident
 from types import FrameType
 from typing import Any
 
+from pipegen.frozen import dataclass
 from pipegen.private.functions import callers, name_of
 
 _FIT = ("keras.src.backend.tensorflow.trainer", "fit")
@@ -47,6 +53,55 @@ def optimizer_runs(optimizer: Any) -> Any:
     """
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     return getattr(optimizer, "_iterations", getattr(optimizer, "iterations", None))
+
+
+@dataclass(frozen=True)
+class LayerCall:
+    """A call of a layer in a graph."""
+
+    layer: Any
+    training: bool
+    given: Any  # the tensor that it was called with
+
+
+@contextmanager
+def opaque_calls(classes: Iterable[type]) -> Iterator[dict[tuple[int, str], LayerCall]]:
+    """Within, layers of exactly these classes compute nothing in the graphs of this thread: each call gives a placeholder of the shape and
+    dtype of its result. Yields the calls, by the id of the graph and the name of the placeholder.
+
+    Replaces `call` of the classes, which Keras runs with `training` resolved: the argument, else that of the layer around it, else true.
+    """
+    import tensorflow as tf
+
+    calls: dict[tuple[int, str], LayerCall] = {}
+    own, thread = {each: vars(each).get("call") for each in classes}, get_ident()
+
+    def replaced(of: Any, original: Any) -> Any:
+        takes = "training" in signature(original).parameters
+
+        @wraps(original)  # Keras reads the signature
+        def call(layer: Any, data: Any, *args: Any, training: bool = True, **options: Any) -> Any:
+            plain = not args and all(value is None for value in options.values()) and isinstance(training, bool)
+            traced = thread == get_ident() and tf.is_tensor(data) and not tf.executing_eagerly()
+            if type(layer) is not of or not plain or not traced:
+                return original(layer, data, *args, **options, **({"training": training} if takes else {}))
+            shape = layer.compute_output_shape(tuple(data.shape))
+            made = tf.raw_ops.Placeholder(dtype=layer.compute_dtype, shape=shape)
+            calls[id(made.graph), made.op.name] = LayerCall(layer, bool(training), data)
+            return made
+
+        return call
+
+    for each in own:
+        each.call = replaced(each, each.call)  # type: ignore[attr-defined]
+    try:
+        yield calls
+    finally:
+        for each, original in own.items():
+            if original is None:
+                del each.call  # type: ignore[attr-defined]
+            else:
+                each.call = original  # type: ignore[attr-defined]
 
 
 def fits() -> bool:

@@ -44,6 +44,11 @@ def meanings(word: str, given: Any) -> list[Meaning]:
     return [one for one in found if (len(one.strange), bool(one.lacking)) == fewest]
 
 
+def meaning_in(library: str, name: str, arguments: Mapping[str, Any]) -> Meaning:
+    """The meaning of a library's step with these arguments by name."""
+    return _meaning(library, name, dict(arguments))
+
+
 def is_elsewhere(word: str) -> bool:
     """Tests if a word is a step of one of the libraries."""
     return bool(_having(word))
