@@ -225,7 +225,7 @@ USES: dict[str, dict[str, Any]] = {
 
 
 def using(use: str, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    site = "label" if (op, use) == ("zarr", "strata, folds") else SITE.get(op, "site")  # each patient would be a stratum of one group
+    site = "label" if op == "zarr" and use in ("strata", "strata, folds") else SITE.get(op, "site")  # else a stratum is one group
     said = json.loads(json.dumps(USES[use]).replace("SITE", site))
     where = said.pop("source.where", None)
     return spec_of({op: {**arguments, **({"where": where} if where else {})}}, **said)

@@ -109,7 +109,7 @@ def test_a_split_is_what_it_is_beside_one_of_its_own_form(train: str, validation
         alike(batches(pipe, split), batches(plain, split))
 
 
-ORDERS = [("tfrecord", "files"), ("files", "mds"), ("webdataset", "csv"), ("parquet", "tfrecord"), ("archive, zip", "lmdb")]
+ORDERS = [("tfrecord", "files"), ("files", "mds"), ("webdataset", "csv"), ("jsonl", "tfrecord"), ("archive, zip", "lmdb")]
 
 
 @pytest.mark.by_day(2)

@@ -50,7 +50,9 @@ class Recipe:
     @property
     def length(self) -> int:
         """Number of elements of an epoch."""
-        return -(-len(self.paths) // self.sections["batch"]["size"]) if self.batched else len(self.paths)
+        batch, count = self.sections["batch"], len(self.paths)
+        full, rest = divmod(count, batch["size"])
+        return full + bool(rest and batch["remainder"] == "keep") if self.batched else count
 
     @property
     def draws(self) -> bool:
