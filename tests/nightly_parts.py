@@ -51,7 +51,9 @@ PARTS = {
     "choices": Part(
         "every choice of the language",
         8,
-        _files("every_choice mix mixing_docs data_tests fitting from_image_dataset directory_dataset recognised_maps masking tasks pipeline"),
+        _files(
+            "every_choice mix mixing_docs data_tests fitting from_image_dataset directory_dataset recognised_maps masking tasks pipeline"
+        ),
     ),
     "views": Part("every step in views", 15, _files("views tta")),
     "resuming": Part("runs that go on elsewhere", 8, _files("resuming_fit resuming_recipes elastic distributed training_stages resume")),

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import pipegen
+from pipegen.compat import DirectoryDataset
 
 pytestmark = pytest.mark.tf
 
@@ -143,3 +144,18 @@ def test_crops_and_pads_lie_within_a_pixel(tmp_path: Path, mode: str, argument: 
     steps = [*SAME, {"resize": {"size": [64, 64], "mode": mode}}]
     found = differences(tmp_path / "flowers", steps, image_size=(64, 64), **{argument: True})
     assert (found > 2).mean() < (0.06 if mode == "pad" else 1e-9)
+
+
+def test_the_code_with_a_changed_import_runs(flowers: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import keras
+
+    code = re.search(r"<!-- example: import -->\n```[^\n]*\n(.*?)```", PAGE, re.DOTALL)
+    assert code is not None
+    model = keras.Sequential([keras.layers.GlobalAveragePooling2D(), keras.layers.Dense(3)])
+    model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    names: dict[str, Any] = {"model": model}
+    exec(code[1].replace("epochs=10", "epochs=1, verbose=0").replace("batch_size=32", "batch_size=4"), names)
+    assert isinstance(names["train"], DirectoryDataset)
+    said = capsys.readouterr().out
+    assert "`map` became `random_flip`, `random_rotation`, `random_zoom`" in said
+    assert "'random_zoom'" in said
