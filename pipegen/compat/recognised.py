@@ -146,7 +146,7 @@ class _Walk:
 
 def _steps(link: Link) -> list[dict[str, Any]]:
     """The steps of a spec for a link."""
-    if isinstance(link, tuple):
+    if not isinstance(link, LayerCall):
         return _arithmetic(*link)
     name = type(link.layer).__name__
     if name.startswith("Random") and not link.training:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -16,7 +16,7 @@ import numpy as np
 from pipegen.data.manifest import Manifest
 from pipegen.data.rounding import Mixture, epoch_examples, mixture, part_seed
 from pipegen.data.sampling import Easiest, Epochs, Paced, Repeats, epochs_of, paced
-from pipegen.data.shards import InShards, OnAccess
+from pipegen.data.shards import OnAccess
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.base import Listing, Location, Parts
 from pipegen.spec.variants import joined
@@ -83,6 +83,11 @@ class JoinedManifest(Manifest):
         return total / sum(counts) if sum(counts) else 0.0
 
 
+def _of_split(name: str) -> Callable[..., Any]:
+    """Makes a method that asks the manifest of a split."""
+    return lambda manifest, split, *args: getattr(manifest.own(split), name)(split, *args)
+
+
 @dataclass(frozen=True, eq=False)
 class SplitManifests(JoinedManifest):
     """Splits that are stored in different ways: `parts` has the manifest of each."""
@@ -104,35 +109,9 @@ class SplitManifests(JoinedManifest):
         before = itertools.takewhile(split.__ne__, self.parts)
         return self.own(split).numbers(split).astype(np.int64) + sum(self.parts[name].total for name in before)
 
-    def keys(self, split: str) -> Any:
-        return self.own(split).keys(split)
-
-    def files(self, split: str, feature: str = "") -> Any:
-        return self.own(split).files(split, feature)
-
-    def kind(self, split: str) -> str:
-        return self.own(split).kind(split)
-
-    def rows(self, split: str) -> Ints | None:
-        return self.own(split).rows(split)
-
-    def blocks(self, split: str) -> Ints | None:
-        return self.own(split).blocks(split)
-
-    def in_shards(self, split: str) -> InShards | None:
-        return self.own(split).in_shards(split)
-
-    def columns(self, split: str) -> dict[str, np.ndarray[Any, Any]]:
-        return self.own(split).columns(split)
-
-    def labels(self, split: str) -> Ints | None:
-        return self.own(split).labels(split)
-
-    def stored(self, split: str, feature: str) -> Ints | None:
-        return self.own(split).stored(split, feature)
-
-    def ids(self, split: str) -> Ints:
-        return self.own(split).ids(split)
+    keys, files, kind, rows, blocks, in_shards, columns, labels, stored, ids = map(
+        _of_split, ("keys", "files", "kind", "rows", "blocks", "in_shards", "columns", "labels", "stored", "ids")
+    )
 
 
 def split_manifests(listing: Listing, parts: Mapping[str, Manifest], name: str) -> SplitManifests:

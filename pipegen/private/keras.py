@@ -12,9 +12,8 @@ from functools import wraps
 from inspect import signature
 from threading import get_ident
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
-from pipegen.frozen import dataclass
 from pipegen.private.functions import callers, name_of
 
 _FIT = ("keras.src.backend.tensorflow.trainer", "fit")
@@ -55,8 +54,7 @@ def optimizer_runs(optimizer: Any) -> Any:
     return getattr(optimizer, "_iterations", getattr(optimizer, "iterations", None))
 
 
-@dataclass(frozen=True)
-class LayerCall:
+class LayerCall(NamedTuple):
     """A call of a layer in a graph."""
 
     layer: Any
