@@ -52,7 +52,8 @@ class Recipe:
         """Number of elements of an epoch."""
         batch, count = self.sections["batch"], len(self.paths)
         full, rest = divmod(count, batch["size"])
-        return full + bool(rest and batch["remainder"] == "keep") if self.batched else count
+        rest *= batch["remainder"] == "keep"
+        return full + bool(rest) if self.batched else full * batch["size"] + rest
 
     @property
     def draws(self) -> bool:
