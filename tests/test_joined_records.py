@@ -15,6 +15,7 @@ import record_files as files
 from test_columns_of_records import COUNT, WHOLE, WRITERS, Record, chosen, collected, records, spec_of, write_parquet
 
 import pipegen
+from pipegen.errors import SpecError
 from pipegen.spec.load import load
 
 BREEDS = ("owl", "cat", "dog")
@@ -199,3 +200,33 @@ def test_what_is_wrong_is_said(case: str, tmp_path: Path) -> None:
     errors = [d.message for d in items if d.severity == "error"]
     assert errors
     assert re.search(message, errors[0]), errors
+
+
+SIZES = {"sizes": [[16, 16], [16, 24]]}
+
+
+@pytest.mark.tf
+def test_buckets_of_records_go_by_columns_of_the_joined_table(tmp_path: Path) -> None:
+    """Without them the sizes are known only after a record is read, which is a finding."""
+    sides = [(16, 16) if i % 2 else (16, 24) for i in range(8)]
+    images = [files.png(10 * i, 0, 0, size=side[::-1]) for i, side in enumerate(sides)]
+    files.write_tfrecord(tmp_path / "a.tfrecord", [{"image": image, "id": i} for i, image in enumerate(images)])
+    (tmp_path / "t.csv").write_text("\n".join(["id,high,wide", *(f"{i},{h},{w}" for i, (h, w) in enumerate(sides))]))
+    features = {name: {"kind": "tensor", "column": name} for name in ("high", "wide")}
+    features |= {"image": {"kind": "image"}, "id": {"kind": "tensor", "dtype": "int64"}}
+    join = {"table": {"csv": {"path": str(tmp_path / "t.csv")}}, "on": "id"}
+    source = {"tfrecord": {"path": str(tmp_path / "a.tfrecord"), "features": features, "join": join}}
+    rest = {"splits": {"parts": {"train": 4, "validation": 4}, "method": "random"}, "transforms": [{"resize": {"size": "bucket"}}]}
+    spec = {"pipegen": 1, "source": source, **rest, "output": {"x": "image", "y": "id"}}
+    batch = {"size": 2, "remainder": "keep", "buckets": {**SIZES, "measured": {"columns": ["high", "wide"]}}}
+    pipe = pipegen.build({**spec, "batch": batch})
+    seen = []
+    for split in ("train", "validation"):
+        for x, y in pipe[split]:
+            for image, number in zip(x.numpy(), y.numpy().tolist(), strict=True):
+                assert image.shape[:2] == sides[number]
+                assert image[0, 0, 0] == 10 * number
+                seen.append(number)
+    assert sorted(seen) == [*range(8)]
+    with pytest.raises(SpecError, match="PG262.*buckets need the sizes of images"):
+        pipegen.build({**spec, "batch": {**batch, "buckets": SIZES}})

@@ -66,11 +66,12 @@ def with_sides(
     splits = [split for split in manifest.splits if any(bucketed(s, split) for s in every)]
     measured, feature = chosen.batch.buckets.measured, image_of(chosen)
     at = locate(("batch", "buckets", "measured") if measured != "auto" else ("batch", "buckets"), key=measured == "auto")
-    total, known = len(manifest.listing.keys), manifest.listing.sides
+    total, known = manifest.total, manifest.listing.sides
     if isinstance(measured, Columns):
         return _by_columns(manifest, measured, splits, at)
     sides = np.full((total, 2), np.nan) if known is None or measured == "headers" else known.astype(np.float64)
-    wanted = np.unique(np.concatenate([manifest.members[split] for split in splits])) if splits else np.zeros(0, np.int64)
+    none: Array = np.zeros(0, np.int64)
+    wanted = np.unique(np.concatenate([none, *(manifest.numbers(split) for split in splits)]))
     wanted = wanted[~np.isfinite(sides[wanted]).all(1)]
     if not len(wanted):
         return replace(manifest, sides=sides), []
@@ -102,16 +103,16 @@ def _by_columns(manifest: Manifest, named: Columns, splits: Sequence[str], at: A
     if lacking is not None:
         message = f"`{lacking}` is known only after a record is read, so it cannot choose the record's batch"
         return manifest, [make("PG262", message, at, help="put it into a column of a table, and read that with `csv` or `parquet`")]
-    sides = np.stack([np.asarray(column, np.float64).reshape(len(manifest.listing.keys)) for column in columns], 1)
+    sides = np.stack([np.asarray(column, np.float64).reshape(manifest.total) for column in columns], 1)
     valid = ((sides > 0) & np.isfinite(sides)).all(1)
     for split in splits:
-        records = manifest.members[split]
+        records = manifest.numbers(split)
         wrong = records[~valid[records]]
         if len(wrong):
             record = int(wrong[0])
             height, width = sides[record].tolist()
             which = f"{len(wrong)} of {count(len(records), 'example')} of `{split}` have no valid size"
-            message = f"{which}: {manifest.listing.keys[record]!r} has a height of {height:g} and a width of {width:g}"
+            message = f"{which}: {manifest.every_key[record]!r} has a height of {height:g} and a width of {width:g}"
             return manifest, [make("PG262", message, at, help="give the size of each image in pixels")]
     return replace(manifest, sides=sides), []
 
@@ -335,7 +336,7 @@ def in_buckets(spec: PipelineSpec, manifest: Manifest, split: str) -> InBuckets 
     own = manifest.own(split)
     if own.sides is None:
         raise InternalError("image sizes were not collected")
-    return InBuckets.by_size(spec.batch.buckets.sizes, own.sides[own.members[split]])
+    return InBuckets.by_size(spec.batch.buckets.sizes, own.sides[own.numbers(split)])
 
 
 def epoch_counts(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[int, ...]:
