@@ -228,5 +228,5 @@ def test_buckets_of_records_go_by_columns_of_the_joined_table(tmp_path: Path) ->
                 assert image[0, 0, 0] == 10 * number
                 seen.append(number)
     assert sorted(seen) == [*range(8)]
-    with pytest.raises(SpecError, match="PG262.*buckets need the sizes of images"):
+    with pytest.raises(SpecError, match=r"PG262.*buckets need the sizes of images"):
         pipegen.build({**spec, "batch": {**batch, "buckets": SIZES}})
