@@ -80,6 +80,7 @@ def test_every_interpolation(method: str, folder: str) -> None:
         np.testing.assert_array_equal(y, y_there)
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     "given",
     [

@@ -102,7 +102,6 @@ PROVED: dict[str, tuple[Callable[[], Any], list[Any]]] = {
         [{"normalize": {"mean": [1, 2, 3], "std": [2, 3, 4]}}],
     ),
     "a RandomTranslation": (lambda: of_one_layer(layers.RandomTranslation(0.1, 0.2)), [{"random_translation": {"x": 0.2, "y": 0.1}}]),
-    "a RandomBrightness": (lambda: of_one_layer(layers.RandomBrightness(0.2)), [{"random_brightness": {"delta": 51}}]),
     "nothing": (lambda: lambda x, y: (x, y), []),
 }
 """What a function is proved to do."""
@@ -123,6 +122,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "bytes": (lambda: lambda x, y: (tf.cast(x, tf.uint8), y), "images become uint8"),
     "zero": (lambda: lambda x, y: (x * 0.0, y), "loses the image"),
     "each channel": (lambda: lambda x, y: (x / tf.constant([1.0, 2, 3]), y), "several constants"),
+    "brightness": (lambda: of_one_layer(layers.RandomBrightness(0.2)), "has an effect or a state"),
+    "channels first": (lambda: of_one_layer(layers.RandomFlip("horizontal", data_format="channels_first")), "channels come first"),
+    "whole pixels": (lambda: of_one_layer(layers.Resizing(20, 24, crop_to_aspect_ratio=True)), "by whole pixels"),
+    "the nearest pixel": (lambda: of_one_layer(layers.Resizing(20, 24, interpolation="nearest")), "by whole pixels"),
     "contrast": (lambda: of_one_layer(layers.RandomContrast(0.2)), "has an effect or a state"),
     "an adapted Normalization": (lambda: of_one_layer(layers.Normalization()), "cannot be traced|numbers"),
     "an error": (lambda: lambda x, y: (x.missing, y), "cannot be traced alone: AttributeError"),
@@ -130,6 +133,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize("style", PROVED)
 def test_what_is_proved(style: str) -> None:
     make, steps = PROVED[style]
@@ -140,6 +144,7 @@ def test_what_is_proved(style: str) -> None:
         assert own == pytest.approx(due) if all(isinstance(value, float) for value in due.values()) else own == due
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize("style", REFUSED)
 def test_what_is_not_proved(style: str) -> None:
     make, why = REFUSED[style]
@@ -183,6 +188,7 @@ FIXED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("style", FIXED)
 @pytest.mark.parametrize("subset", ["training", "validation"])
 def test_a_fixed_map_gives_what_keras_gives(style: str, subset: str, photos: str) -> None:
@@ -221,6 +227,16 @@ def test_what_is_not_proved_runs_as_it_is(photos: str, caplog: pytest.LogCapture
     for (x, y), (u, v) in zip(flat(plain), flat(mapped), strict=True):
         np.testing.assert_array_equal(255 - x, u)
         np.testing.assert_array_equal(y + 1, v)
+
+
+def test_a_step_that_a_spec_refuses_runs_as_it_is(photos: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Keras enlarges an image that is smaller than its crop."""
+    plain = image_dataset_from_directory(photos, shuffle=False, **SMALL)
+    crop = layers.CenterCrop(50, 60)
+    with caplog.at_level(logging.WARNING, "pipegen"):
+        cut = plain.map(lambda x, y: (crop(x), y))
+    assert "pipegen refuses the step" in caplog.text
+    assert next(iter(cut))[0].shape == (4, 50, 60, 3)
 
 
 def test_the_usual_chain_is_one_pipeline_with_a_spec(photos: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from pipegen.compat.checks import UnsupportedArgument, image_data_format
 from pipegen.compat.flow_specs import channels_of
 from pipegen.compat.recognised import NotProved, recognised
 from pipegen.data.manifest import Manifest
+from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.geometry import OVERSHOOTS
@@ -94,6 +95,10 @@ class Recipe:
             if mode != "int" or found.one_hot != len(self.class_names or ()):
                 raise NotProved("labels are encoded for another number of classes")
             mode, sections["output"] = "categorical", {**sections["output"], "encode": {"label": "one_hot"}}
+        try:
+            load(sections)
+        except SpecError as error:
+            raise NotProved(f"pipegen refuses the step: {error.diagnostics[0].message}") from None
         return replace(self, sections=sections, mode=mode, element_spec=found.element_spec)
 
     def _everywhere(self, step: dict[str, Any]) -> dict[str, Any]:
@@ -172,6 +177,8 @@ class DirectoryDataset(Explains):
 
     def map(self, map_func: Any, *args: Any, **options: Any) -> Any:
         """Maps like `tf.data.Dataset.map`; a function of Keras' layers becomes steps of the pipeline, if that means the same."""
+        if not tf.executing_eagerly():
+            return super().map(map_func, *args, **options)
         try:
             recipe = self._pipegen_recipe.mapped(map_func)
         except NotProved as refused:

@@ -16,10 +16,7 @@ from pipegen.lazy import np, tf
 from pipegen.private.keras import LayerCall, opaque_calls
 from pipegen.spec.peers.words import Meaning, meaning_in
 
-KNOWN = (
-    "CenterCrop", "Normalization", "RandomBrightness", "RandomFlip", "RandomRotation", "RandomTranslation", "RandomZoom", "Rescaling",
-    "Resizing",
-)  # fmt: skip
+KNOWN = ("CenterCrop", "Normalization", "RandomFlip", "RandomRotation", "RandomTranslation", "RandomZoom", "Rescaling", "Resizing")
 """Layers whose steps have the same meaning: the distribution of what is drawn, the fill, the interpolation."""
 _PASSED_ON = ("Identity", "StopGradient")
 _WITH_A_CONSTANT = ("Mul", "RealDiv", "Sub", "AddV2")
@@ -158,8 +155,14 @@ def _steps(link: Link) -> list[dict[str, Any]]:
 
 
 def layer_meaning(layer: Any) -> Meaning:
-    """The steps for a layer, by its arguments; without some if its meaning is not that of steps."""
+    """The steps for a layer, by its arguments; without some if its meaning is not that of steps. Raises `NotProved`."""
     arguments = layer.get_config()
+    if getattr(layer, "data_format", "channels_last") != "channels_last":
+        raise NotProved(f"`{type(layer).__name__}`: channels come first")
+    if type(layer).__name__ == "Resizing" and (
+        arguments["crop_to_aspect_ratio"] or arguments["pad_to_aspect_ratio"] or arguments["interpolation"] == "nearest"
+    ):
+        raise NotProved("`Resizing`: it cuts and pads by whole pixels, and takes another nearest one")
     if type(layer).__name__ == "Normalization":
         arguments = {"mean": arguments.get("mean"), "variance": arguments.get("variance")}
         if arguments["mean"] is None or layer.axis not in ((-1,), -1) or getattr(layer, "invert", False):
