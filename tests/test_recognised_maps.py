@@ -188,7 +188,7 @@ FIXED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("style", FIXED)
 @pytest.mark.parametrize("subset", ["training", "validation"])
 def test_a_fixed_map_gives_what_keras_gives(style: str, subset: str, photos: str) -> None:
@@ -204,6 +204,7 @@ def test_a_fixed_map_gives_what_keras_gives(style: str, subset: str, photos: str
         np.testing.assert_array_equal(parts[1], others[1])
 
 
+@pytest.mark.nightly
 def test_random_layers_change_each_image_in_each_epoch(photos: str) -> None:
     """In validation, too, where Keras' layers are called with `training=True`."""
     for subset in ("training", "validation"):
@@ -262,6 +263,7 @@ def test_a_cache_behind_random_layers_keeps_their_draws_as_in_keras(photos: str,
         np.testing.assert_array_equal(one[0], other[0])
 
 
+@pytest.mark.nightly
 def test_a_cache_with_a_name_is_a_folder(photos: str, tmp_path: Path) -> None:
     plain = image_dataset_from_directory(photos, shuffle=False, **SMALL)
     kept = plain.cache(str(tmp_path / "kept"))
@@ -271,7 +273,8 @@ def test_a_cache_with_a_name_is_a_folder(photos: str, tmp_path: Path) -> None:
     assert any((tmp_path / "kept").iterdir())
 
 
-@pytest.mark.parametrize("drop", [False, True])
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize("drop", [True, False])
 def test_batches_made_and_taken_apart(drop: bool, photos: str) -> None:
     plain = image_dataset_from_directory(photos, shuffle=False, **{**SMALL, "batch_size": None})
     batched = plain.map(lambda x, y: (x / 255.0, y)).batch(4, drop_remainder=drop)
@@ -285,6 +288,7 @@ def test_batches_made_and_taken_apart(drop: bool, photos: str) -> None:
         np.testing.assert_allclose(one[0] * 255, other[0], atol=1e-3)
 
 
+@pytest.mark.nightly
 def test_take_and_skip_divide_a_validation_subset(photos: str) -> None:
     validation = image_dataset_from_directory(photos, validation_split=0.6, subset="validation", **SMALL)
     whole = flat(validation)

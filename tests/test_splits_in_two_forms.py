@@ -97,7 +97,7 @@ def alike(found: list[Any], wanted: list[Any]) -> None:
             np.testing.assert_array_equal(left, right)
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(("train", "validation"), [*itertools.permutations(FORMS, 2)])
 def test_a_split_is_what_it_is_beside_one_of_its_own_form(train: str, validation: str, folder_of: Folder) -> None:
     pipe = built(source_of(folder_of, train=train, validation=validation))
@@ -112,7 +112,7 @@ def test_a_split_is_what_it_is_beside_one_of_its_own_form(train: str, validation
 ORDERS = [("tfrecord", "files"), ("files", "mds"), ("webdataset", "csv"), ("jsonl", "tfrecord"), ("archive, zip", "lmdb")]
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
 @pytest.mark.parametrize(("train", "validation"), ORDERS)
 def test_epochs_resumed_and_shared(train: str, validation: str, cache: str, folder_of: Folder, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_subset_of_training_goes_by_its_own_columns(folder_of: Folder) -> None
     """The labels of the records are numbers, and a validation split before them shifts nothing."""
     subset = {"sampling": {"subset": {"where": "label == 1"}}}
     source = source_of(folder_of, validation="files", train="tfrecord")
-    pipe = built(source, **subset)
+    pipe = built(source, batch={"size": 2}, **subset)
     assert set(pipe.labels("train").tolist()) == {1}
     assert len(pipe.files("validation")) == COUNTS["validation"]
 
