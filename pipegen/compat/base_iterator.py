@@ -17,7 +17,7 @@ from pipegen.backend.datasets.pipeline_dataset import Explains
 from pipegen.backend.process.devices import InTurn
 from pipegen.compat.checks import UnsupportedArgument, image_data_format
 from pipegen.compat.flow_specs import Described, Handed, check_subset, preset_of, with_function, with_matrix
-from pipegen.compat.generator_arguments import OF_A_GENERATOR, OF_AN_ITERATOR, as_fitted, check_overrides, does_without, name_of, overridden
+from pipegen.compat.generator_arguments import OF_A_GENERATOR, OF_AN_ITERATOR, check_overrides, for_flow, name_of, overridden
 from pipegen.compat.images import Saving
 from pipegen.lazy import np, tf
 from pipegen.physical.extent import Position
@@ -228,10 +228,7 @@ class CompiledIterator(Iterator):
         remedy = "use a `preprocessing_function` for it, or override the `flow` method"
         check_overrides(generator, Described._generator, OF_A_GENERATOR, remedy)
         check_subset(generator, subset)
-        whole = generator._asked(given["data_format"], given["dtype"])
-        asked = as_fitted(whole)
-        if asked is not whole:
-            does_without(self, generator)
+        asked = for_flow(generator, self, given["data_format"], given["dtype"])
         self.image_data_generator, self.subset = generator, subset
         self.data_format, self.dtype = image_data_format(asked.data_format), asked.dtype
         self.shuffle, self.seed = given["shuffle"], given["seed"]  # the first hides the dataset's method, as Keras has an attribute
