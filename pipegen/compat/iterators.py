@@ -62,25 +62,15 @@ class DirectoryIterator(CompiledIterator):
         keep_aspect_ratio: bool = False,
         dtype: Any = None,
     ) -> None:
-        asked = self._ask(locals())
+        given = locals()
+        asked = self._ask(given)
         self.directory = directory
         height, width = target_size
         self.target_size = (height, width)
         self.color_mode, self.class_mode, self.follow_links = color_mode, class_mode, follow_links
         self.interpolation, self.keep_aspect_ratio = interpolation, keep_aspect_ratio
-        spec = asked.to_spec(
-            directory,
-            target_size=(int(height), int(width)),
-            color_mode=color_mode,
-            classes=classes,
-            class_mode=class_mode,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            seed=seed_of(seed),
-            follow_links=follow_links,
-            interpolation=interpolation,
-            keep_aspect_ratio=keep_aspect_ratio,
-        )
+        of_spec = {name: value for name, value in given.items() if name in Described.to_spec.__kwdefaults__}
+        spec = asked.to_spec(directory, **{**of_spec, "target_size": (int(height), int(width)), "seed": seed_of(seed)})
         unlabelled = classes is not None and list(classes) == UNLABELLED
         if subset is None:
             spec.pop("splits", None)
@@ -100,9 +90,6 @@ class DirectoryIterator(CompiledIterator):
             self._walk_over(asked, spec, split, channels=channels)
             number = len(self.pipeline.class_names)
             warn(f"`class_mode='binary'` returns the class indices, as in Keras, because there are {number} classes, not two; use 'sparse'")
-        self._list()
-
-    def _list(self) -> None:
         self.filenames = [os.path.relpath(path, self.directory) for path in self.pipeline.files(self._split)]
         labels = self.pipeline.labels(self._split)
         names = UNLABELLED if labels is None else self.pipeline.class_names
@@ -177,7 +164,8 @@ class DataFrameIterator(CompiledIterator):
         dtype: Any = "float32",
         validate_filenames: bool = True,
     ) -> None:
-        asked = self._ask(locals())
+        given = locals()
+        asked = self._ask(given)
         if weight_col is not None and class_mode is None:
             raise ValueError("`weight_col` weighs the loss, which needs targets: set a `class_mode`")
         self.directory = directory
@@ -185,7 +173,7 @@ class DataFrameIterator(CompiledIterator):
         self.color_mode, self.class_mode = color_mode, class_mode
         self.interpolation, self.keep_aspect_ratio = interpolation, keep_aspect_ratio
         dtype = "float32" if name_of(self.dtype) == "bfloat16" else name_of(self.dtype)  # of targets; NumPy has no bfloat16
-        frame = read_frame(dataframe, directory, x_col, y_col, weight_col, classes, class_mode, dtype, validated=validate_filenames)
+        frame = read_frame(given, dtype)
         if subset is not None:
             frame = frame.rows(rows_of(asked, subset, len(frame.files)))
         self.filenames, self.sample_weight, self._targets = frame.files, frame.weights, frame.targets
