@@ -6,7 +6,7 @@ import ast
 import math
 import re
 from dataclasses import field
-from typing import get_args
+from typing import Any, get_args
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.findings import Findings
@@ -160,22 +160,18 @@ class Steps:
 
     def _look(self) -> str:
         """Arguments that all geometric steps have: fill and interpolation."""
-        mode, order = self.generator.known("fill_mode", "nearest"), self.generator.known("interpolation_order", 1)
+        mode, order = self._known("fill_mode", "nearest"), self._known("interpolation_order", 1)
         fill = "nearest"
         if mode == "constant":
             fill = f"{{constant: {number(self._number('cval') or 0.0)}}}"
         elif mode in _FILLS:
             fill = str(mode)
-        elif isinstance(mode, Unknown):
-            self._unknown("fill_mode", mode)
         else:
             self._say("PG630", "fill_mode", f"`fill_mode={mode!r}` has no equivalent", "the spec has `nearest`, the default")
         if mode == "wrap":
             message = "`fill_mode='wrap'` repeated the image with a period one pixel too short; `wrap` repeats the whole image"
             self._say("PG623", "fill_mode", message)
-        if isinstance(order, Unknown):
-            self._unknown("interpolation_order", order)
-        elif order not in (0, 1, 3):
+        if order not in (0, 1, 3):
             self._say("PG630", "interpolation_order", f"`interpolation_order={order!r}` has no equivalent", "the spec is bilinear")
         method = f", interpolation: {_ORDERS[order]}" if isinstance(order, int) and order in _ORDERS else ""
         return f"fill: {fill}{method}"
@@ -197,10 +193,7 @@ class Steps:
 
     def _share(self, name: str, axis: int) -> tuple[float | None, str]:
         """Largest shift of images, as a fraction of the side."""
-        value = self.generator.known(name)
-        if isinstance(value, Unknown):
-            self._unknown(name, value)
-            return None, ""
+        value = self._known(name)
         if isinstance(value, (list, tuple)) and value and all(isinstance(v, (int, float)) for v in value):
             message = f"`{name}={value!r}` draws one of these numbers with a random sign; the spec draws any number up to the largest"
             self._say("PG621", name, message)
@@ -244,11 +237,9 @@ class Steps:
         forms = ("1 / {}", "1 / {}", 1, 0) if pair else ("1 / (1 + {})", "1 / (1 - {})", None, None)
         knobs = Knob("zoom_low", name, forms[0], forms[2]), Knob("zoom_high", name, forms[1], forms[3])
         ends = ["1", "1"]
-        if isinstance(value, Unknown) and not is_open(self.generator, name):
-            self._unknown(name, value)
-            return
-        if not isinstance(value, Unknown):
-            if isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(v, (int, float)) for v in value):
+        if not is_open(self.generator, name):
+            value = self._known(name)
+            if _is_pair(value):
                 low, high = sorted(float(v) for v in value)
             elif is_number(value):
                 low, high = 1 - abs(value), 1 + abs(value)
@@ -299,14 +290,9 @@ class Steps:
 
     def _brightness(self) -> None:
         name = "brightness_range"
-        given, value = self.generator.argument(name), self.generator.known(name)
+        value = self.generator.known(name)
         knobs = [Knob(f"brightness_{end}", name, item=i) for i, end in enumerate(("low", "high"))]
-        pair = (
-            isinstance(given, Seq)
-            and not isinstance(value, Unknown)
-            and len(value) == 2
-            and all(isinstance(v, (int, float)) for v in value)
-        )
+        pair = _is_pair(value)
         if pair or is_open(self.generator, name):
             ends = [number(v) for v in sorted(max(0.0, float(v)) for v in value)] if pair else ["1", "1"]
             texts = (self._value(knob, end, "1", ", min: 0") for knob, end in zip(knobs, ends, strict=True))
@@ -314,9 +300,7 @@ class Steps:
         if pair:
             message = f"`{name}` truncated values to integers, and before Keras 2.9 stretched images to 0..255; the step multiplies"
             self._say("PG623", name, message)
-        elif isinstance(value, Unknown) and not is_open(self.generator, name):
-            self._unknown(name, value)
-        elif value is not None and not isinstance(value, Unknown):
+        elif not is_open(self.generator, name) and self._known(name) is not None:
             self._say("PG630", name, f"`brightness_range={value!r}` is not a pair, which Keras rejects, too", "it is left out")
 
     def _statistics(self) -> None:
@@ -333,9 +317,8 @@ class Steps:
             message = "`fit` computed its statistics on its array; the step is fitted to the training split"
             help_ = "the statistics include `preprocessing_function` and the steps before it"
             self.findings.add("PG623", self.generator.line, message, help_)
-        given, dtype = self.generator.known("data_format"), self.generator.known("dtype")
-        if isinstance(given, Unknown):
-            self._unknown("data_format", given)
+        self._known("data_format")
+        dtype = self.generator.known("dtype")
         if isinstance(dtype, Unknown) or dtype not in (None, "float32", "float16"):
             self._say("PG610", "dtype", "`dtype` is not known, or not a dtype of a model's input", "the spec gives float32")
 
@@ -357,12 +340,10 @@ class Steps:
 
     def _number(self, name: str) -> float | None:
         """A given, non-zero number; reports any other value."""
-        value = self.generator.known(name)
-        if isinstance(value, Unknown):
-            self._unknown(name, value)
-        elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-            return float(value) if value else None
-        elif value not in (None, False):
+        value = self._known(name)
+        if is_number(value) and math.isfinite(value):
+            return float(value) or None
+        if value not in (None, False):
             self._say("PG610", name, f"`{name}={value!r}` is not a number", "it is left out of the spec")
         return None
 
@@ -380,18 +361,22 @@ class Steps:
         return self.knobs.add(knob, text or idle, limits, comment) if varies(self.generator, knob.argument) else text
 
     def _truth(self, name: str) -> bool:
-        given, value = self.generator.argument(name), self.generator.known(name)
+        given = self.generator.argument(name)
         of_library = isinstance(given, Dotted) and (is_keras(given.name) or given.name.split(".")[0] in _LIBRARIES)
-        if of_library or isinstance(given, (Class, Local)):
-            return True  # a function or a class
-        if isinstance(value, Unknown):
-            self._unknown(name, value)
-            return False
-        return bool(value)
+        return of_library or isinstance(given, (Class, Local)) or bool(self._known(name))  # a function or a class is true
 
-    def _unknown(self, name: str, value: Unknown) -> None:
+    def _known(self, name: str, default: Any = None) -> Any:
+        """Python value of an argument; `default` if it is not given, and for an unknown one, which is reported."""
+        value = self.generator.known(name, default)
+        if not isinstance(value, Unknown):
+            return value
         line = value.line or self.generator.line_of(name)
         self.findings.add("PG610", line, f"`{name}` is not known: {value.reason}", "add its step by hand")
+        return default
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(v, (int, float)) for v in value)
 
 
 def number(value: float) -> str:
