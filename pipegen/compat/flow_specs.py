@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pipegen
 from pipegen.compat.checks import UnsupportedArgument, warn
@@ -33,12 +33,17 @@ _HANDED = "flow:preprocessing_function"  # placeholder in a flow's spec for a fu
 
 @dataclass(frozen=True)
 class Handed:
-    """A function that is passed to a pipeline of this process as an object, so that it need not be importable."""
+    """A function that is passed to a pipeline of this process as an object, so that it need not be importable.
+
+    The pipeline calls it with channels last, and takes float32; the function itself gets them `first` if the generator's images are so.
+    """
 
     function: Callable[[Array], Array]
+    first: bool
 
     def __call__(self, image: Array) -> Array:
-        return self.function(image)
+        given = np.asarray(self.function(np.moveaxis(image, -1, 0) if self.first else image))
+        return (np.moveaxis(given, 0, -1) if self.first else given).astype(np.float32)
 
 
 def preset_of(function: Any) -> str | None:
@@ -77,7 +82,7 @@ def with_function(generator: Arguments, spec: Mapping[str, Any] | pipegen.Spec) 
     if not isinstance(function, Handed):
         return spec
     loaded = pipegen.load(spec, runtime={"cache": "none"})
-    steps = tuple(s.handed(_channels_last(generator, function)) if isinstance(s, CustomTransform) else s for s in loaded.model.transforms)
+    steps = tuple(s.handed(function) if isinstance(s, CustomTransform) else s for s in loaded.model.transforms)
     return replace(loaded, model=loaded.model.model_copy(update={"transforms": steps}))
 
 
@@ -103,17 +108,6 @@ def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) ->
     steps: list[Any] = list(loaded.model.transforms)
     steps[index] = step.with_numbers(Fitted({"image": numbers}, 0, "taken from the generator", given=True))
     return replace(loaded, model=loaded.model.model_copy(update={"transforms": tuple(steps)}))
-
-
-def _channels_last(generator: Arguments, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Wraps a function for the pipeline, which calls it with channels last and takes float32."""
-    first = generator.data_format == "channels_first"
-
-    def called(image: Array) -> Array:
-        given = np.asarray(function(np.moveaxis(image, -1, 0) if first else image))
-        return (np.moveaxis(given, 0, -1) if first else given).astype(np.float32)
-
-    return called
 
 
 _MOST = 64  # maximal number of single distances of a shift: each is a step, and all are compiled
@@ -377,9 +371,6 @@ def reading_steps(
 
 class Described(Arguments):
     """A generator with its spec, for iterators."""
-
-    _generator: ClassVar[type[Described]]
-    """`ImageDataGenerator`, set by its module: flows make iterators, and an iterator without a generator makes one."""
 
     def to_spec(
         self,

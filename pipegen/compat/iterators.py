@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.base_iterator import CompiledIterator
 from pipegen.compat.checks import UnsupportedArgument, warn
-from pipegen.compat.flow_specs import UNLABELLED, Described, channels_of, reading_steps, rows_of, seed_of
+from pipegen.compat.flow_specs import UNLABELLED, channels_of, reading_steps, rows_of, seed_of
 from pipegen.compat.frames import read_frame
+from pipegen.compat.generator import ImageDataGenerator
 from pipegen.compat.generator_arguments import name_of
 from pipegen.errors import SpecError
 from pipegen.lazy import np, tf
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipegen.compat.images import Array
+
+
+_OF_SPEC = ("color_mode", "classes", "class_mode", "batch_size", "shuffle", "follow_links", "interpolation", "keep_aspect_ratio")
+"""Arguments that an iterator of a folder and `to_spec` have alike."""
 
 
 class DirectoryIterator(CompiledIterator):
@@ -44,7 +49,7 @@ class DirectoryIterator(CompiledIterator):
     def __init__(
         self,
         directory: str | os.PathLike[str],
-        image_data_generator: Described | None,
+        image_data_generator: ImageDataGenerator | None,
         target_size: tuple[int, int] = (256, 256),
         color_mode: str = "rgb",
         classes: Sequence[str] | None = None,
@@ -69,8 +74,8 @@ class DirectoryIterator(CompiledIterator):
         self.target_size = (height, width)
         self.color_mode, self.class_mode, self.follow_links = color_mode, class_mode, follow_links
         self.interpolation, self.keep_aspect_ratio = interpolation, keep_aspect_ratio
-        of_spec = {name: value for name, value in given.items() if name in Described.to_spec.__kwdefaults__}
-        spec = asked.to_spec(directory, **{**of_spec, "target_size": (int(height), int(width)), "seed": seed_of(seed)})
+        alike = {name: given[name] for name in _OF_SPEC}
+        spec = asked.to_spec(directory, target_size=(int(height), int(width)), seed=seed_of(seed), **alike)
         unlabelled = classes is not None and list(classes) == UNLABELLED
         if subset is None:
             spec.pop("splits", None)
@@ -143,7 +148,7 @@ class DataFrameIterator(CompiledIterator):
         self,
         dataframe: Any,
         directory: str | os.PathLike[str] | None = None,
-        image_data_generator: Described | None = None,
+        image_data_generator: ImageDataGenerator | None = None,
         x_col: str = "filename",
         y_col: Any = "class",
         weight_col: str | None = None,
@@ -240,7 +245,7 @@ class NumpyArrayIterator(CompiledIterator):
         self,
         x: Any,
         y: Any,
-        image_data_generator: Described | None,
+        image_data_generator: ImageDataGenerator | None,
         batch_size: int = 32,
         shuffle: bool = False,
         sample_weight: Any = None,
