@@ -242,19 +242,10 @@ class CompiledIterator(Iterator):
             asked.preprocessing_function = Handed(function, asked.data_format == "channels_first")
         return asked
 
-    def _walk_over(
-        self,
-        asked: ImageDataGenerator,
-        spec: Mapping[str, Any],
-        split: str = "train",
-        *,
-        channels: int,
-        data: Mapping[str, object] | None = None,
-        late_files: bool = False,
-    ) -> None:
-        """Builds the pipeline; `asked` is the result of `_ask`. With `late_files`, a missing file is an error when it is read."""
+    def _walk_over(self, asked: ImageDataGenerator, spec: Mapping[str, Any], split: str = "train", *, channels: int, **data: Any) -> None:
+        """Builds the pipeline; `asked` is the result of `_ask`, and `data` are further arguments of `build_by_place`."""
         whitened = with_matrix(self.image_data_generator, channels, spec) if asked.zca_whitening else spec
-        self.pipeline = pipe = build_by_place(with_function(asked, whitened), data=data, late_files=late_files)
+        self.pipeline = pipe = build_by_place(with_function(asked, whitened), **data)
         self.batch_size = pipe.spec.model.batch.size
         self.n = pipe.num_examples(split)
         self._split = split
