@@ -10,12 +10,13 @@ from typing import Any, get_args
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.nodes import Row, flattened
+from pipegen.migrate.nodes import Row, flattened, root_name
 from pipegen.migrate.signatures import is_keras
 from pipegen.migrate.values import Class, Const, Dotted, Generator, Local, Seq, Unknown, Value, is_number, origins_of, plain
 from pipegen.ops.transforms.whiten import LARGEST
 
 _LIBRARIES = ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
+_NAMING = (ast.Name, ast.Attribute, ast.expr_context)
 NOT_KNOWN = "not known from the code"
 _READING = (
     ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.operator, ast.expr_context, ast.Tuple, ast.List,
@@ -454,22 +455,12 @@ def _only_calls(function: Local) -> Value | None:
     result, argument = _result(function)
     if not isinstance(result, ast.Call) or len(result.args) != 1 or result.keywords or argument is None:
         return None
-    given = result.args[0]
-    if not isinstance(given, ast.Name) or given.id != argument or not isinstance(result.func, (ast.Name, ast.Attribute)):
+    given, callee = result.args[0], result.func
+    if not isinstance(given, ast.Name) or given.id != argument or not all(isinstance(n, _NAMING) for n in ast.walk(callee)):
         return None
-    dotted = _dotted(result.func, function)
-    return Dotted(dotted) if dotted else None
-
-
-def _dotted(node: ast.expr, function: Local) -> str:
-    """Full name of something imported at the top of the file or in the function's own scope."""
-    if isinstance(node, ast.Attribute):
-        owner = _dotted(node.value, function)
-        return f"{owner}.{node.attr}" if owner else ""
-    if not isinstance(node, ast.Name):
-        return ""
-    bound = function.frame.module.scope.bindings.get(node.id, [])
-    return bound[0].dotted if len(bound) == 1 and bound[0].kind == "import" else ""
+    root = root_name(callee)
+    bound = function.frame.module.scope.bindings.get(root, [])  # imported at the top of the file
+    return Dotted(bound[0].dotted + ast.unparse(callee)[len(root) :]) if len(bound) == 1 and bound[0].kind == "import" else None
 
 
 def _result(function: Local) -> tuple[ast.expr | None, str | None]:
