@@ -74,8 +74,7 @@ def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Class) -> 
     """Object of a class of the file: a generator, if the class is a subclass that keeps the constructor."""
     classes = _generator_classes(evaluator, of)
     if not classes:
-        made = _made(evaluator, node, frame, of)
-        return made if made is not None else Unknown(f"it is an object of `{of.node.name}`", node.lineno)
+        return _made(evaluator, node, frame, of) or Unknown(f"it is an object of `{of.node.name}`", node.lineno)
     if any(isinstance(m, ast.FunctionDef) and m.name == "__init__" for c in classes for m in c.body):
         return Unknown(f"`{of.node.name}` is a subclass of ImageDataGenerator with a constructor of its own", node.lineno)
     args, wrong = arguments(evaluator, node, frame, CONSTRUCTOR)
@@ -87,10 +86,8 @@ def _generator_classes(evaluator: Evaluator, of: Class, depth: int = 0) -> tuple
     for base in (evaluator.value(b, of.frame) for b in of.node.bases):
         if isinstance(base, Dotted) and _is_generator(base.name):
             return (of.node,)
-        if isinstance(base, Class) and depth < _MOST_CLASSES:
-            above = _generator_classes(evaluator, base, depth + 1)
-            if above:
-                return (of.node, *above)
+        if isinstance(base, Class) and depth < _MOST_CLASSES and (above := _generator_classes(evaluator, base, depth + 1)):
+            return (of.node, *above)
     return ()
 
 

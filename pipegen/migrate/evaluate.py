@@ -231,11 +231,9 @@ class Evaluator:
         if not returns and not yields:
             return inner, Const(None)
         body = nodes.flattened(node.body)
-        handed = handed_on(self, body, inner) if yields and not returns else None
-        if handed is not None:
-            return inner, handed
         if yields:
-            return inner, Unknown(f"`{node.name}` is a generator", call.lineno)
+            handed = None if returns else handed_on(self, body, inner)
+            return inner, handed or Unknown(f"`{node.name}` is a generator", call.lineno)
         last = returned_last(self, body, inner)
         if last is None:
             return inner, Unknown(f"`{node.name}` has several `return` statements", call.lineno)

@@ -109,9 +109,8 @@ class Steps:
     knobs: Knobs
     found: list[Step] = field(default_factory=list)
 
-    def augmentation(self) -> list[Step]:
-        """Random steps as one run: rotation, shift, shear, zoom, flips; then colours."""
-        self.found = []
+    def augmentation(self) -> None:
+        """Writes random steps as one run: rotation, shift, shear, zoom, flips; then colours."""
         look = self._look()
         if degrees := self._amount("rotation_range"):
             self.found.append(Step(f"random_rotation: {{degrees: {degrees}, {look}}}"))
@@ -126,11 +125,9 @@ class Steps:
             self._say("PG623", name, message)
         if "brightness_range" in self.generator.args:
             self._brightness()
-        return self.found
 
-    def values(self) -> list[Step]:
-        """Steps on values, which run on every split."""
-        self.found = []
+    def values(self) -> None:
+        """Writes steps on values, which run on every split."""
         given, name = self.generator.argument("preprocessing_function"), "rescale"
         function = None
         if given is not None and not (isinstance(given, Const) and given.value is None):
@@ -155,7 +152,6 @@ class Steps:
                 text = self._value(Knob(name, name), number(rescale), "1")
                 self.found.append(Step(f"rescale: {{scale: {text}}}", "1/255" if byte and text[0] != "$" else ""))
         self._statistics()
-        return self.found
 
     # Random geometric changes
 
@@ -264,22 +260,17 @@ class Steps:
 
     def _flip(self, look: str) -> None:
         names = ("horizontal_flip", "vertical_flip")
-        if any(varies(self.generator, name) or is_open(self.generator, name) for name in names):
-            for name in names:
-                self._perhaps_flip(name.removesuffix("_flip"), look)
+        if not any(varies(self.generator, name) or is_open(self.generator, name) for name in names):
+            across, down = (self._truth(name) for name in names)
+            if across or down:
+                self._add_flip("both" if across and down else "horizontal" if across else "vertical", look)
             return
-        across, down = (self._truth(name) for name in names)
-        if across or down:
-            self._add_flip("both" if across and down else "horizontal" if across else "vertical", look)
-
-    def _perhaps_flip(self, axis: str, look: str) -> None:
-        """Writes one of two flips, if one of them depends on run time."""
-        knob = Knob(f"{axis}_flip", f"{axis}_flip", "0.5 if {} else 0.0")
-        flips = not is_open(self.generator, knob.argument) and self._truth(knob.argument)
-        sure = not varies(self.generator, knob.argument)
-        often = self._value(knob, "0.5" if flips and not sure else "", "0.0", ", min: 0, max: 1", "how often")
-        if often or flips:
-            self._add_flip(axis, look if self.found else "", often)
+        for name in names:  # each has a step of its own, since one of them depends on run time
+            flips = not is_open(self.generator, name) and self._truth(name)
+            half = "0.5" if flips and varies(self.generator, name) else ""
+            often = self._value(Knob(name, name, "0.5 if {} else 0.0"), half, "0.0", ", min: 0, max: 1", "how often")
+            if often or flips:
+                self._add_flip(name.removesuffix("_flip"), look if self.found else "", often)
 
     def _add_flip(self, axis: str, look: str, often: str = "") -> None:
         args = [f"axis: {axis}"] if axis != "horizontal" else []

@@ -80,8 +80,9 @@ class Writer:
         channels = 1 if flow.get("color_mode") == "grayscale" else 3
         writer = Steps(generator, size, self.group.method != "flow", self.findings, id(generator) in self.fitted, channels, self.knobs)
         if "train" in self.group.parts:
-            steps += writer.augmentation()
-        return steps + writer.values()
+            writer.augmentation()
+        writer.values()
+        return steps + writer.found
 
     def _report_unpacked(self, thing: Generator | Flow) -> None:
         argument = thing.args["**"]
