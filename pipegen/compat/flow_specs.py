@@ -116,16 +116,11 @@ _MOST = 64  # maximal number of single distances of a shift: each is a step, and
 def shift_steps(generator: Arguments, size: tuple[int, int] | None, reading: dict[str, Any]) -> list[Any]:
     """Makes the steps of both shifts, for images of `size` (height, width), with the fill and interpolation of `reading`."""
     height, width = size if size is not None else (None, None)
-    shifts = {
-        "y": ("height_shift_range", generator.height_shift_range, height),
-        "x": ("width_shift_range", generator.width_shift_range, width),
-    }
-    if generator.geometry == "keras3":
-        shifts = {"x": shifts["y"], "y": shifts["x"]}
+    sides = [("width_shift_range", width), ("height_shift_range", height)]
     steps: list[Any] = []
     ranges = {}
-    for axis in ("x", "y"):
-        argument, given, side = shifts[axis]
+    for axis, (argument, side) in zip("xy", sides if generator.geometry != "keras3" else reversed(sides), strict=True):
+        given = getattr(generator, argument)
         if not np.any(given):  # a number, or all of a list
             continue
         if is_choice(given):
