@@ -160,13 +160,10 @@ def loops_around(flow: Flow) -> list[ast.stmt]:
 
 MEMBERS = {
     "class_indices": "{{name: i for i, name in enumerate({pipe}.class_names)}}",
-    "classes": '{pipe}.labels("{split}")',
-    "labels": '{pipe}.labels("{split}")',
-    "samples": '{pipe}.num_examples("{split}")',
-    "n": '{pipe}.num_examples("{split}")',
+    **dict.fromkeys(("classes", "labels"), '{pipe}.labels("{split}")'),
+    **dict.fromkeys(("samples", "n"), '{pipe}.num_examples("{split}")'),
     "filepaths": 'list({pipe}.files("{split}"))',
-    "num_classes": "len({pipe}.class_names)",
-    "num_class": "len({pipe}.class_names)",
+    **dict.fromkeys(("num_classes", "num_class"), "len({pipe}.class_names)"),
 }
 """Expressions in place of the members of an iterator."""
 ARGUMENTS = {"batch_size": 32, "class_mode": "categorical", "color_mode": "rgb", "target_size": (256, 256)}

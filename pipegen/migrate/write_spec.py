@@ -262,18 +262,14 @@ def params_of(group: Group, flow: Flow, argument: str, params: tuple[str, ...]) 
     """Params of a spec that hold an argument of one of its iterators."""
     masks = {split: pair.mask for split, pair in group.pairs.items()}
     split = next((s for s, f in (*group.parts.items(), *masks.items()) if f is flow), "")
-    if argument == "directory":
-        what = "masks" if flow in masks.values() else "images"
-        names = [what, f"{split}_{what}"] if group.pairs or flow.method == "flow_from_dataframe" else ["data", split]
-    elif argument == "dataframe":
-        names = ["table", f"{split}_table"]
-    elif argument == "seed":
-        names = ["seed"] if flow is seeded_flow(group) else []
-    elif flow is group.first:
-        names = {"target_size": ["size", "height", "width"], "batch_size": ["batch"]}.get(argument, [])
-    else:
-        names = []
-    return [name for name in names if name in params]
+    what = "masks" if flow in masks.values() else "images"
+    folders = [what, f"{split}_{what}"] if group.pairs or flow.method == "flow_from_dataframe" else ["data", split]
+    names = {"directory": folders, "dataframe": ["table", f"{split}_table"]}
+    if flow is seeded_flow(group):
+        names["seed"] = ["seed"]
+    if flow is group.first:
+        names.update(target_size=["size", "height", "width"], batch_size=["batch"])
+    return [name for name in names.get(argument, ()) if name in params]
 
 
 def seeded_flow(group: Group) -> Flow | None:
@@ -496,7 +492,7 @@ class BuildCall:
 
     def _source(self, node: ast.expr, frame: Frame) -> str:
         """Text of an expression, with loop variables replaced by their values, since they do not exist before the loop."""
-        return self.edits.source_with(node, constants(self.evaluator, node, frame))
+        return self.edits.source(node, constants(self.evaluator, node, frame))
 
     def _varies(self, flow: Flow, argument: str) -> bool:
         """True if an argument is unknown or may change at run time."""
