@@ -62,8 +62,7 @@ class Writer:
     def _steps(self) -> list[Step]:
         flow = self.group.first
         for split, each in self.group.parts.items():
-            self._report_unknown(split, each)
-            self._report_differences(split, each)
+            self._report_arguments(split, each)
         size, steps = self._resize(flow)
         generator = flow.generator
         if not isinstance(generator, Generator):
@@ -89,8 +88,9 @@ class Writer:
         reason = argument.value.reason if isinstance(argument.value, Unknown) else "it is not a dict"
         self.findings.add("PG610", argument.node.lineno, f"the unpacked arguments are not known: {reason}", "add them by hand")
 
-    def _report_unknown(self, split: str, flow: Flow) -> None:
-        """Reports unknown arguments of an iterator that are not reported elsewhere."""
+    def _report_arguments(self, split: str, flow: Flow) -> None:
+        """Reports unknown arguments of an iterator that are not reported elsewhere, and those that the spec has for every split alike, or
+        not at all."""
         if "**" in flow.args:
             self._report_unpacked(flow)
         for name, default in _DEFAULTS.items():
@@ -98,13 +98,10 @@ class Writer:
             if isinstance(value, Unknown):
                 message = f"`{name}` of the {split} data is not known: {value.reason}"
                 self.findings.add("PG610", flow.line_of(name), message, f"the spec assumes {default}: check if that is right")
-
-    def _report_differences(self, split: str, flow: Flow) -> None:
-        """Reports arguments that the spec has for every split alike, or not at all."""
         first = self.group.first
         every = f"the spec has that of line {first.line} for every split"
-        for name, default in (("color_mode", "rgb"), ("interpolation", "nearest"), ("keep_aspect_ratio", False)):
-            if flow.get(name, default) != first.get(name, default):
+        for name, usual in (("color_mode", "rgb"), ("interpolation", "nearest"), ("keep_aspect_ratio", False)):
+            if flow.get(name, usual) != first.get(name, usual):
                 self.findings.add("PG623", flow.line, f"the {split} data has another `{name}`; {every}")
         if class_mode(flow) != class_mode(first) and flow.method != "flow" and flow not in Sources(self.group).left_out():
             self.findings.add("PG624", flow.line, f"the {split} data has another `class_mode`; {every}")
