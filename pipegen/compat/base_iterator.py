@@ -16,8 +16,9 @@ from pipegen.backend.datasets.numpy_batches import owned_arrays
 from pipegen.backend.datasets.pipeline_dataset import Explains
 from pipegen.backend.process.devices import InTurn
 from pipegen.compat.checks import UnsupportedArgument, image_data_format
-from pipegen.compat.flow_specs import Described, Handed, check_subset, preset_of, with_function, with_matrix
-from pipegen.compat.generator_arguments import OF_A_GENERATOR, OF_AN_ITERATOR, as_fitted, check_overrides, does_without, name_of, overridden
+from pipegen.compat.flow_specs import Handed, check_subset, preset_of, with_function, with_matrix
+from pipegen.compat.generator import ImageDataGenerator
+from pipegen.compat.generator_arguments import OF_A_GENERATOR, OF_AN_ITERATOR, check_overrides, for_flow, name_of, overridden
 from pipegen.compat.images import Saving
 from pipegen.lazy import np, tf
 from pipegen.physical.extent import Position
@@ -211,14 +212,14 @@ class CompiledIterator(Iterator):
     _numbered = True
     """Whether batches of the pipeline contain the rows of the images, by which arrays are looked up."""
 
-    def _ask(self, given: Mapping[str, Any]) -> Described:
+    def _ask(self, given: Mapping[str, Any]) -> ImageDataGenerator:
         """Stores the arguments that all kinds have; returns the generator with this data format and dtype.
 
         `given` are the arguments of the constructor. Refuses a subclass whose methods would not be called.
         """
         generator, subset = given["image_data_generator"], given["subset"]
-        generator = Described._generator() if generator is None else generator
-        if not isinstance(generator, Described._generator):
+        generator = ImageDataGenerator() if generator is None else generator
+        if not isinstance(generator, ImageDataGenerator):
             kind = f"{type(generator).__module__}.{type(generator).__qualname__}"
             raise TypeError(f"`image_data_generator` must be a pipegen.compat.ImageDataGenerator, got {kind}")
         instead = "override `__getitem__` or `__next__`, which return whole batches, or map `.dataset`"
@@ -226,12 +227,9 @@ class CompiledIterator(Iterator):
         if self._given_by() != "__getitem__":
             check_overrides(self, CompiledIterator, ("on_epoch_end",), "use a callback of Keras, or override `__getitem__` too")
         remedy = "use a `preprocessing_function` for it, or override the `flow` method"
-        check_overrides(generator, Described._generator, OF_A_GENERATOR, remedy)
+        check_overrides(generator, ImageDataGenerator, OF_A_GENERATOR, remedy)
         check_subset(generator, subset)
-        whole = generator._asked(given["data_format"], given["dtype"])
-        asked = as_fitted(whole)
-        if asked is not whole:
-            does_without(self, generator)
+        asked = for_flow(generator, self, given["data_format"], given["dtype"])
         self.image_data_generator, self.subset = generator, subset
         self.data_format, self.dtype = image_data_format(asked.data_format), asked.dtype
         self.shuffle, self.seed = given["shuffle"], given["seed"]  # the first hides the dataset's method, as Keras has an attribute
@@ -241,22 +239,13 @@ class CompiledIterator(Iterator):
             asked.dtype = "float32"  # of what is computed
         function = asked.preprocessing_function
         if function is not None and preset_of(function) is None:
-            asked.preprocessing_function = Handed(function)
+            asked.preprocessing_function = Handed(function, asked.data_format == "channels_first")
         return asked
 
-    def _walk_over(
-        self,
-        asked: Described,
-        spec: Mapping[str, Any],
-        split: str = "train",
-        *,
-        channels: int,
-        data: Mapping[str, object] | None = None,
-        late_files: bool = False,
-    ) -> None:
-        """Builds the pipeline; `asked` is the result of `_ask`. With `late_files`, a missing file is an error when it is read."""
+    def _walk_over(self, asked: ImageDataGenerator, spec: Mapping[str, Any], split: str = "train", *, channels: int, **data: Any) -> None:
+        """Builds the pipeline; `asked` is the result of `_ask`, and `data` are further arguments of `build_by_place`."""
         whitened = with_matrix(self.image_data_generator, channels, spec) if asked.zca_whitening else spec
-        self.pipeline = pipe = build_by_place(with_function(asked, whitened), data=data, late_files=late_files)
+        self.pipeline = pipe = build_by_place(with_function(asked, whitened), **data)
         self.batch_size = pipe.spec.model.batch.size
         self.n = pipe.num_examples(split)
         self._split = split
@@ -264,7 +253,7 @@ class CompiledIterator(Iterator):
         self._pipegen = epoch._pipegen
         self._begin(epoch._pipegen.numbered)
 
-    def _walk_over_nothing(self, asked: Described, shape: tuple[int, ...], batch_size: int) -> None:
+    def _walk_over_nothing(self, asked: ImageDataGenerator, shape: tuple[int, ...], batch_size: int) -> None:
         """Makes an empty iterator over images of a channels-last `shape`."""
         if asked.data_format == "channels_first":
             shape = (shape[-1], *shape[:-1])

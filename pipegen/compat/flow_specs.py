@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pipegen
 from pipegen.compat.checks import UnsupportedArgument, warn
@@ -33,12 +33,17 @@ _HANDED = "flow:preprocessing_function"  # placeholder in a flow's spec for a fu
 
 @dataclass(frozen=True)
 class Handed:
-    """A function that is passed to a pipeline of this process as an object, so that it need not be importable."""
+    """A function that is passed to a pipeline of this process as an object, so that it need not be importable.
+
+    The pipeline calls it with channels last, and takes float32; the function itself gets them `first` if the generator's images are so.
+    """
 
     function: Callable[[Array], Array]
+    first: bool
 
     def __call__(self, image: Array) -> Array:
-        return self.function(image)
+        given = np.asarray(self.function(np.moveaxis(image, -1, 0) if self.first else image))
+        return (np.moveaxis(given, 0, -1) if self.first else given).astype(np.float32)
 
 
 def preset_of(function: Any) -> str | None:
@@ -77,7 +82,7 @@ def with_function(generator: Arguments, spec: Mapping[str, Any] | pipegen.Spec) 
     if not isinstance(function, Handed):
         return spec
     loaded = pipegen.load(spec, runtime={"cache": "none"})
-    steps = tuple(s.handed(_channels_last(generator, function)) if isinstance(s, CustomTransform) else s for s in loaded.model.transforms)
+    steps = tuple(s.handed(function) if isinstance(s, CustomTransform) else s for s in loaded.model.transforms)
     return replace(loaded, model=loaded.model.model_copy(update={"transforms": steps}))
 
 
@@ -105,34 +110,18 @@ def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) ->
     return replace(loaded, model=loaded.model.model_copy(update={"transforms": tuple(steps)}))
 
 
-def _channels_last(generator: Arguments, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Wraps a function for the pipeline, which calls it with channels last and takes float32."""
-    first = generator.data_format == "channels_first"
-
-    def called(image: Array) -> Array:
-        given = np.asarray(function(np.moveaxis(image, -1, 0) if first else image))
-        return (np.moveaxis(given, 0, -1) if first else given).astype(np.float32)
-
-    return called
-
-
 _MOST = 64  # maximal number of single distances of a shift: each is a step, and all are compiled
 
 
 def shift_steps(generator: Arguments, size: tuple[int, int] | None, reading: dict[str, Any]) -> list[Any]:
     """Makes the steps of both shifts, for images of `size` (height, width), with the fill and interpolation of `reading`."""
     height, width = size if size is not None else (None, None)
-    shifts = {
-        "y": ("height_shift_range", generator.height_shift_range, height),
-        "x": ("width_shift_range", generator.width_shift_range, width),
-    }
-    if generator.geometry == "keras3":
-        shifts = {"x": shifts["y"], "y": shifts["x"]}
+    sides = [("width_shift_range", width), ("height_shift_range", height)]
     steps: list[Any] = []
     ranges = {}
-    for axis in ("x", "y"):
-        argument, given, side = shifts[axis]
-        if not is_given(given):
+    for axis, (argument, side) in zip("xy", sides if generator.geometry != "keras3" else reversed(sides), strict=True):
+        given = getattr(generator, argument)
+        if not np.any(given):  # a number, or all of a list
             continue
         if is_choice(given):
             steps += _choice(argument, axis, given, side, reading)
@@ -141,11 +130,6 @@ def shift_steps(generator: Arguments, size: tuple[int, int] | None, reading: dic
         else:
             ranges[axis] = distance / _side(argument, f"{distance:g} pixels are", side)
     return [{"random_translation": {**ranges, **reading}}, *steps] if ranges else steps
-
-
-def is_given(given: Any) -> bool:
-    """Checks if a number, or one of a list, is not 0."""
-    return bool(np.any(given))
 
 
 def is_choice(given: Any) -> bool:
@@ -182,10 +166,17 @@ _EPSILON = 1e-6
 _MOVES = ("rotation_range", "width_shift_range", "height_shift_range", "shear_range")
 
 
-def image_steps(generator: Arguments, size: tuple[int, int] | None, channels: int, *, measured: bool = False) -> list[Any]:
-    """Makes the steps after the resize: geometry, channel shift, flips, brightness, and those of `standardize`.
+def augments(generator: Arguments) -> bool:
+    """Checks if the generator draws anything."""
+    mirrors = generator.horizontal_flip or generator.vertical_flip
+    colour = generator.brightness_range is not None or generator.channel_shift_range
+    return bool(mirrors or colour or list(generator.zoom_range) != [1, 1] or any(np.any(getattr(generator, name)) for name in _MOVES))
 
-    `size` is (height, width), if known. With `measured`, the pipeline may measure statistics that are not fitted, on its training split.
+
+def random_steps(generator: Arguments, size: tuple[int, int] | None, channels: int) -> list[Any]:
+    """Makes the steps of the augmentation, which come after the resize: geometry, channel shift, flips and brightness.
+
+    `size` is (height, width), if known.
 
     Raises:
         UnsupportedArgument: For the first argument that a spec cannot express.
@@ -193,18 +184,6 @@ def image_steps(generator: Arguments, size: tuple[int, int] | None, channels: in
     if generator.brightness_range is not None and channels not in (1, 3, 4):
         why = f"a spec cannot change the brightness of {channels} channels"
         raise UnsupportedArgument("brightness_range", why, "pass channels that are not colours separately, as `x=(images, [channels])`")
-    return [*random_steps(generator, size), *fixed_steps(generator, channels, measured=measured)]
-
-
-def augments(generator: Arguments) -> bool:
-    """Checks if the generator draws anything."""
-    mirrors = generator.horizontal_flip or generator.vertical_flip
-    colour = generator.brightness_range is not None or generator.channel_shift_range
-    return bool(mirrors or colour or list(generator.zoom_range) != [1, 1] or any(is_given(getattr(generator, name)) for name in _MOVES))
-
-
-def random_steps(generator: Arguments, size: tuple[int, int] | None) -> list[Any]:
-    """Makes the steps of the augmentation."""
     steps = _moves(generator, size)
     moves = bool(steps)
     if generator.channel_shift_range:
@@ -224,7 +203,10 @@ def random_steps(generator: Arguments, size: tuple[int, int] | None) -> list[Any
 
 
 def fixed_steps(generator: Arguments, channels: int, *, measured: bool = False) -> list[Any]:
-    """Makes the deterministic steps after the augmentation, in Keras' order; for `measured` see `image_steps`."""
+    """Makes the steps of `standardize`, which follow the augmentation, in Keras' order.
+
+    With `measured`, the pipeline may measure statistics that are not fitted, on its training split.
+    """
     steps: list[Any] = []
     if generator.preprocessing_function is not None:
         steps += function_steps(generator.preprocessing_function)
@@ -247,11 +229,16 @@ def _featurewise(generator: Arguments, channels: int, *, measured: bool) -> list
     if measured and generator.featurewise_center and generator.mean is None and generator.std is None:
         scale = {} if generator.featurewise_std_normalization else {"scale": False}
         return [{"standardize": {"statistics": "featurewise", **scale}}]
-    moments = {
-        name: _fitted(argument, name, getattr(generator, name), channels, added)
-        for argument, name, added in (("featurewise_center", "mean", 0.0), ("featurewise_std_normalization", "std", _EPSILON))
-        if getattr(generator, argument)
-    }
+    moments = {}
+    for argument, name, added in (("featurewise_center", "mean", 0.0), ("featurewise_std_normalization", "std", _EPSILON)):
+        if not getattr(generator, argument):
+            continue
+        if (found := getattr(generator, name)) is None:
+            raise UnsupportedArgument(argument, "the generator is not fitted", f"call `fit` first, or set `.{name}`")
+        moments[name] = values = [float(v) + added for v in np.asarray(found).reshape(-1)]  # a number, if set by hand
+        if len(values) not in (1, channels):
+            why = f"`.{name}` has {len(values)} channels, not {channels} as the images"
+            raise UnsupportedArgument(argument, why, "fit it on such images")
     return [{"normalize": moments}] if moments else []
 
 
@@ -259,7 +246,7 @@ def _moves(generator: Arguments, size: tuple[int, int] | None) -> list[Any]:
     """Makes the geometric steps except flips, in the order that composes Keras' matrix."""
     low, high = sorted(generator.zoom_range)
     zooms = (low, high) != (1, 1)
-    if not (zooms or any(is_given(getattr(generator, name)) for name in _MOVES)):
+    if not (zooms or any(np.any(getattr(generator, name)) for name in _MOVES)):
         return []
     reading = _reading(generator)
     steps: list[Any] = []
@@ -292,43 +279,21 @@ def _reading(generator: Arguments) -> dict[str, Any]:
     return {"fill": fill} if order == 1 else {"fill": fill, "interpolation": _INTERPOLATION[order]}
 
 
-def _fitted(argument: str, name: str, found: Any, channels: int, added: float) -> list[float]:
-    """Lists statistics, one number for each channel."""
-    if found is None:
-        raise UnsupportedArgument(argument, "the generator is not fitted", f"call `fit` first, or set `.{name}`")
-    values = [float(v) + added for v in np.asarray(found).reshape(-1)]  # a number, if set by hand
-    if len(values) not in (1, channels):
-        raise UnsupportedArgument(argument, f"`.{name}` has {len(values)} channels, not {channels} as the images", "fit it on such images")
-    return values
-
-
 ENCODINGS = {"categorical": "one_hot", "binary": "binary", "sparse": "int"}  # the encoding of the label for each class mode
 _CHANNELS = {"rgb": 3, "rgba": 4, "grayscale": 1}
 _DTYPES = ("float32", "float16", "bfloat16", "uint8")
 UNLABELLED = ["."]  # the usual `classes` for a folder of images without sub-folders
 
 
-def source_of(
-    directory: str | os.PathLike[str] | None,
-    *,
-    classes: Sequence[str] | None,
-    class_mode: str | None,
-    follow_links: bool,
-    write: str | os.PathLike[str] | None,
-) -> dict[str, Any]:
-    """Makes the `source` of a folder or, without one, of arrays."""
-    if directory is None:
-        label = {} if class_mode in (None, "input") else {"label": {"kind": "label"}}
-        return {"arrays": {"features": {"image": {"kind": "image"}, **label}}}
+def _folder(directory: Any, classes: Sequence[str] | None, follow_links: bool, write: Any) -> dict[str, Any]:
+    """Makes the `source` of a folder, relative to the file that the spec is written to, if there is one."""
     path = os.fspath(directory)
     found: dict[str, Any] = {"path": path if write is None else os.path.relpath(path, os.path.dirname(os.path.abspath(write)))}
     if classes is not None and list(classes) == UNLABELLED:
         found["labels"] = "none"
     elif classes:
         found["classes"] = list(classes)
-    if follow_links:
-        found["follow_links"] = True
-    return {"image_folder": found}
+    return {"image_folder": {**found, "follow_links": True} if follow_links else found}
 
 
 def sections(
@@ -402,9 +367,6 @@ def reading_steps(
 class Described(Arguments):
     """A generator with its spec, for iterators."""
 
-    _generator: ClassVar[type[Described]]
-    """`ImageDataGenerator`, set by its module: flows make iterators, and an iterator without a generator makes one."""
-
     def to_spec(
         self,
         directory: str | os.PathLike[str] | None = None,
@@ -452,14 +414,17 @@ class Described(Arguments):
         Raises:
             UnsupportedArgument: For the first argument that a spec cannot express; it names the argument and an alternative.
         """
-        source = source_of(directory, classes=classes, class_mode=class_mode, follow_links=follow_links, write=write)
         size, steps = target_size, []
-        if directory is not None:
-            size = target_size if target_size is not None else (256, 256)
+        if directory is None:
+            label = {} if class_mode in (None, "input") else {"label": {"kind": "label"}}
+            source: dict[str, Any] = {"arrays": {"features": {"image": {"kind": "image"}, **label}}}
+            if class_mode == "input" and not self._validation_split:
+                source = {"by_split": {"train": source}}  # without labels, all rows would be for prediction
+        else:
+            source, size = _folder(directory, classes, follow_links, write), target_size if target_size is not None else (256, 256)
             steps = reading_steps(size, color_mode, interpolation, keep_aspect_ratio, files_below(directory, links=follow_links))
-        steps += image_steps(self, size, channels_of(color_mode), measured=True)
-        if class_mode == "input" and directory is None and not self._validation_split:
-            source = {"by_split": {"train": source}}  # without labels, all rows would be for prediction
+        channels = channels_of(color_mode)
+        steps += [*random_steps(self, size, channels), *fixed_steps(self, channels, measured=True)]
         spec = sections(self, source, steps, batch_size=batch_size, shuffle=shuffle, seed=seed)
         spec["output"] = {**spec["output"], **targets(class_mode, labelled=directory is None or list(classes or ()) != UNLABELLED)}
         if part := self._validation_split:
@@ -480,9 +445,9 @@ class Described(Arguments):
         nor shuffled.
         """
         count, height, width, channels = shape
-        steps = fixed_steps(self, channels) if validates else image_steps(self, (height, width), channels)
+        steps = [*reading, *([] if validates else random_steps(self, (height, width), channels)), *fixed_steps(self, channels)]
         found = {source: {"features": {"image": image, "row": {"kind": "label", "classes": count}}}}
-        spec = sections(self, found, [*reading, *steps], **{**batches, "shuffle": batches["shuffle"] and not validates})
+        spec = sections(self, found, steps, **{**batches, "shuffle": batches["shuffle"] and not validates})
         spec["output"] = {**spec["output"], "y": "row"}
         return spec
 

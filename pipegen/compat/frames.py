@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -56,24 +56,18 @@ class Frame:
         )
 
 
-def read_frame(
-    table: Any,
-    directory: Any,
-    x_col: str,
-    y_col: Any,
-    weight_col: str | None,
-    classes: Sequence[str] | None,
-    class_mode: str | None,
-    dtype: Any,
-    *,
-    validated: bool,
-) -> Frame:
+def read_frame(given: Mapping[str, Any], dtype: Any) -> Frame:
     """Reads the columns of a DataFrame.
+
+    Args:
+        given: The arguments of the constructor of `DataFrameIterator`.
+        dtype: The dtype of encoded classes.
 
     Raises:
         TypeError: For cells of the wrong type for the class mode.
         ValueError: For an unknown class mode, or a number of classes that does not fit it.
     """
+    table, class_mode, x_col, y_col, weight_col = (given[name] for name in ("dataframe", "class_mode", "x_col", "y_col", "weight_col"))
     if class_mode not in CLASS_MODES:
         raise ValueError(f"`class_mode` is one of {', '.join(map(repr, CLASS_MODES))}, got {class_mode!r}")
     files = list(table[x_col])
@@ -84,9 +78,9 @@ def read_frame(
     if weights is not None and weights.dtype.kind not in "biuf":
         raise TypeError(f"the column {weight_col!r} must contain weights as numbers, but it is {weights.dtype}")
     frame = Frame(files, weights=weights)
-    kept = _there(files, directory) if validated else list(range(len(files)))
+    kept = _there(files, given["directory"]) if given["validate_filenames"] else list(range(len(files)))
     if class_mode in _OF_CLASSES:
-        frame, labelled = _with_classes(frame, table, y_col, classes, class_mode, dtype, kept)
+        frame, labelled = _with_classes(frame, list(table[y_col]), given, dtype, kept)
         kept = [i for i in kept if i in labelled]
     elif class_mode == "raw":
         frame = replace(frame, targets=[_cells(table[list(y_col) if isinstance(y_col, (list, tuple)) else y_col])])
@@ -135,11 +129,9 @@ def _there(files: Sequence[str], directory: Any) -> list[int]:
     return kept
 
 
-def _with_classes(
-    frame: Frame, table: Any, y_col: Any, classes: Sequence[str] | None, class_mode: str, dtype: Any, kept: Sequence[int]
-) -> tuple[Frame, set[int]]:
+def _with_classes(frame: Frame, cells: list[Any], given: Mapping[str, Any], dtype: Any, kept: Sequence[int]) -> tuple[Frame, set[int]]:
     """Encodes classes; returns also the rows with one of the wanted classes, by default those of the `kept` rows."""
-    cells = list(table[y_col])
+    classes, class_mode, y_col = given["classes"], given["class_mode"], given["y_col"]
     several = class_mode == "categorical"
     for cell in cells:
         parts = cell if several and isinstance(cell, (list, tuple)) else [cell]

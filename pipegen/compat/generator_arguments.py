@@ -75,13 +75,6 @@ class Arguments:
         self.data_format = image_data_format(data_format)
         self.channel_axis, self.row_axis, self.col_axis = (1, 2, 3) if self.data_format == "channels_first" else (3, 1, 2)
 
-    def _asked(self: _A, data_format: str | None, dtype: Any) -> _A:
-        """Copies the arguments with an iterator's own data format and dtype."""
-        asked = copy(self)
-        asked._face(self.data_format if data_format is None else data_format)
-        asked.dtype = self.dtype if dtype is None else dtype
-        return asked
-
     def _imply(self) -> None:
         """Switches on the arguments that others need, and off those that they replace, with a warning for each."""
         if self.zca_whitening and self.featurewise_std_normalization:
@@ -111,27 +104,24 @@ _WITHOUT: WeakKeyDictionary[Arguments, WeakSet[Any]] = WeakKeyDictionary()
 """The flows of each generator that were made before it was fitted."""
 
 
-def as_fitted(generator: _A) -> _A:
-    """Copies a generator without the arguments that need `fit` and are not fitted, with a warning for each.
+def for_flow(generator: _A, flow: object, data_format: str | None, dtype: Any) -> _A:
+    """Copies a generator for a flow that is being made, with the flow's own data format and dtype if they are given.
 
-    A flow cannot measure the statistics itself, as a spec of `to_spec` does: validation data would use its own.
+    The copy is without the arguments that need `fit` and are not fitted, with a warning for each: a flow cannot measure the statistics
+    itself, as a spec of `to_spec` does, since validation data would use its own.
     """
-    absent = {argument: name for argument, name in _FITTED.items() if getattr(generator, argument) and getattr(generator, name) is None}
-    if not absent:
-        return generator
-    taken = copy(generator)
-    for argument, name in absent.items():
-        setattr(taken, argument, False)
-        warn(
-            f"`{argument}` has no effect on this flow, because the generator is not fitted; before making the flow, call `fit` with "
-            f"training images, or set `.{name}`"
-        )
-    return taken
-
-
-def does_without(flow: object, generator: Arguments) -> None:
-    """Records that a flow was made before its generator was fitted."""
-    _WITHOUT.setdefault(generator, WeakSet()).add(flow)
+    asked = copy(generator)
+    asked._face(generator.data_format if data_format is None else data_format)
+    asked.dtype = generator.dtype if dtype is None else dtype
+    for argument, name in _FITTED.items():
+        if getattr(asked, argument) and getattr(asked, name) is None:
+            setattr(asked, argument, False)
+            warn(
+                f"`{argument}` has no effect on this flow, because the generator is not fitted; before making the flow, call `fit` with "
+                f"training images, or set `.{name}`"
+            )
+            _WITHOUT.setdefault(generator, WeakSet()).add(flow)
+    return asked
 
 
 def check_flows(generator: Arguments) -> None:

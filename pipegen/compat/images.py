@@ -240,10 +240,7 @@ LARGEST_WHITENING = 16_384  # maximal number of values of an image for a whiteni
 
 
 def moments(blocks: Iterable[Array], channel_axis: int) -> tuple[Array, Array]:
-    """Computes the mean and the standard deviation of each channel.
-
-    Blocks are merged by the update of T. Chan, G. Golub and R. LeVeque (Updating Formulae and a Pairwise Algorithm for Computing Sample
-    Variances, 1979), which avoids cancellation if the mean is much larger than the deviation.
+    """Computes the mean and the standard deviation of each channel, as the pipeline does: see `Moments.of`.
 
     Args:
         blocks: Batches of images, 4 dimensions.
@@ -252,18 +249,16 @@ def moments(blocks: Iterable[Array], channel_axis: int) -> tuple[Array, Array]:
     Returns:
         Two float64 arrays `(channels,)`.
     """
-    count, mean, square = 0, np.zeros(()), np.zeros(())
+    from pipegen.ops.arguments.learned import Moments
+
     axes = tuple(a for a in range(4) if a != channel_axis)
+    parts = []
     for block in blocks:
         x = np.asarray(block, np.float64)
-        n = x.size // x.shape[channel_axis]
         own = x.mean(axes, keepdims=True)
-        spread = ((x - own) ** 2).sum(axes)
-        delta = own.reshape(-1) - mean
-        square = square + spread + delta**2 * (count * n / (count + n))
-        mean = mean + delta * (n / (count + n))
-        count += n
-    return mean, np.sqrt(square / count)
+        parts.append(Moments(x.size // own.size, tuple(own.reshape(-1).tolist()), tuple(((x - own) ** 2).sum(axes).tolist())))
+    whole = Moments.of(parts)
+    return np.array(whole.mean), np.array(whole.std)
 
 
 def whitening(rows: Array, epsilon: float) -> Array:

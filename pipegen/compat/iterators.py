@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.base_iterator import CompiledIterator
 from pipegen.compat.checks import UnsupportedArgument, warn
-from pipegen.compat.flow_specs import UNLABELLED, Described, channels_of, reading_steps, rows_of, seed_of
+from pipegen.compat.flow_specs import UNLABELLED, channels_of, reading_steps, rows_of, seed_of
 from pipegen.compat.frames import read_frame
+from pipegen.compat.generator import ImageDataGenerator
 from pipegen.compat.generator_arguments import name_of
 from pipegen.errors import SpecError
 from pipegen.lazy import np, tf
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipegen.compat.images import Array
+
+
+_OF_SPEC = ("color_mode", "classes", "class_mode", "batch_size", "shuffle", "follow_links", "interpolation", "keep_aspect_ratio")
+"""Arguments that an iterator of a folder and `to_spec` have alike."""
 
 
 class DirectoryIterator(CompiledIterator):
@@ -44,7 +49,7 @@ class DirectoryIterator(CompiledIterator):
     def __init__(
         self,
         directory: str | os.PathLike[str],
-        image_data_generator: Described | None,
+        image_data_generator: ImageDataGenerator | None,
         target_size: tuple[int, int] = (256, 256),
         color_mode: str = "rgb",
         classes: Sequence[str] | None = None,
@@ -62,25 +67,15 @@ class DirectoryIterator(CompiledIterator):
         keep_aspect_ratio: bool = False,
         dtype: Any = None,
     ) -> None:
-        asked = self._ask(locals())
+        given = locals()
+        asked = self._ask(given)
         self.directory = directory
         height, width = target_size
         self.target_size = (height, width)
         self.color_mode, self.class_mode, self.follow_links = color_mode, class_mode, follow_links
         self.interpolation, self.keep_aspect_ratio = interpolation, keep_aspect_ratio
-        spec = asked.to_spec(
-            directory,
-            target_size=(int(height), int(width)),
-            color_mode=color_mode,
-            classes=classes,
-            class_mode=class_mode,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            seed=seed_of(seed),
-            follow_links=follow_links,
-            interpolation=interpolation,
-            keep_aspect_ratio=keep_aspect_ratio,
-        )
+        alike = {name: given[name] for name in _OF_SPEC}
+        spec = asked.to_spec(directory, target_size=(int(height), int(width)), seed=seed_of(seed), **alike)
         unlabelled = classes is not None and list(classes) == UNLABELLED
         if subset is None:
             spec.pop("splits", None)
@@ -100,9 +95,6 @@ class DirectoryIterator(CompiledIterator):
             self._walk_over(asked, spec, split, channels=channels)
             number = len(self.pipeline.class_names)
             warn(f"`class_mode='binary'` returns the class indices, as in Keras, because there are {number} classes, not two; use 'sparse'")
-        self._list()
-
-    def _list(self) -> None:
         self.filenames = [os.path.relpath(path, self.directory) for path in self.pipeline.files(self._split)]
         labels = self.pipeline.labels(self._split)
         names = UNLABELLED if labels is None else self.pipeline.class_names
@@ -156,7 +148,7 @@ class DataFrameIterator(CompiledIterator):
         self,
         dataframe: Any,
         directory: str | os.PathLike[str] | None = None,
-        image_data_generator: Described | None = None,
+        image_data_generator: ImageDataGenerator | None = None,
         x_col: str = "filename",
         y_col: Any = "class",
         weight_col: str | None = None,
@@ -177,7 +169,8 @@ class DataFrameIterator(CompiledIterator):
         dtype: Any = "float32",
         validate_filenames: bool = True,
     ) -> None:
-        asked = self._ask(locals())
+        given = locals()
+        asked = self._ask(given)
         if weight_col is not None and class_mode is None:
             raise ValueError("`weight_col` weighs the loss, which needs targets: set a `class_mode`")
         self.directory = directory
@@ -185,7 +178,7 @@ class DataFrameIterator(CompiledIterator):
         self.color_mode, self.class_mode = color_mode, class_mode
         self.interpolation, self.keep_aspect_ratio = interpolation, keep_aspect_ratio
         dtype = "float32" if name_of(self.dtype) == "bfloat16" else name_of(self.dtype)  # of targets; NumPy has no bfloat16
-        frame = read_frame(dataframe, directory, x_col, y_col, weight_col, classes, class_mode, dtype, validated=validate_filenames)
+        frame = read_frame(given, dtype)
         if subset is not None:
             frame = frame.rows(rows_of(asked, subset, len(frame.files)))
         self.filenames, self.sample_weight, self._targets = frame.files, frame.weights, frame.targets
@@ -252,7 +245,7 @@ class NumpyArrayIterator(CompiledIterator):
         self,
         x: Any,
         y: Any,
-        image_data_generator: Described | None,
+        image_data_generator: ImageDataGenerator | None,
         batch_size: int = 32,
         shuffle: bool = False,
         sample_weight: Any = None,

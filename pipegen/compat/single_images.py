@@ -106,16 +106,14 @@ def apply_affine_transform(
 def _matrix(theta: float, tx: float, ty: float, shear: float, zx: float, zy: float) -> Array | None:
     """Computes the 3x3 matrix about the origin in (x, y), float64; `None` if it changes nothing."""
     turn, slant = math.radians(theta), math.radians(shear)
-    parts = []
-    if theta != 0:
-        parts.append([[math.cos(turn), -math.sin(turn), 0], [math.sin(turn), math.cos(turn), 0], [0, 0, 1]])
-    if tx != 0 or ty != 0:
-        parts.append([[1, 0, tx], [0, 1, ty], [0, 0, 1]])
-    if shear != 0:
-        parts.append([[1, -math.sin(slant), 0], [0, math.cos(slant), 0], [0, 0, 1]])
-    if zx != 1 or zy != 1:
-        parts.append([[zx, 0, 0], [0, zy, 0], [0, 0, 1]])
-    return functools.reduce(np.matmul, [np.array(part, np.float64) for part in parts]) if parts else None
+    parts = (
+        (theta != 0, [[math.cos(turn), -math.sin(turn), 0], [math.sin(turn), math.cos(turn), 0], [0, 0, 1]]),
+        (tx != 0 or ty != 0, [[1, 0, tx], [0, 1, ty], [0, 0, 1]]),
+        (shear != 0, [[1, -math.sin(slant), 0], [0, math.cos(slant), 0], [0, 0, 1]]),
+        (zx != 1 or zy != 1, [[zx, 0, 0], [0, zy, 0], [0, 0, 1]]),
+    )
+    used = [np.array(part, np.float64) for changes, part in parts if changes]
+    return functools.reduce(np.matmul, used) if used else None
 
 
 def random_rotation(

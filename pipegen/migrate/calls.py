@@ -74,8 +74,7 @@ def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Class) -> 
     """Object of a class of the file: a generator, if the class is a subclass that keeps the constructor."""
     classes = _generator_classes(evaluator, of)
     if not classes:
-        made = _made(evaluator, node, frame, of)
-        return made if made is not None else Unknown(f"it is an object of `{of.node.name}`", node.lineno)
+        return _made(evaluator, node, frame, of) or Unknown(f"it is an object of `{of.node.name}`", node.lineno)
     if any(isinstance(m, ast.FunctionDef) and m.name == "__init__" for c in classes for m in c.body):
         return Unknown(f"`{of.node.name}` is a subclass of ImageDataGenerator with a constructor of its own", node.lineno)
     args, wrong = arguments(evaluator, node, frame, CONSTRUCTOR)
@@ -87,10 +86,8 @@ def _generator_classes(evaluator: Evaluator, of: Class, depth: int = 0) -> tuple
     for base in (evaluator.value(b, of.frame) for b in of.node.bases):
         if isinstance(base, Dotted) and _is_generator(base.name):
             return (of.node,)
-        if isinstance(base, Class) and depth < _MOST_CLASSES:
-            above = _generator_classes(evaluator, base, depth + 1)
-            if above:
-                return (of.node, *above)
+        if isinstance(base, Class) and depth < _MOST_CLASSES and (above := _generator_classes(evaluator, base, depth + 1)):
+            return (of.node, *above)
     return ()
 
 
@@ -138,7 +135,10 @@ def _method(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     attribute = cast("ast.Attribute", node.func)
     owner, name = evaluator.value(attribute.value, frame), attribute.attr
     if isinstance(owner, Table):
-        return table_method(owner, name, node)
+        all_rows = [k for k in node.keywords if k.arg == "frac" and isinstance(k.value, ast.Constant) and k.value.value in (1, 1.0)]
+        chooses = node.args or any(k.arg in ("n", "replace", "frac") and k not in all_rows for k in node.keywords)
+        keeps = name in _KEEPING and not (name == "sample" and chooses)
+        return owner if keeps else Unknown(f"`.{name}(…)` changes the table's rows or columns", node.lineno)
     if isinstance(owner, Parser):
         return parsed(evaluator, node, frame, name)
     if name == "copy" and not node.args and not node.keywords and isinstance(owner, (Map, Seq)):
@@ -295,15 +295,6 @@ def split_table(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list
     share = Share(node, test, "stratify" in args and not (isinstance(args["stratify"], ast.Constant) and args["stratify"].value is None))
     origins = origins_of(values[0], test_given, train_given)
     return Seq(tuple(replace(values[0], part=part, split=share, origins=origins) for part in ("train", "test")))
-
-
-def table_method(table: Table, name: str, node: ast.Call) -> Value:
-    """Evaluates a method of a DataFrame."""
-    all_rows = [k for k in node.keywords if k.arg == "frac" and isinstance(k.value, ast.Constant) and k.value.value in (1, 1.0)]
-    chooses = node.args or any(k.arg in ("n", "replace", "frac") and k not in all_rows for k in node.keywords)
-    if name in _KEEPING and not (name == "sample" and chooses):
-        return table
-    return Unknown(f"`.{name}(…)` changes the table's rows or columns", node.lineno)
 
 
 def subscript(evaluator: Evaluator, node: ast.Subscript, frame: Frame) -> Value:

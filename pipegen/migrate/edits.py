@@ -56,18 +56,12 @@ class Edits:
         at: Any = node  # only nodes with a position are passed
         return self.offset(at.lineno, at.col_offset), self.offset(at.end_lineno, at.end_col_offset)
 
-    def source(self, node: ast.AST) -> str:
-        """The text of a node."""
+    def source(self, node: ast.AST, texts: dict[int, str] | None = None) -> str:
+        """The text of a node, with other texts for some nodes in it, by id."""
         if id(node) in self.texts:
             return self.texts[id(node)]
-        first, last = self.span(node)
-        return self.text[first:last]
-
-    def source_with(self, node: ast.expr, texts: dict[int, str]) -> str:
-        """Text of a node, with other texts for some nodes in it, by id."""
-        if id(node) in self.texts:
-            return self.texts[id(node)]
-        return self._joined({self.span(n): texts[id(n)] for n in ast.walk(node) if id(n) in texts}, *self.span(node))
+        others = {self.span(n): texts[id(n)] for n in ast.walk(node) if id(n) in texts} if texts else {}
+        return self._joined(others, *self.span(node))
 
     def replace(self, node: ast.AST, text: str) -> None:
         """Replaces a node by another text."""

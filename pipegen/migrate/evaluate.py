@@ -151,7 +151,8 @@ class Evaluator:
         return Dotted(f"builtins.{name}") if hasattr(builtins, name) else Unknown(f"`{name}` is not defined in this file", at[0])
 
     def _bound(self, name: str, bindings: list[scopes.Binding], at: nodes.Position, frame: Frame, inside: bool) -> Value:
-        base = self._run([b for b in bindings if b.kind != "changed"], frame)
+        taken = [(b, self.taken(b.conditions, frame) if b.conditions else None) for b in bindings if b.kind != "changed"]
+        base = [replace(b, straight=True) if sure else b for b, sure in taken if sure is not False]  # without untaken branches
         chosen: Value
         where: nodes.Position = (0, 0)
         prior = [b for b in base if b.after <= at]
@@ -176,11 +177,6 @@ class Evaluator:
         going_on = inside and any(b.loop is not None and nodes.start(b.loop) <= at <= nodes.end(b.loop) for b in changes)
         made = None if going_on else filled(self, chosen, changes, frame)
         return made if made is not None else changed(name, chosen, changes)
-
-    def _run(self, bindings: list[scopes.Binding], frame: Frame) -> list[scopes.Binding]:
-        """Bindings without those of untaken branches; those of certainly taken branches count as straight."""
-        taken = [(binding, self.taken(binding.conditions, frame) if binding.conditions else None) for binding in bindings]
-        return [replace(binding, straight=True) if sure else binding for binding, sure in taken if sure is not False]
 
     def _one(self, binding: scopes.Binding, frame: Frame) -> Value:
         line = binding.after[0]
@@ -235,11 +231,9 @@ class Evaluator:
         if not returns and not yields:
             return inner, Const(None)
         body = nodes.flattened(node.body)
-        handed = handed_on(self, body, inner) if yields and not returns else None
-        if handed is not None:
-            return inner, handed
         if yields:
-            return inner, Unknown(f"`{node.name}` is a generator", call.lineno)
+            handed = None if returns else handed_on(self, body, inner)
+            return inner, handed or Unknown(f"`{node.name}` is a generator", call.lineno)
         last = returned_last(self, body, inner)
         if last is None:
             return inner, Unknown(f"`{node.name}` has several `return` statements", call.lineno)

@@ -315,20 +315,16 @@ class _Walker:
 
     def _name(self, value: Flow | Generator | Zipped, node: ast.expr, frame: Frame, parent: ast.AST | None) -> None:
         """Records the name of an object: its variable, attribute or key in a dict."""
-        name = ""
+        name: object = name_of(node) if isinstance(node, ast.Name) else ""
         if isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is node:
             target = targets_of(parent)[0]
-            key = plain(self.values.value(target.slice, frame)) if isinstance(target, ast.Subscript) else None
-            name = key if isinstance(key, str) else name_of(target)
+            name = plain(self.values.value(target.slice, frame)) if isinstance(target, ast.Subscript) else name_of(target)
         elif isinstance(parent, ast.Dict) and node in parent.values:
             key = parent.keys[parent.values.index(node)]
             name = str(key.value) if isinstance(key, ast.Constant) else ""
         elif isinstance(parent, ast.DictComp) and node is parent.value:
-            known = plain(self.values.value(parent.key, frame))
-            name = known if isinstance(known, str) else ""
-        elif isinstance(node, ast.Name):
-            name = node.id
-        if name:
+            name = plain(self.values.value(parent.key, frame))
+        if name and isinstance(name, str):
             self.found.names.setdefault(id(value), name)
 
     def _use(self, thing: Flow | Zipped, node: ast.expr, frame: Frame, above: tuple[ast.AST, ...]) -> None:

@@ -50,11 +50,6 @@ class Rounds:
     batch: int | None
     counts_examples: bool  # true if the code counts examples where Keras counts batches
 
-    @property
-    def is_one(self) -> bool:
-        """True if it is once, apart from rounding."""
-        return self.number is not None and abs(self.number - 1) < 0.02
-
     def text(self) -> str:
         """The number in words, as in "an epoch was … over the data"."""
         if self.number is None:
@@ -243,7 +238,7 @@ def _tell_rounds(shown: str, part: str, rounds: Rounds | None, call: ModelCall, 
     if rounds is None:
         help_ = "if it was another number, add `epoch: {steps: N}` to the spec" if part == "training" else ""
         findings.add("PG622", line, f"{shown} is removed, and its value is not known: now {_EPOCHS[part]} is one pass over the data", help_)
-    elif not rounds.is_one:
+    elif rounds.number is None or abs(rounds.number - 1) >= 0.02:  # not once, apart from rounding
         batch = "a batch" if rounds.batch is None else f"{rounds.batch} of them"
         why = f" counts examples, but a step takes {batch}" if rounds.counts_examples else ""
         message = f"{shown}{why}: {_EPOCHS[part]} was {rounds.text()} over the data; now it is one"

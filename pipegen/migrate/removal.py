@@ -279,10 +279,6 @@ class Leftovers:
     pipe: str
     names: set[str] = field(default_factory=set)
     """Variables, attributes and functions that may hold or return one of them; equal names of other scopes count as the same."""
-    _made: set[int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._made = {id(f.node) for f in self.done}
 
     def report(self) -> None:
         """Reports each of them."""
@@ -370,7 +366,7 @@ class Leftovers:
 
     def _carries(self, node: ast.AST | None) -> bool:
         """True if an expression may be or contain one of the iterators."""
-        if node is None or id(node) in self._made:
+        if node is None or any(node is flow.node for flow in self.done):
             return node is not None
         if isinstance(node, ast.Name):
             return node.id in self.names

@@ -131,30 +131,27 @@ class Rewriter:
             help_ = "write one spec with a feature for each of them"
         elif BY_NUMBER in problem:
             help_ = "`from pipegen.compat import ImageDataGenerator` also has batches by number, and the other code stays as it is"
-        line = min(f.line for f in group.flows)
-        self.findings.add("PG615", line, f"this code is not edited: {problem}", help_)
-        self._in_no_spec(group)
-        return False
+        return self._leave(group, problem, help_)
 
     def _keep(self, group: Group, loop: ast.stmt, *, quiet: bool) -> bool:
         """Leaves code to `pipegen.compat` if each of its rounds would begin with the same numbers."""
         if quiet:
             return False
         self.compat = True
-        message = f"this code is not edited: each round of the loop in line {loop.lineno} makes a new iterator"
-        message += ", but a pipeline that is built in each round would draw the same numbers again"
+        problem = f"each round of the loop in line {loop.lineno} makes a new iterator"
+        problem += ", but a pipeline that is built in each round would draw the same numbers again"
         help_ = "`pipegen.compat` has the class, and draws other numbers in each round, as in Keras"
         help_ += "; or build once before the loop, and loop over `pipe.train`, which counts its epochs"
-        self.findings.add("PG615", min(f.line for f in group.flows), message, help_)
-        self._in_no_spec(group)
-        return False
+        return self._leave(group, problem, help_)
 
-    def _in_no_spec(self, group: Group) -> None:
-        """Reports data of unedited code that no spec reads."""
+    def _leave(self, group: Group, problem: str, help_: str) -> bool:
+        """Reports that code is not edited, and its data that no spec reads; returns False."""
+        self.findings.add("PG615", min(f.line for f in group.flows), f"this code is not edited: {problem}", help_)
         for flow in Sources(group).left_out():
             folder = self._folder(flow) if "directory" in flow.args else "FOLDER"
             message = f"the {group.split_of(flow)} data of line {flow.line} is not in a spec, since it has no labels"
             self.findings.add("PG615", flow.line, message, f"write `pipe.predict_on({folder})` instead of its iterator")
+        return False
 
     def _display(self, display: Display, group: Group, pipe: str) -> None:
         """Writes out a comprehension, or a call in a loop, that makes iterators."""

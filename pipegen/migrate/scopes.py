@@ -223,10 +223,8 @@ class _Reader:
                     self._target(inner, value, after, straight, (*path, i))
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             self._bind(target.value.id, after, "changed", straight, value=None if path else value, key=target.slice)
-        elif isinstance(target, (ast.Attribute, ast.Subscript)) and nodes.root_name(target) not in ("", "self"):
-            self._bind(nodes.root_name(target), after, "changed", straight)
-        elif isinstance(target, ast.Starred):
-            self._other(target.value, after)
+        else:
+            self._other(target, after, straight=straight)
 
     def _other(
         self, target: ast.expr, after: nodes.Position, *, straight: bool = False, loop: ast.AST | None = None, kind: Kind = "other"

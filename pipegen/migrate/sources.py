@@ -39,7 +39,6 @@ class Sources:
 
     def lines(self) -> list[str]:
         """The sections."""
-        parts = self._readable()
         if self.group.pairs:
             return self._paired()
         if self._is_dealt():
@@ -51,15 +50,12 @@ class Sources:
         if source:
             return [source]
         self._report_shares()
-        sources = {split: self._source(flow, split) for split, flow in parts.items()}
+        sources = {split: self._source(flow, split) for split, flow in self._readable().items()}
         return ["source:", "  by_split:", *(f"    {split}: {source}" for split, source in sources.items())]
 
     def is_whole(self) -> bool:
         """True if one source serves all parts, without `by_split`."""
-        parts = self._readable()
-        if self._is_dealt() or self.is_shared():
-            return True
-        return (list(parts) == ["train"] and self.labelled()) or (list(parts) == ["predict"] and not self.labelled())
+        return self._is_dealt() or self.is_shared() or list(self._readable()) == ["train" if self.labelled() else "predict"]
 
     def in_memory(self, flow: Flow) -> str:
         """Reason why an iterator's table cannot be read from a file; empty if it can."""

@@ -6,16 +6,17 @@ import ast
 import math
 import re
 from dataclasses import field
-from typing import get_args
+from typing import Any, get_args
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.nodes import Row, flattened
+from pipegen.migrate.nodes import Row, flattened, root_name
 from pipegen.migrate.signatures import is_keras
 from pipegen.migrate.values import Class, Const, Dotted, Generator, Local, Seq, Unknown, Value, is_number, origins_of, plain
 from pipegen.ops.transforms.whiten import LARGEST
 
 _LIBRARIES = ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
+_NAMING = (ast.Name, ast.Attribute, ast.expr_context)
 NOT_KNOWN = "not known from the code"
 _READING = (
     ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.operator, ast.expr_context, ast.Tuple, ast.List,
@@ -108,9 +109,8 @@ class Steps:
     knobs: Knobs
     found: list[Step] = field(default_factory=list)
 
-    def augmentation(self) -> list[Step]:
-        """Random steps as one run: rotation, shift, shear, zoom, flips; then colours."""
-        self.found = []
+    def augmentation(self) -> None:
+        """Writes random steps as one run: rotation, shift, shear, zoom, flips; then colours."""
         look = self._look()
         if degrees := self._amount("rotation_range"):
             self.found.append(Step(f"random_rotation: {{degrees: {degrees}, {look}}}"))
@@ -125,11 +125,9 @@ class Steps:
             self._say("PG623", name, message)
         if "brightness_range" in self.generator.args:
             self._brightness()
-        return self.found
 
-    def values(self) -> list[Step]:
-        """Steps on values, which run on every split."""
-        self.found = []
+    def values(self) -> None:
+        """Writes steps on values, which run on every split."""
         given, name = self.generator.argument("preprocessing_function"), "rescale"
         function = None
         if given is not None and not (isinstance(given, Const) and given.value is None):
@@ -154,28 +152,23 @@ class Steps:
                 text = self._value(Knob(name, name), number(rescale), "1")
                 self.found.append(Step(f"rescale: {{scale: {text}}}", "1/255" if byte and text[0] != "$" else ""))
         self._statistics()
-        return self.found
 
     # Random geometric changes
 
     def _look(self) -> str:
         """Arguments that all geometric steps have: fill and interpolation."""
-        mode, order = self.generator.known("fill_mode", "nearest"), self.generator.known("interpolation_order", 1)
+        mode, order = self._known("fill_mode", "nearest"), self._known("interpolation_order", 1)
         fill = "nearest"
         if mode == "constant":
             fill = f"{{constant: {number(self._number('cval') or 0.0)}}}"
         elif mode in _FILLS:
             fill = str(mode)
-        elif isinstance(mode, Unknown):
-            self._unknown("fill_mode", mode)
         else:
             self._say("PG630", "fill_mode", f"`fill_mode={mode!r}` has no equivalent", "the spec has `nearest`, the default")
         if mode == "wrap":
             message = "`fill_mode='wrap'` repeated the image with a period one pixel too short; `wrap` repeats the whole image"
             self._say("PG623", "fill_mode", message)
-        if isinstance(order, Unknown):
-            self._unknown("interpolation_order", order)
-        elif order not in (0, 1, 3):
+        if order not in (0, 1, 3):
             self._say("PG630", "interpolation_order", f"`interpolation_order={order!r}` has no equivalent", "the spec is bilinear")
         method = f", interpolation: {_ORDERS[order]}" if isinstance(order, int) and order in _ORDERS else ""
         return f"fill: {fill}{method}"
@@ -197,10 +190,7 @@ class Steps:
 
     def _share(self, name: str, axis: int) -> tuple[float | None, str]:
         """Largest shift of images, as a fraction of the side."""
-        value = self.generator.known(name)
-        if isinstance(value, Unknown):
-            self._unknown(name, value)
-            return None, ""
+        value = self._known(name)
         if isinstance(value, (list, tuple)) and value and all(isinstance(v, (int, float)) for v in value):
             message = f"`{name}={value!r}` draws one of these numbers with a random sign; the spec draws any number up to the largest"
             self._say("PG621", name, message)
@@ -244,11 +234,9 @@ class Steps:
         forms = ("1 / {}", "1 / {}", 1, 0) if pair else ("1 / (1 + {})", "1 / (1 - {})", None, None)
         knobs = Knob("zoom_low", name, forms[0], forms[2]), Knob("zoom_high", name, forms[1], forms[3])
         ends = ["1", "1"]
-        if isinstance(value, Unknown) and not is_open(self.generator, name):
-            self._unknown(name, value)
-            return
-        if not isinstance(value, Unknown):
-            if isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(v, (int, float)) for v in value):
+        if not is_open(self.generator, name):
+            value = self._known(name)
+            if _is_pair(value):
                 low, high = sorted(float(v) for v in value)
             elif is_number(value):
                 low, high = 1 - abs(value), 1 + abs(value)
@@ -272,22 +260,17 @@ class Steps:
 
     def _flip(self, look: str) -> None:
         names = ("horizontal_flip", "vertical_flip")
-        if any(varies(self.generator, name) or is_open(self.generator, name) for name in names):
-            for name in names:
-                self._perhaps_flip(name.removesuffix("_flip"), look)
+        if not any(varies(self.generator, name) or is_open(self.generator, name) for name in names):
+            across, down = (self._truth(name) for name in names)
+            if across or down:
+                self._add_flip("both" if across and down else "horizontal" if across else "vertical", look)
             return
-        across, down = (self._truth(name) for name in names)
-        if across or down:
-            self._add_flip("both" if across and down else "horizontal" if across else "vertical", look)
-
-    def _perhaps_flip(self, axis: str, look: str) -> None:
-        """Writes one of two flips, if one of them depends on run time."""
-        knob = Knob(f"{axis}_flip", f"{axis}_flip", "0.5 if {} else 0.0")
-        flips = not is_open(self.generator, knob.argument) and self._truth(knob.argument)
-        sure = not varies(self.generator, knob.argument)
-        often = self._value(knob, "0.5" if flips and not sure else "", "0.0", ", min: 0, max: 1", "how often")
-        if often or flips:
-            self._add_flip(axis, look if self.found else "", often)
+        for name in names:  # each has a step of its own, since one of them depends on run time
+            flips = not is_open(self.generator, name) and self._truth(name)
+            half = "0.5" if flips and varies(self.generator, name) else ""
+            often = self._value(Knob(name, name, "0.5 if {} else 0.0"), half, "0.0", ", min: 0, max: 1", "how often")
+            if often or flips:
+                self._add_flip(name.removesuffix("_flip"), look if self.found else "", often)
 
     def _add_flip(self, axis: str, look: str, often: str = "") -> None:
         args = [f"axis: {axis}"] if axis != "horizontal" else []
@@ -299,14 +282,9 @@ class Steps:
 
     def _brightness(self) -> None:
         name = "brightness_range"
-        given, value = self.generator.argument(name), self.generator.known(name)
+        value = self.generator.known(name)
         knobs = [Knob(f"brightness_{end}", name, item=i) for i, end in enumerate(("low", "high"))]
-        pair = (
-            isinstance(given, Seq)
-            and not isinstance(value, Unknown)
-            and len(value) == 2
-            and all(isinstance(v, (int, float)) for v in value)
-        )
+        pair = _is_pair(value)
         if pair or is_open(self.generator, name):
             ends = [number(v) for v in sorted(max(0.0, float(v)) for v in value)] if pair else ["1", "1"]
             texts = (self._value(knob, end, "1", ", min: 0") for knob, end in zip(knobs, ends, strict=True))
@@ -314,9 +292,7 @@ class Steps:
         if pair:
             message = f"`{name}` truncated values to integers, and before Keras 2.9 stretched images to 0..255; the step multiplies"
             self._say("PG623", name, message)
-        elif isinstance(value, Unknown) and not is_open(self.generator, name):
-            self._unknown(name, value)
-        elif value is not None and not isinstance(value, Unknown):
+        elif not is_open(self.generator, name) and self._known(name) is not None:
             self._say("PG630", name, f"`brightness_range={value!r}` is not a pair, which Keras rejects, too", "it is left out")
 
     def _statistics(self) -> None:
@@ -333,9 +309,8 @@ class Steps:
             message = "`fit` computed its statistics on its array; the step is fitted to the training split"
             help_ = "the statistics include `preprocessing_function` and the steps before it"
             self.findings.add("PG623", self.generator.line, message, help_)
-        given, dtype = self.generator.known("data_format"), self.generator.known("dtype")
-        if isinstance(given, Unknown):
-            self._unknown("data_format", given)
+        self._known("data_format")
+        dtype = self.generator.known("dtype")
         if isinstance(dtype, Unknown) or dtype not in (None, "float32", "float16"):
             self._say("PG610", "dtype", "`dtype` is not known, or not a dtype of a model's input", "the spec gives float32")
 
@@ -357,12 +332,10 @@ class Steps:
 
     def _number(self, name: str) -> float | None:
         """A given, non-zero number; reports any other value."""
-        value = self.generator.known(name)
-        if isinstance(value, Unknown):
-            self._unknown(name, value)
-        elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-            return float(value) if value else None
-        elif value not in (None, False):
+        value = self._known(name)
+        if is_number(value) and math.isfinite(value):
+            return float(value) or None
+        if value not in (None, False):
             self._say("PG610", name, f"`{name}={value!r}` is not a number", "it is left out of the spec")
         return None
 
@@ -380,18 +353,22 @@ class Steps:
         return self.knobs.add(knob, text or idle, limits, comment) if varies(self.generator, knob.argument) else text
 
     def _truth(self, name: str) -> bool:
-        given, value = self.generator.argument(name), self.generator.known(name)
+        given = self.generator.argument(name)
         of_library = isinstance(given, Dotted) and (is_keras(given.name) or given.name.split(".")[0] in _LIBRARIES)
-        if of_library or isinstance(given, (Class, Local)):
-            return True  # a function or a class
-        if isinstance(value, Unknown):
-            self._unknown(name, value)
-            return False
-        return bool(value)
+        return of_library or isinstance(given, (Class, Local)) or bool(self._known(name))  # a function or a class is true
 
-    def _unknown(self, name: str, value: Unknown) -> None:
+    def _known(self, name: str, default: Any = None) -> Any:
+        """Python value of an argument; `default` if it is not given, and for an unknown one, which is reported."""
+        value = self.generator.known(name, default)
+        if not isinstance(value, Unknown):
+            return value
         line = value.line or self.generator.line_of(name)
         self.findings.add("PG610", line, f"`{name}` is not known: {value.reason}", "add its step by hand")
+        return default
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(v, (int, float)) for v in value)
 
 
 def number(value: float) -> str:
@@ -469,22 +446,12 @@ def _only_calls(function: Local) -> Value | None:
     result, argument = _result(function)
     if not isinstance(result, ast.Call) or len(result.args) != 1 or result.keywords or argument is None:
         return None
-    given = result.args[0]
-    if not isinstance(given, ast.Name) or given.id != argument or not isinstance(result.func, (ast.Name, ast.Attribute)):
+    given, callee = result.args[0], result.func
+    if not isinstance(given, ast.Name) or given.id != argument or not all(isinstance(n, _NAMING) for n in ast.walk(callee)):
         return None
-    dotted = _dotted(result.func, function)
-    return Dotted(dotted) if dotted else None
-
-
-def _dotted(node: ast.expr, function: Local) -> str:
-    """Full name of something imported at the top of the file or in the function's own scope."""
-    if isinstance(node, ast.Attribute):
-        owner = _dotted(node.value, function)
-        return f"{owner}.{node.attr}" if owner else ""
-    if not isinstance(node, ast.Name):
-        return ""
-    bound = function.frame.module.scope.bindings.get(node.id, [])
-    return bound[0].dotted if len(bound) == 1 and bound[0].kind == "import" else ""
+    root = root_name(callee)
+    bound = function.frame.module.scope.bindings.get(root, [])  # imported at the top of the file
+    return Dotted(bound[0].dotted + ast.unparse(callee)[len(root) :]) if len(bound) == 1 and bound[0].kind == "import" else None
 
 
 def _result(function: Local) -> tuple[ast.expr | None, str | None]:

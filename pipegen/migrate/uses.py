@@ -160,13 +160,10 @@ def loops_around(flow: Flow) -> list[ast.stmt]:
 
 MEMBERS = {
     "class_indices": "{{name: i for i, name in enumerate({pipe}.class_names)}}",
-    "classes": '{pipe}.labels("{split}")',
-    "labels": '{pipe}.labels("{split}")',
-    "samples": '{pipe}.num_examples("{split}")',
-    "n": '{pipe}.num_examples("{split}")',
+    **dict.fromkeys(("classes", "labels"), '{pipe}.labels("{split}")'),
+    **dict.fromkeys(("samples", "n"), '{pipe}.num_examples("{split}")'),
     "filepaths": 'list({pipe}.files("{split}"))',
-    "num_classes": "len({pipe}.class_names)",
-    "num_class": "len({pipe}.class_names)",
+    **dict.fromkeys(("num_classes", "num_class"), "len({pipe}.class_names)"),
 }
 """Expressions in place of the members of an iterator."""
 ARGUMENTS = {"batch_size": 32, "class_mode": "categorical", "color_mode": "rgb", "target_size": (256, 256)}
@@ -353,22 +350,18 @@ def edit_pair(edits: UseEdits, zipped: Zipped) -> None:
                 text.replace(use.node, split)
     uses = edits.found.uses_of(zipped)
     for use in sorted(uses, key=lambda u: u.kind == "model"):  # last, since their arguments include edited parts
-        _edit_use(edits, use, split)
-
-
-def _edit_use(edits: UseEdits, use: Use, split: str) -> None:
-    whole = passes_on(use)
-    given = split if use.node is use.of.node else edits.edits.source(use.node)
-    if use.kind == "model":
-        edits.edit(use)
-    elif isinstance(whole, ast.GeneratorExp):
-        around = (n for n in ast.walk(edits.edits.tree) if isinstance(n, ast.Call) and whole in n.args)
-        shares = any(nodes.end(call.func) == nodes.start(whole) for call in around)  # its brackets are those of the call
-        edits.edits.replace(whole, f"({given})" if shares else given)
-    elif whole is not None:
-        edits.edits.replace(whole, f"return {given}")
-    else:
-        edits.findings.add("PG622", use.line, "a loop over the pairs was infinite; over the dataset it is one pass")
+        whole = passes_on(use)
+        given = split if use.node is use.of.node else text.source(use.node)
+        if use.kind == "model":
+            edits.edit(use)
+        elif isinstance(whole, ast.GeneratorExp):
+            around = (n for n in ast.walk(text.tree) if isinstance(n, ast.Call) and whole in n.args)
+            shares = any(nodes.end(call.func) == nodes.start(whole) for call in around)  # its brackets are those of the call
+            text.replace(whole, f"({given})" if shares else given)
+        elif whole is not None:
+            text.replace(whole, f"return {given}")
+        else:
+            edits.findings.add("PG622", use.line, "a loop over the pairs was infinite; over the dataset it is one pass")
 
 
 def passes_on(use: Use) -> ast.stmt | ast.GeneratorExp | None:

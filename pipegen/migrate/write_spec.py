@@ -62,8 +62,7 @@ class Writer:
     def _steps(self) -> list[Step]:
         flow = self.group.first
         for split, each in self.group.parts.items():
-            self._report_unknown(split, each)
-            self._report_differences(split, each)
+            self._report_arguments(split, each)
         size, steps = self._resize(flow)
         generator = flow.generator
         if not isinstance(generator, Generator):
@@ -80,16 +79,18 @@ class Writer:
         channels = 1 if flow.get("color_mode") == "grayscale" else 3
         writer = Steps(generator, size, self.group.method != "flow", self.findings, id(generator) in self.fitted, channels, self.knobs)
         if "train" in self.group.parts:
-            steps += writer.augmentation()
-        return steps + writer.values()
+            writer.augmentation()
+        writer.values()
+        return steps + writer.found
 
     def _report_unpacked(self, thing: Generator | Flow) -> None:
         argument = thing.args["**"]
         reason = argument.value.reason if isinstance(argument.value, Unknown) else "it is not a dict"
         self.findings.add("PG610", argument.node.lineno, f"the unpacked arguments are not known: {reason}", "add them by hand")
 
-    def _report_unknown(self, split: str, flow: Flow) -> None:
-        """Reports unknown arguments of an iterator that are not reported elsewhere."""
+    def _report_arguments(self, split: str, flow: Flow) -> None:
+        """Reports unknown arguments of an iterator that are not reported elsewhere, and those that the spec has for every split alike, or
+        not at all."""
         if "**" in flow.args:
             self._report_unpacked(flow)
         for name, default in _DEFAULTS.items():
@@ -97,13 +98,10 @@ class Writer:
             if isinstance(value, Unknown):
                 message = f"`{name}` of the {split} data is not known: {value.reason}"
                 self.findings.add("PG610", flow.line_of(name), message, f"the spec assumes {default}: check if that is right")
-
-    def _report_differences(self, split: str, flow: Flow) -> None:
-        """Reports arguments that the spec has for every split alike, or not at all."""
         first = self.group.first
         every = f"the spec has that of line {first.line} for every split"
-        for name, default in (("color_mode", "rgb"), ("interpolation", "nearest"), ("keep_aspect_ratio", False)):
-            if flow.get(name, default) != first.get(name, default):
+        for name, usual in (("color_mode", "rgb"), ("interpolation", "nearest"), ("keep_aspect_ratio", False)):
+            if flow.get(name, usual) != first.get(name, usual):
                 self.findings.add("PG623", flow.line, f"the {split} data has another `{name}`; {every}")
         if class_mode(flow) != class_mode(first) and flow.method != "flow" and flow not in Sources(self.group).left_out():
             self.findings.add("PG624", flow.line, f"the {split} data has another `class_mode`; {every}")
@@ -261,18 +259,14 @@ def params_of(group: Group, flow: Flow, argument: str, params: tuple[str, ...]) 
     """Params of a spec that hold an argument of one of its iterators."""
     masks = {split: pair.mask for split, pair in group.pairs.items()}
     split = next((s for s, f in (*group.parts.items(), *masks.items()) if f is flow), "")
-    if argument == "directory":
-        what = "masks" if flow in masks.values() else "images"
-        names = [what, f"{split}_{what}"] if group.pairs or flow.method == "flow_from_dataframe" else ["data", split]
-    elif argument == "dataframe":
-        names = ["table", f"{split}_table"]
-    elif argument == "seed":
-        names = ["seed"] if flow is seeded_flow(group) else []
-    elif flow is group.first:
-        names = {"target_size": ["size", "height", "width"], "batch_size": ["batch"]}.get(argument, [])
-    else:
-        names = []
-    return [name for name in names if name in params]
+    what = "masks" if flow in masks.values() else "images"
+    folders = [what, f"{split}_{what}"] if group.pairs or flow.method == "flow_from_dataframe" else ["data", split]
+    names = {"directory": folders, "dataframe": ["table", f"{split}_table"]}
+    if flow is seeded_flow(group):
+        names["seed"] = ["seed"]
+    if flow is group.first:
+        names.update(target_size=["size", "height", "width"], batch_size=["batch"])
+    return [name for name in names.get(argument, ()) if name in params]
 
 
 def seeded_flow(group: Group) -> Flow | None:
@@ -495,7 +489,7 @@ class BuildCall:
 
     def _source(self, node: ast.expr, frame: Frame) -> str:
         """Text of an expression, with loop variables replaced by their values, since they do not exist before the loop."""
-        return self.edits.source_with(node, constants(self.evaluator, node, frame))
+        return self.edits.source(node, constants(self.evaluator, node, frame))
 
     def _varies(self, flow: Flow, argument: str) -> bool:
         """True if an argument is unknown or may change at run time."""
