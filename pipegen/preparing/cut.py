@@ -21,7 +21,7 @@ from pipegen.ops.stage import Stage, StepRef, step_kwargs
 from pipegen.phases.compilation import load
 from pipegen.plan import stages as s
 from pipegen.plan.evaluation_plans import learning_steps
-from pipegen.plan.nodes import Element, Plan, Read
+from pipegen.plan.nodes import Element, Plan
 from pipegen.spec.allowed import CHECKED
 from pipegen.spec.runtime_fix import Dumper, to_yaml
 from pipegen.spec.step_list import ids_of
@@ -120,8 +120,7 @@ def _cut(plans: Mapping[str, Plan], steps: int) -> Cut:
 
 def _taken(plan: Plan, steps: int) -> tuple[tuple[Stage, ...], ElementType, tuple[int, int] | None]:
     """Takes the stages before a step from a split's plan; returns them, the type after them, and `Cut.least`."""
-    read = next(node for node in plan.nodes if isinstance(node, Read))
-    now, kept, least = dict(read.out.items()), [], None
+    now, kept, least = dict(plan.read.items()), [], None
     open_: set[str] = set()
     last: dict[str, Stage] = {}
     for node in plan.nodes:
@@ -193,9 +192,8 @@ def changed_files(options: Options, spec: PipelineSpec, plans: Mapping[str, Plan
     for stage in (stage for own in cut.stages.values() for stage in own):
         if not isinstance(stage, (Decode, Enter, Measure)):
             return f"`{stage.uses()[0].id}` comes before the cut, and changes `{stage.feature}`"
-    read = [node.out for plan in plans.values() for node in plan.nodes if isinstance(node, Read)]
     for name in having(cut.type, Levels):
-        if name in spec.source.decoders() or not all(own[name].encoded for own in read):
+        if name in spec.source.decoders() or not all(plan.read[name].encoded for plan in plans.values()):
             return f"`{name}` is not stored in files that `decode` reads"
     return None
 

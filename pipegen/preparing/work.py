@@ -37,7 +37,7 @@ from pipegen.ops.step_bases import ElementTransform
 from pipegen.phases.compilation import bind, collect_data, of_first_view
 from pipegen.phases.specs import FittedSpec, Spec
 from pipegen.phases.user_functions import allowed_modules, with_functions
-from pipegen.plan.nodes import Element, Plan, Read
+from pipegen.plan.nodes import Element, Plan
 from pipegen.plan.stages import Apply
 from pipegen.preparing.cut import Cut, NoCutError, changed_files, check_shrinking, find_cut
 from pipegen.preparing.options import OF_RECORDS, QUALITY, Options
@@ -59,7 +59,7 @@ class Computation:
 
     def __init__(self, engine: Engine, plan: Plan, stages: tuple[Stage, ...], type_: ElementType, options: Options) -> None:
         self._executor = engine.executor_of(plan, plan.split)
-        self._read = next(node for node in plan.nodes if isinstance(node, Read))
+        self._read = plan.reader
         self._stages, self._type, self._options = stages, type_, options
         self._draws = plan.index.num_draws
         self.threads = self._executor.setting.threads
@@ -345,7 +345,7 @@ class Work:
         """The path of a shard's description, which is written last."""
         return self.folder / SHARDS / f"{number:05d}.json"
 
-    def write(self, number: int, progress: Callable[[int], None] | None = None) -> Shard:
+    def write(self, number: int, progress: Callable[[int], None] = lambda _done: None) -> Shard:
         """Writes one shard, unless it is complete. Several processes may write the same one, with equal bytes."""
         shard = self.done(number)
         if shard is not None:
@@ -360,8 +360,7 @@ class Work:
                     places = self.format.add(record, put)
                     for name, value in (self._beside(record.values) | places).items():
                         columns.setdefault(name, []).append(value)
-                    if progress is not None:
-                        progress(record.number + 1 - shard.first)
+                    progress(record.number + 1 - shard.first)
             sums = {held: checksum(file) for held, file in fresh.items()}
             sizes = {held: file.stat().st_size for held, file in fresh.items()}
         with whole_file(self.columns_file(number)) as stream:

@@ -32,7 +32,7 @@ _INK, _PAPER, _FAINT = (28, 28, 30), (250, 250, 250), (120, 120, 124)
 
 
 def contact_sheet(
-    engine: Engine, split: str, *, rows: int, draws: int, first_epoch: int, cell: int, progress: Callable[[int], None] | None = None
+    engine: Engine, split: str, *, rows: int, draws: int, first_epoch: int, cell: int, progress: Callable[[int], None]
 ) -> Image.Image:
     """Draws originals and augmented versions, a row for each, with class names; for the arguments and the errors see `Pipeline.preview`.
 
@@ -63,8 +63,7 @@ def contact_sheet(
                 raise engine.problem(split, record, first_epoch, error) from None
             drawn.append([])
             captions[i] += " cannot be read, and is skipped"
-        if progress is not None:
-            progress(i + 1)
+        progress(i + 1)
     heads = [f"epoch {epoch}" + (f", {view.removeprefix(feature)[1:]}" if view != feature else "") for epoch, view in columns]
     return _lay_out(drawn, captions, heads, cell)
 
