@@ -350,8 +350,7 @@ def _plainly(spec: Spec, batch: int) -> Spec:
 
 def _handing_over(plan: Plan, features: Sequence[str], size: int) -> Plan:
     """Changes the batch size of an unoptimised plan, and its output to a map of some features."""
-    nodes: list[Node] = []
-    for node in plan.nodes:
-        out = node.out.with_batch(0) if node.out.batch is not None else node.out
-        nodes.append(_changed(node, out, size, [name for f in features for name in (f, valid_name(f)) if name in out]))
-    return plan.with_nodes(nodes)
+    wanted = [name for f in features for name in (f, valid_name(f))]
+    outs = [node.out.with_batch(0) if node.out.batch is not None else node.out for node in plan.nodes]
+    each = zip(plan.nodes, outs, strict=True)
+    return plan.with_nodes([_changed(node, out, size, [name for name in wanted if name in out]) for node, out in each])
