@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import ModelMismatchError
@@ -81,13 +82,10 @@ def _of_ending(t: _Target, units: int | None, wanted: str) -> list[str]:
 
 def _takes_logits(loss: Any) -> bool | None:
     """Checks if a loss of classes takes logits; `None` if unknown. Names and functions of Keras take probabilities."""
-    own = getattr(loss, "from_logits", None)
-    if isinstance(own, bool):
-        return own
-    try:
-        given = loss.get_config().get("from_logits")
-    except Exception:  # a loss of the user's own may do anything
-        given = None
+    given = getattr(loss, "from_logits", None)
+    if not isinstance(given, bool):
+        with suppress(Exception):  # a loss of the user's own may do anything
+            given = loss.get_config().get("from_logits")
     if isinstance(given, bool):
         return given
     return False if counts_padding(loss) else None
