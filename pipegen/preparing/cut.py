@@ -28,7 +28,7 @@ from pipegen.spec.step_list import ids_of
 from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, FeatureType, times
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pipegen.ops.sources.prepared_store.layout import Pixels
     from pipegen.phases.specs import Spec
@@ -111,11 +111,8 @@ def _place(ref: StepRef) -> int:
 
 def _cut(plans: Mapping[str, Plan], steps: int) -> Cut:
     """Cuts before step number `steps`."""
-    taken = {split: _taken(plan, steps) for split, plan in plans.items()}
-    least = reduce(_lesser, (needed for _, _, needed in taken.values()))
-    return Cut(
-        steps, {split: stages for split, (stages, _, _) in taken.items()}, _together([type_ for _, type_, _ in taken.values()]), least
-    )
+    stages, types, least = zip(*(_taken(plan, steps) for plan in plans.values()), strict=True)
+    return Cut(steps, dict(zip(plans, stages, strict=True)), _together(types), reduce(_lesser, least))
 
 
 def _taken(plan: Plan, steps: int) -> tuple[tuple[Stage, ...], ElementType, tuple[int, int] | None]:
@@ -161,7 +158,7 @@ def _lesser(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, 
     return b if a is None else a if b is None else (min(a[0], b[0]), min(a[1], b[1]))
 
 
-def _together(types: list[ElementType]) -> ElementType:
+def _together(types: Sequence[ElementType]) -> ElementType:
     """Unites the types of the splits."""
     features: dict[str, FeatureType] = {}
     for name, first in types[0].items():
@@ -286,13 +283,9 @@ def fitting(values: dict[str, Any]) -> dict[str, Any]:
 
 def _steps(spec: PipelineSpec, done: int) -> list[dict[str, Any]]:
     """Lists the steps after the first `done`; sets the ids of random steps that would get another one."""
-    ids = ids_of(spec.transforms)[done:]
     left = spec.transforms[done:]
-    found = []
-    for step, own, now in zip(left, ids, ids_of(left), strict=True):
-        arguments = step_kwargs(step)
-        found.append({step.op: arguments if own == now or not step.random else {**arguments, "id": own}})
-    return found
+    ids = zip(left, ids_of(spec.transforms)[done:], ids_of(left), strict=True)
+    return [{step.op: step_kwargs(step) | ({"id": own} if own != now and step.random else {})} for step, own, now in ids]
 
 
 def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[str, Any]:

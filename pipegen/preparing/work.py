@@ -249,7 +249,7 @@ class Work:
         least, side, done, scaled = self.cut.least, self.options.shorter_side, 0, ""
         most = {name: [0, 0] for name in self.pictured}
         for split, computation in self._computations.items():
-            for record, sizes in self._run(computation, split, 0, self.manifest.num_examples(split), None):
+            for record, sizes in self._run(split, 0, self.manifest.num_examples(split), None):
                 for name in self.pictured:
                     height, width = (int(of) for of in sizes[name])
                     if least is not None and height >= 2 * least[0] and width >= 2 * least[1]:
@@ -400,17 +400,16 @@ class Work:
     def records(self, split: str, first: int, count: int) -> Iterator[Record]:
         """Computes the stored values of some examples."""
         names = self._names[split]
-        for number, values in self._run(self._computations[split], split, first, count, self.pixels):
+        for number, values in self._run(split, first, count, self.pixels):
             yield Record(number, names[number], values)
 
     @cached_property
     def _names(self) -> dict[str, Sequence[str]]:
         return {split: self.manifest.keys(split) for split in self.manifest.splits}
 
-    def _run(
-        self, computation: Computation, split: str, first: int, count: int, pixels: dict[str, Pixels] | None
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _run(self, split: str, first: int, count: int, pixels: dict[str, Pixels] | None) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yields the numbers of examples in their split, and their stored values; without `pixels`, the sizes of their images."""
+        computation = self._computations[split]
         made = computation.sizes(first, count) if pixels is None else computation.examples(first, count, pixels)
         iterator = made.as_numpy_iterator()
         for record in range(first, first + count):
