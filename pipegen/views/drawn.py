@@ -254,9 +254,6 @@ def _changed(node: Node, out: ElementType, size: int | None, features: Iterable[
     return replace(node, out=out)
 
 
-_RECORD = "@record"
-
-
 class Sampled:
     """Some features of a sample of a split, or of `all`, with the examples of the first epoch."""
 
@@ -271,7 +268,7 @@ class Sampled:
         spec = _plainly(spec, min(spec.model.batch.size, max(self._most, 1)))
         plain = without_unused(fitted.plans[split].each(lambda own: _handing_over(own, features, spec.model.batch.size)))
         engine = Engine(BoundSpec(spec, manifest, {}), {})
-        emitted = read_once(spec.model, plain, manifest).each(lambda own: _emitting(own, (*names(own.emit.output.x), _RECORD)))
+        emitted = read_once(spec.model, plain, manifest).each(lambda own: _emitting(own, (*names(own.emit.output.x), "@record")))
         self._executor = engine.executor_of(emitted, split)
 
     def __len__(self) -> int:
@@ -286,7 +283,7 @@ class Sampled:
         left = self._most
         for batch in fixed_dataset(self._executor):
             rows = {name: value.numpy()[:left] for name, value in batch.items()}
-            records = rows.pop(_RECORD)
+            records = rows.pop("@record")
             for name, valid in ((name, rows.get(valid_name(name))) for name in self._features):
                 if valid is not None:
                     absent = ~valid.reshape(*valid.shape, *[1] * (rows[name].ndim - valid.ndim))
