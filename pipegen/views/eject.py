@@ -120,14 +120,12 @@ def lowered_executor(compiled: CompiledSpec, engine: Engine, split: str) -> Exec
     return engine.executor_of(one_by_one(plan), split, engine.shard)
 
 
-def eject_graph(
-    compiled: CompiledSpec, engine: Engine, folder: str | os.PathLike[str], splits: Sequence[str], progress: Callable[[int], None]
-) -> Ejected:
+def eject_graph(compiled: CompiledSpec, engine: Engine, folder: Path, splits: Sequence[str], progress: Callable[[int], None]) -> Ejected:
     """Writes SavedModels; for the arguments and the errors see `Pipeline.eject`."""
     found = ejection_findings(compiled.spec, compiled.manifest, {split: compiled.splits[split].plan for split in splits})
     if any(finding.severity is Severity.ERROR for finding in found):
         raise SpecError(found)
-    target = Path(os.fspath(folder)).absolute()
+    target = folder.absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise FileExistsError(errno.EEXIST, "it exists, and is not an empty folder", str(folder))
     model, manifest = compiled.spec.model, compiled.manifest
@@ -209,9 +207,7 @@ if __name__ == "__main__":
 _PARALLEL = "tf.data.AUTOTUNE, deterministic=True"
 
 
-def eject_code(
-    compiled: CompiledSpec, engine: Engine, file: str | os.PathLike[str], splits: Sequence[str], progress: Callable[[int], None]
-) -> Ejected:
+def eject_code(compiled: CompiledSpec, engine: Engine, file: Path, splits: Sequence[str], progress: Callable[[int], None]) -> Ejected:
     """Writes the code; for the arguments and the errors see `Pipeline.eject`."""
     replaced = replaced_records(compiled.spec) if "train" in splits else None
     found = [finding for finding in (replaced, given_data(compiled.spec)) if finding is not None]

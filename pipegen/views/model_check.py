@@ -134,6 +134,7 @@ _FLAT = 0.1  # width of a layer's input values up to which they may be scaled tw
 _SHRUNK = 10.0  # minimal ratio of the width before to that width, for values scaled twice
 _LARGE = 16.0  # maximum above which values from 0 up are taken for unscaled
 _NORMALISES = ("BatchNormalization", "LayerNormalization", "GroupNormalization", "UnitNormalization", "RMSNormalization")
+_Value = tuple[Any, tuple[str, ...]]  # a value in a model, with the names of the layers that changed it
 _OPEN_SIDE = 64  # pixels of a side that neither the pipeline nor the model fixes
 
 
@@ -213,12 +214,12 @@ class _Walk:
     def __init__(self) -> None:
         self.found: list[_Seen] = []
 
-    def model(self, model: Any, given: dict[int, tuple[Any, tuple[str, ...]]]) -> dict[int, tuple[Any, tuple[str, ...]]]:
-        """Computes outputs from the values of some inputs, each with the layers that changed it."""
+    def model(self, model: Any, given: dict[int, _Value]) -> dict[int, _Value]:
+        """Computes outputs from the values of some inputs."""
         import keras
 
         if isinstance(model, keras.Sequential):
-            value: tuple[Any, tuple[str, ...]] | None = given.get(0)
+            value: _Value | None = given.get(0)
             for layer in model.layers:
                 if value is not None and type(layer).__name__ != "InputLayer":
                     value = self._step(layer, [value], (value[0],), {})
@@ -236,9 +237,7 @@ class _Walk:
                 values[id(node.outputs[0])] = result
         return {place: values[id(tensor)] for place, tensor in enumerate(model.outputs) if id(tensor) in values}
 
-    def _step(
-        self, operation: Any, inputs: Sequence[tuple[Any, tuple[str, ...]]], args: Any, kwargs: Any
-    ) -> tuple[Any, tuple[str, ...]] | None:
+    def _step(self, operation: Any, inputs: Sequence[_Value], args: Any, kwargs: Any) -> _Value | None:
         """Runs an operation without weights, or records the input of one with weights."""
         import keras
 
