@@ -316,7 +316,7 @@ class _Kept:
         made_by = f"{_FORMAT}\0{pillow_version}"
         place = manifest.listing.root or manifest.listing.location.paths[0]
         named = f"{made_by}\0{manifest.source_name}\0{place}".encode("utf-8", "surrogateescape")
-        self._name = f"{hashlib.blake2b(named, digest_size=16).hexdigest()}.{LOOKS}"
+        self._name = f"{_digest(named).hex()}.{LOOKS}"
         self._keys: Array = np.zeros(0, _KEY)
 
     def fill(self, looks: Array, wanted: Array) -> Array:
@@ -329,8 +329,8 @@ class _Kept:
             # The key of a record without a file is all zeros.
             name, file = self._pictures.source(record) or ("", "")
             with suppress(OSError, ValueError):
-                about, hashed = os.stat(file), hashlib.blake2b(os.fsencode(name), digest_size=16).digest()
-                self._keys[record] = tuple(np.frombuffer(hashed, "<u8").tolist()), about.st_size, about.st_mtime_ns
+                about, hashed = os.stat(file), np.frombuffer(_digest(os.fsencode(name)), "<u8")
+                self._keys[record] = tuple(hashed.tolist()), about.st_size, about.st_mtime_ns
         try:
             with open_kept(self._folder, self._name) as stream:
                 content = stream.read()

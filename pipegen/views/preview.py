@@ -110,15 +110,13 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
 
 def _entered(plan: Plan, feature: str, read: Features) -> Features:
     """Converts the items of a record as for the steps."""
-    forks = forks_of(plan)
-    view = {fork.feature: fork.names[0] for fork in forks if fork.names}
+    view = {fork.feature: fork.names[0] for fork in forks_of(plan) if fork.names}
     own = view.get(feature, feature)
-    features = {**read, **{view[name]: value for name, value in read.items() if name in view}}
+    features = {**read, **{first: read[name] for name, first in view.items() if name in read}}
     for stage in (*plan.part_stages(), *plan.stages()):
         if isinstance(stage, (Measure, Enter)) and own in (stage.feature, *stage.touches()):
             apply_element(stage, features)
-    back = {first: name for name, first in view.items()}
-    return {**features, **{back[name]: value for name, value in features.items() if name in back}}
+    return {**features, **{name: features[first] for name, first in view.items() if first in features}}
 
 
 def render_example(executor: Executor, record: int, epoch: int, feature: str) -> np.ndarray[Any, Any]:
