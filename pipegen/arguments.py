@@ -82,7 +82,8 @@ def text(name: str, value: Any, example: str) -> str:
     return value
 
 
-def called_with_count(name: str, value: Callable[[int], None] | None) -> None:
-    """Checks a callback for progress; raises `TypeError` for a value that cannot be called."""
+def called_with_count(name: str, value: Callable[[int], None] | None) -> Callable[[int], None]:
+    """Checks a callback for progress, and returns it, or one that does nothing; raises `TypeError` for a value that cannot be called."""
     if value is not None and not callable(value):
         raise TypeError(f"`{name}` is a function of one number, such as `print`, got {got(value)}")
+    return value if value is not None else lambda _done: None

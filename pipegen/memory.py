@@ -160,20 +160,21 @@ def available_memory(root: Path = MOUNTED) -> int:
 
 def granted_memory(root: Path = Path("/")) -> tuple[int, str] | None:
     """Maximal memory of this process in bytes, with the words for its source; `None` if unknown."""
-    limit, total = Cgroup(root).memory_limit, _meminfo("MemTotal", root)
+    limit, total = Cgroup(root).memory_limit, meminfo("MemTotal", root)
     if limit is not None and (total is None or limit < total):
         return limit, "the control group of this process grants"
     return None if total is None else (total, "this machine has")
 
 
 def _machine_available() -> int:
-    free = _meminfo("MemAvailable")
+    free = meminfo("MemAvailable")
     if free is not None:
         return free
     has_pages = hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if has_pages else 4 * 2**30
 
 
-def _meminfo(name: str, root: Path = Path("/")) -> int | None:
+def meminfo(name: str, root: Path = Path("/")) -> int | None:
+    """Reads an entry of `/proc/meminfo` in bytes; `None` if there is none."""
     lines = (read_text(root / "proc/meminfo") or "").splitlines()
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), None)

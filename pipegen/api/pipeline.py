@@ -240,9 +240,9 @@ class Pipeline:
         from pipegen.views.preview import contact_sheet
 
         engine = self._at(split, epoch)._engine
-        called_with_count("progress", progress)
+        tick = called_with_count("progress", progress)
         rows, draws, cell = (whole(name, value, 1) for name, value in (("rows", rows), ("draws", draws), ("cell", cell)))
-        return contact_sheet(engine, split, rows=rows, draws=draws, first_epoch=whole("epoch", epoch, 0), cell=cell, progress=progress)
+        return contact_sheet(engine, split, rows=rows, draws=draws, first_epoch=whole("epoch", epoch, 0), cell=cell, progress=tick)
 
     def export(
         self,
@@ -276,12 +276,12 @@ class Pipeline:
         from pipegen.views.export import Wanted, export
 
         pipe = self._at(split, epoch)
-        called_with_count("progress", progress)
+        tick = called_with_count("progress", progress)
         count = None if examples is None else whole("examples", examples, 1)
         draws, epoch, quality = whole("draws", draws, 1), whole("epoch", epoch, 0), whole("quality", quality, 1, 100)
         at = file_or_folder("folder", folder, "augmented/")
         wanted = Wanted(at, count, draws, epoch, form, quality, text("prefix", prefix, "rose-"), overwrite)
-        return export(pipe._engine, pipe._plans[split], wanted, progress)
+        return export(pipe._engine, pipe._plans[split], wanted, tick)
 
     # The data
 
@@ -770,9 +770,8 @@ class Pipeline:
         chosen = list(self._plans) if splits is None else list(splits)
         for split in chosen:
             self._require(split)
-        eject = eject_graph if form == "graph" else eject_code
-        called_with_count("progress", progress)
-        return eject(self._compiled, self._engine, file_or_folder("path", path, "ejected/"), chosen, progress)
+        eject, tick = eject_graph if form == "graph" else eject_code, called_with_count("progress", progress)
+        return eject(self._compiled, self._engine, file_or_folder("path", path, "ejected/"), chosen, tick)
 
     def lowered(self, split: str) -> Lowered:
         """Lowers the parts of a split's compiled plan to TensorFlow functions, for code that builds its datasets by hand.

@@ -89,7 +89,7 @@ def prepare(
         DataError: For a record that cannot be read, or a damaged store.
         ValueError: For options that exclude each other, and for a URL in place of a folder.
     """
-    called_with_count("progress", progress)
+    tick = called_with_count("progress", progress)
     format = _one_of("format", format, FORMATS)
     shorter_side = None if shorter_side is None else whole("shorter_side", shorter_side, 1)
     quality = whole("quality", quality, 1, 100)
@@ -113,7 +113,7 @@ def prepare(
     from pipegen.preparing.work import listed
 
     on = Beam(beam_options, allow_code) if runner == "beam" else None
-    return run(listed(loaded, allow_code, data), folder, options, verify=verify, runner=on, progress=progress)
+    return run(listed(loaded, allow_code, data), folder, options, verify=verify, runner=on, progress=tick)
 
 
 def _one_of(name: str, given: str, known: tuple[T, ...]) -> T:
@@ -257,7 +257,7 @@ def test(
         ValueError: For a selection that matches no test, and a sample without examples.
         TypeError: For an argument of the wrong type.
     """
-    called_with_count("progress", progress)
+    tick = called_with_count("progress", progress)
     if isinstance(select, str) or not isinstance(select, Sequence) or not all(isinstance(s, str) for s in select):
         raise TypeError(f'`select` is a list of tests, such as ["balance"], got {got(select)}')
     if sample is not None and sample != "all" and (not isinstance(sample, int) or isinstance(sample, bool) or sample < 1):
@@ -266,7 +266,6 @@ def test(
     loaded = load(given, params=params, overrides=overrides, allow_write=allow_write, allow_env=allow_env)
     allowed = allowed_modules(allow_code)
     chosen = with_test_functions(loaded, choose(loaded.model, select), allowed)
-    tick = progress or (lambda _done: None)
     bound = bind(with_functions(loaded, allowed), collect_data(loaded, progress, data))
     return run_tests(bound, chosen, sample, bar=lambda _title, _total: nullcontext(tick))
 

@@ -27,9 +27,7 @@ _HOME = str(Path(__file__).resolve().parents[2])
 def ask(environment: Mapping[str, str], *, patience: float = _PATIENCE) -> dict[str, Any]:
     """Asks TensorFlow in another process, and collects its answers; after a failure, `failed` is the reason and `doing` the task."""
     code, out, err = run_python(["-m", __name__], environment, patience)
-    answers: dict[str, Any] = {}
-    for answer in answers_of(out):
-        answers |= answer
+    answers = {name: value for answer in answers_of(out) for name, value in answer.items()}
     if code != 0:
         answers["failed"] = reason(code, err, patience)
     return answers

@@ -70,11 +70,6 @@ class Machine:
         found = re.search(rf"^{name}:\s*(.*)$", self.read("proc/self/status"), re.MULTILINE)
         return found[1] if found else ""
 
-    def memory(self, name: str) -> int | None:
-        """Reads an entry of `/proc/meminfo`, in bytes."""
-        found = re.search(rf"^{name}:\s*(\d+) kB", self.read("proc/meminfo"), re.MULTILINE)
-        return int(found[1]) * 1024 if found else None
-
     @property
     def open_files(self) -> tuple[float, float] | None:
         """The soft and the hard limit of open files."""
@@ -98,11 +93,8 @@ class Machine:
     def rotational(self, mount: Mount) -> str | None:
         """Reads the kernel's flag of a mount's disk: `1` for a rotational one, as virtual disks often are called; `None` without a disk."""
         block = self.root / "sys/dev/block" / mount.number
-        for folder in (block, block.resolve().parent):
-            said = read_text(folder / "queue/rotational")
-            if said is not None:
-                return said
-        return None
+        found = (read_text(folder / "queue/rotational") for folder in (block, block.resolve().parent))
+        return next((said for said in found if said is not None), None)
 
 
 Verdict = Literal["ok", "note", "warning", "error"]
@@ -164,7 +156,7 @@ class Examination:
         return [] if self.needs is None else self.needs.files
 
 
-Check = Callable[[Examination], Iterator[Line]]
+Check = Callable[[Examination], Iterable[Line]]
 
 
 def examine(examination: Examination, checks: tuple[Check, ...]) -> Iterator[Line]:

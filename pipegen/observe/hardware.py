@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipegen.diagnostics.diagnostic import Diagnostic
+from pipegen.memory import meminfo
 from pipegen.mounts import mounted
 from pipegen.observe.examination import Examination, Line, Machine, Verdict, judged
 from pipegen.observe.storage import Needs, Rates, files_in, measure, place_of
@@ -66,17 +67,17 @@ def check_cores(examination: Examination) -> Iterator[Line]:
 _BUSY = 0.5  # the share of busy cores above which a machine counts as busy, beside one core for this program
 
 
-def check_load(examination: Examination) -> Iterator[Line]:
+def check_load(examination: Examination) -> list[Line]:
     """Reports the mean number of programs that ran or waited for a core in the last minute."""
     machine = examination.machine
     words = machine.read("proc/loadavg").split()
     if not words or not machine.processors:
-        return
+        return []
     load, cores = float(words[0]), machine.processors
     is_busy = load > 1 + _BUSY * cores
     fact = f"{load:.1f} programs ran or waited for a core in the last minute, on {cores} cores{': the machine is busy' * is_busy}"
     remedy = "end other programs, or wait, before you measure: `profile`, `tune` and `bench` share the cores with them"
-    yield judged("load", fact, {"load": load, "cores": cores}, (is_busy, "warning", remedy))
+    return [judged("load", fact, {"load": load, "cores": cores}, (is_busy, "warning", remedy))]
 
 
 _SMALL = 2 * 2**30  # the available memory below which there is a warning; TensorFlow alone takes a quarter of it
@@ -85,7 +86,7 @@ _SMALL = 2 * 2**30  # the available memory below which there is a warning; Tenso
 def check_memory(examination: Examination) -> Iterator[Line]:
     """Reports the memory of the machine, the available part, and the need of the spec."""
     machine = examination.machine
-    total, free = machine.memory("MemTotal"), machine.memory("MemAvailable")
+    total, free = meminfo("MemTotal", machine.root), meminfo("MemAvailable", machine.root)
     limit, left = machine.cgroup.memory_limit, machine.cgroup.memory_left
     if total is None or free is None:
         yield Line("memory", "unknown: /proc/meminfo does not say", "note")
@@ -111,12 +112,11 @@ def check_memory(examination: Examination) -> Iterator[Line]:
 _ENOUGH_FILES = 4096  # far more than mapped shards, caches, reading threads and the sockets of services need
 
 
-def check_descriptors(examination: Examination) -> Iterator[Line]:
+def check_descriptors(examination: Examination) -> list[Line]:
     """Reports the limit of open files, and how to raise it."""
     limits = examination.machine.open_files
     if limits is None:
-        yield Line("open files", "unknown: /proc/self/limits does not say", "note")
-        return
+        return [Line("open files", "unknown: /proc/self/limits does not say", "note")]
     soft, hard = limits
     shown = ["any number" if limit == float("inf") else f"{limit:,.0f}" for limit in limits]
     fact = f"{shown[0]} at a time, and up to {shown[1]} on request"
@@ -124,23 +124,22 @@ def check_descriptors(examination: Examination) -> Iterator[Line]:
     remedy = "ask the administrator for more: LimitNOFILE= in systemd, --ulimit nofile=65536 in docker"
     if hard >= _ENOUGH_FILES:
         remedy = f"ulimit -n {_ENOUGH_FILES}: data in many shards needs a descriptor for each"
-    yield judged("open files", fact, figures, (soft < _ENOUGH_FILES, "warning", remedy))
+    return [judged("open files", fact, figures, (soft < _ENOUGH_FILES, "warning", remedy))]
 
 
 _ENOUGH_SHARED = 2**30  # docker's default of 64 MiB is too little for loaders with several processes
 
 
-def check_shared_memory(examination: Examination) -> Iterator[Line]:
+def check_shared_memory(examination: Examination) -> list[Line]:
     """Reports the shared memory, which pipegen itself does not need: it works in one process."""
     remedy = "docker run --shm-size=2g, if another loader works in several processes; pipegen does not"
     try:
         found = os.statvfs(examination.machine.root / "dev/shm")
     except OSError:
-        yield Line("shared memory", "not mounted", "note", remedy)
-        return
+        return [Line("shared memory", "not mounted", "note", remedy)]
     size, free = found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
     fact = f"{format_bytes(size)}, {format_bytes(free)} free"
-    yield judged("shared memory", fact, {"size": size, "free": free}, (free < _ENOUGH_SHARED, "note", remedy))
+    return [judged("shared memory", fact, {"size": size, "free": free}, (free < _ENOUGH_SHARED, "note", remedy))]
 
 
 _NETWORK = (

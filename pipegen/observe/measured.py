@@ -345,14 +345,9 @@ def record(
 
     `model_ms` are slept after each batch, in place of a model on a device. `tick` is called with the number of batches done.
     """
-    if pipe.steps(split) == 0:
-        raise DataError(f"split `{split}` has no batch to measure")
-    executor = pipe._engine.executor(split)
+    executor, batches = warmed(pipe, split, (model_ms or 0.0) / 1000, tick)
     found = about(executor, pipe.spec_hash)
     found.model_ms = model_ms
-    batches = endless(pipe, split, (model_ms or 0.0) / 1000, tick)
-    for _ in range(warm_steps(executor)):
-        next(batches)
     for _ in measuring(found, executor, steps):
         next(batches)
     return found
@@ -376,9 +371,17 @@ def measuring(found: Recording, executor: Executor, steps: int | None = None) ->
             found.traced_batches, found.traced_examples = taken.batches, taken.examples
 
 
-def warm_steps(executor: Executor) -> int:
-    """Counts the batches before the clock starts: a few, and all examples once to fill a cache."""
-    return WARM + filling_steps(executor)
+def warmed(pipe: Pipeline, split: str, nap: float, tick: Callable[[int], None] = lambda _: None) -> tuple[Executor, Iterator[Any]]:
+    """Runs the batches of a split before the clock starts: a few, and all examples once to fill a cache.
+
+    Returns its executor, and the batches after these; for the arguments see `endless`. Raises `DataError` if the split has no batch.
+    """
+    if pipe.steps(split) == 0:
+        raise DataError(f"split `{split}` has no batch to measure")
+    executor, batches = pipe._engine.executor(split), endless(pipe, split, nap, tick)
+    for _ in range(WARM + filling_steps(executor)):
+        next(batches)
+    return executor, batches
 
 
 def filling_steps(executor: Executor) -> int:

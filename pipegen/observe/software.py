@@ -16,10 +16,10 @@ from pipegen.observe.examination import Examination, Line, judged
 from pipegen.release import __version__
 
 
-def check_software(_: Examination) -> Iterator[Line]:
+def check_software(_: Examination) -> list[Line]:
     """Reports the versions, and the Python in use: a wrong environment is the most common mistake."""
     fact = f"pipegen {__version__}, Python {platform.python_version()} in {sys.prefix}, {platform.platform(terse=True)}"
-    yield Line("software", fact, figures={"pipegen": __version__, "python": platform.python_version(), "prefix": sys.prefix})
+    return [Line("software", fact, figures={"pipegen": __version__, "python": platform.python_version(), "prefix": sys.prefix})]
 
 
 FIRST, LAST = (2, 16), (2, 21)
@@ -27,12 +27,11 @@ FIRST, LAST = (2, 16), (2, 21)
 _SLOW = 20.0  # seconds from which on an import counts as slow
 
 
-def check_tensorflow(examination: Examination) -> Iterator[Line]:
+def check_tensorflow(examination: Examination) -> list[Line]:
     """Reports the version and the time of importing it."""
     answers = examination.answers
     if "tensorflow" not in answers:
-        yield _broken(answers.get("failed", "no reason given"))
-        return
+        return [_broken(answers.get("failed", "no reason given"))]
     version, seconds, cpu_s = answers["tensorflow"], answers["seconds"], answers["cpu_s"]
     fact = f"{version}, imported in {seconds:.1f} s, {cpu_s:.1f} s of them at work"
     figures = {"version": version, "import_s": seconds, "import_cpu_s": cpu_s}
@@ -41,7 +40,7 @@ def check_tensorflow(examination: Examination) -> Iterator[Line]:
     wanted = f"tensorflow>={FIRST[0]}.{FIRST[1]},<{LAST[0]}.{LAST[1] + 1}"
     slow = "the machine is busy, or the environment is on slow storage: importing reads thousands of files"
     fact += ", which pipegen is not tested with" * untested
-    yield judged("TensorFlow", fact, figures, (untested, "warning", f"pip install '{wanted}'"), (seconds > _SLOW, "note", slow))
+    return [judged("TensorFlow", fact, figures, (untested, "warning", f"pip install '{wanted}'"), (seconds > _SLOW, "note", slow))]
 
 
 def _broken(why: str) -> Line:
@@ -59,65 +58,61 @@ def _broken(why: str) -> Line:
 FIRST_KERAS = (3, 7)  # the oldest Keras whose `fit` takes pipegen's iterators
 
 
-def check_keras(examination: Examination) -> Iterator[Line]:
+def check_keras(examination: Examination) -> list[Line]:
     """Reports the version and the backend."""
     answers = examination.answers
     if "tensorflow" not in answers:
-        return
+        return []
     if "keras" not in answers:
-        yield Line("Keras", f"cannot be imported: {answers.get('failed', 'no reason given')}", "error", "pip install --upgrade keras")
-        return
+        return [Line("Keras", f"cannot be imported: {answers.get('failed', 'no reason given')}", "error", "pip install --upgrade keras")]
     version, backend = answers["keras"], answers["keras_backend"]
     old = tuple(int(part) for part in version.split(".")[:2]) < FIRST_KERAS
     fact = f"{version} on {backend}{', too old for pipegen' if old else ''}"
     remedy = f"pip install --upgrade 'keras>={FIRST_KERAS[0]}.{FIRST_KERAS[1]}'"
-    yield judged("Keras", fact, {"version": version, "backend": backend}, (old, "error", remedy))
+    return [judged("Keras", fact, {"version": version, "backend": backend}, (old, "error", remedy))]
 
 
-def check_xla(examination: Examination) -> Iterator[Line]:
+def check_xla(examination: Examination) -> list[Line]:
     """Reports the compilation and the run of a small program on the processor."""
     answers = examination.answers
     if "gpus" not in answers:
-        return
+        return []
     if answers.get("xla"):
         seconds = answers["xla_seconds"]
-        yield Line("XLA", f"compiles and runs, in {seconds:.2f} s", figures={"works": True, "seconds": seconds})
-        return
+        return [Line("XLA", f"compiles and runs, in {seconds:.2f} s", figures={"works": True, "seconds": seconds})]
     why = answers.get("why") or answers.get("failed", "no reason given")
     remedy = "`runtime: {jit: never}` does without, and is slower; pip install --force-reinstall tensorflow"
-    yield Line("XLA", f"does not work: {why}", "error" if "failed" in answers else "warning", remedy, {"works": False, "why": why})
+    return [Line("XLA", f"does not work: {why}", "error" if "failed" in answers else "warning", remedy, {"works": False, "why": why})]
 
 
-def check_onednn(examination: Examination) -> Iterator[Line]:
+def check_onednn(examination: Examination) -> list[Line]:
     """Reports the state and the variable that sets it."""
     on = examination.answers.get("onednn")
     if on is None:
-        return
+        return []
     said = examination.machine.environment.get("TF_ENABLE_ONEDNN_OPTS")
     by = f", by TF_ENABLE_ONEDNN_OPTS={said}" if said is not None else ""
     fact = f"on{by}" if on else f"off{by}; the input does not need it"
     remedy = "unset TF_ENABLE_ONEDNN_OPTS for faster models on the processor"
-    yield judged("oneDNN", fact, {"on": on, "variable": said}, (not on and said is not None, "note", remedy))
+    return [judged("oneDNN", fact, {"on": on, "variable": said}, (not on and said is not None, "note", remedy))]
 
 
 _PATIENCE_TENSORFLOW_IO = 120.0
 _LOADS = "from tensorflow_io.python.ops import core_ops; dir(core_ops)"  # the import alone loads nothing yet; `dir` does
 
 
-def check_tensorflow_io(examination: Examination) -> Iterator[Line]:
+def check_tensorflow_io(examination: Examination) -> list[Line]:
     """Loads tensorflow-io in another process."""
     installed = installed_version("tensorflow-io")
     if installed is None:
-        yield Line("tensorflow-io", "is not installed, and not needed", figures={"installed": None})
-        return
+        return [Line("tensorflow-io", "is not installed, and not needed", figures={"installed": None})]
     code, _, err = run_python(["-c", _LOADS], {**examination.machine.environment, "TF_CPP_MIN_LOG_LEVEL": "3"}, _PATIENCE_TENSORFLOW_IO)
     if code == 0:
-        yield Line("tensorflow-io", f"{installed} loads", figures={"installed": installed, "loads": True})
-        return
+        return [Line("tensorflow-io", f"{installed} loads", figures={"installed": installed, "loads": True})]
     why = next((line for line in reversed(err.splitlines()) if "undefined symbol" in line), reason(code, err, _PATIENCE_TENSORFLOW_IO))
     fact = f"{installed} does not load: {'its libraries are for another TensorFlow' if 'undefined symbol' in why else why}"
     remedy = "pip uninstall tensorflow-io, unless you need it: 0.37.1, the last release, is for TensorFlow 2.16"
-    yield Line("tensorflow-io", fact, "warning", remedy, {"installed": installed, "loads": False, "why": why})
+    return [Line("tensorflow-io", fact, "warning", remedy, {"installed": installed, "loads": False, "why": why})]
 
 
 _MARKED = re.compile(r"^([A-Za-z0-9._-]+).*;.*\bextra\s*==\s*['\"]([\w-]+)['\"]")

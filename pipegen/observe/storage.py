@@ -119,10 +119,8 @@ def _in_memory(file: int, begin: int) -> bool:
 
 def place_of(path: str) -> Path:
     """Finds the nearest existing folder or file above a pattern or a path."""
-    found = Path(path).absolute()
-    while not found.exists():
-        found = found.parent
-    return found.resolve()
+    whole = Path(path).absolute()
+    return next(place for place in (whole, *whole.parents) if place.exists()).resolve()
 
 
 @dataclass(frozen=True)

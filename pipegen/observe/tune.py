@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import DataError
 from pipegen.frozen import dataclass
 from pipegen.memory import available_cores, ram_budget
-from pipegen.observe.measured import Usage, endless, warm_steps
+from pipegen.observe.measured import Usage, warmed
 from pipegen.phases.machine_settings import Tuned, ignored
 from pipegen.plan.cost import example_bytes, fitted_as
 from pipegen.plan.nodes import Cache, Prefetch
@@ -264,15 +264,10 @@ class _Running:
     """A pipeline that runs turn by turn, with its cache full."""
 
     def __init__(self, pipe: Pipeline, split: str, nap: float, settings: dict[str, Any] | None = None) -> None:
-        if pipe.steps(split) == 0:
-            raise DataError(f"split `{split}` has no batch to measure")
         self.pipe, self.settings = pipe, settings or {}
-        executor = pipe._engine.executor(split)
+        executor, self._batches = warmed(pipe, split, nap)
         self._count = executor.waiting
         self._ready = min(_MOST_READY, executor.setting.threads + sum(n.batches for n in executor.plan.nodes if isinstance(n, Prefetch)))
-        self._batches = endless(pipe, split, nap)
-        for _ in range(warm_steps(executor)):
-            next(self._batches)
 
     def turn(self, seconds: float) -> Turn:
         """Measures the pipeline for some seconds and at least a few batches."""

@@ -253,7 +253,15 @@ class Watch(_Watcher):
             self._write([{**self._sampler.about(), "command": self._command, "pid": child.pid}])
             ended = child.wait(self._work, self._every)
             seconds, spent = time.monotonic() - began, time.process_time() - spent
-            self._end(ended, seconds, spent)
+            with suppress(Exception):
+                self._write(self._steps.rows(self._pipe.read(), seconds))
+            how = {"code": ended.code, "signal": ended.signal, "cpu_s": round(ended.cpu_s, 3)}
+            own = {"monitor_cpu_s": round(time.process_time(), 3), "monitor_share": round(spent / max(seconds, 1e-9), 5)}
+            self._write([{"event": "end", "t": round(seconds, 3), **how, **own}])
+            self._record.close()
+            if self._record.failed is not None:
+                reason = self._record.failed.strerror or self._record.failed
+                self._say(f"pipegen monitor: {self._out} is incomplete: {str(reason).lower()}")
         return ended
 
     @property
@@ -270,17 +278,6 @@ class Watch(_Watcher):
             self._sampler = None
             self._say(f"pipegen monitor: stopped watching; the run continues: {type(error).__name__}: {error}")
             return HOUR
-
-    def _end(self, ended: Ended, seconds: float, spent: float) -> None:
-        with suppress(Exception):
-            self._write(self._steps.rows(self._pipe.read(), seconds))
-        how = {"code": ended.code, "signal": ended.signal, "cpu_s": round(ended.cpu_s, 3)}
-        own = {"monitor_cpu_s": round(time.process_time(), 3), "monitor_share": round(spent / max(seconds, 1e-9), 5)}
-        self._write([{"event": "end", "t": round(seconds, 3), **how, **own}])
-        self._record.close()
-        if self._record.failed is not None:
-            reason = self._record.failed.strerror or self._record.failed
-            self._say(f"pipegen monitor: {self._out} is incomplete: {str(reason).lower()}")
 
 
 def merged(rows: Iterable[Row]) -> list[Row]:

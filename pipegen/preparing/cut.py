@@ -21,14 +21,14 @@ from pipegen.ops.stage import Stage, StepRef, step_kwargs
 from pipegen.phases.compilation import load
 from pipegen.plan import stages as s
 from pipegen.plan.evaluation_plans import learning_steps
-from pipegen.plan.nodes import Element, Plan, Read
+from pipegen.plan.nodes import Element, Plan
 from pipegen.spec.allowed import CHECKED
 from pipegen.spec.runtime_fix import Dumper, to_yaml
 from pipegen.spec.step_list import ids_of
 from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, FeatureType, times
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pipegen.ops.sources.prepared_store.layout import Pixels
     from pipegen.phases.specs import Spec
@@ -111,17 +111,13 @@ def _place(ref: StepRef) -> int:
 
 def _cut(plans: Mapping[str, Plan], steps: int) -> Cut:
     """Cuts before step number `steps`."""
-    taken = {split: _taken(plan, steps) for split, plan in plans.items()}
-    least = reduce(_lesser, (needed for _, _, needed in taken.values()))
-    return Cut(
-        steps, {split: stages for split, (stages, _, _) in taken.items()}, _together([type_ for _, type_, _ in taken.values()]), least
-    )
+    stages, types, least = zip(*(_taken(plan, steps) for plan in plans.values()), strict=True)
+    return Cut(steps, dict(zip(plans, stages, strict=True)), _together(types), reduce(_lesser, least))
 
 
 def _taken(plan: Plan, steps: int) -> tuple[tuple[Stage, ...], ElementType, tuple[int, int] | None]:
     """Takes the stages before a step from a split's plan; returns them, the type after them, and `Cut.least`."""
-    read = next(node for node in plan.nodes if isinstance(node, Read))
-    now, kept, least = dict(read.out.items()), [], None
+    now, kept, least = dict(plan.read.items()), [], None
     open_: set[str] = set()
     last: dict[str, Stage] = {}
     for node in plan.nodes:
@@ -162,7 +158,7 @@ def _lesser(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, 
     return b if a is None else a if b is None else (min(a[0], b[0]), min(a[1], b[1]))
 
 
-def _together(types: list[ElementType]) -> ElementType:
+def _together(types: Sequence[ElementType]) -> ElementType:
     """Unites the types of the splits."""
     features: dict[str, FeatureType] = {}
     for name, first in types[0].items():
@@ -193,9 +189,8 @@ def changed_files(options: Options, spec: PipelineSpec, plans: Mapping[str, Plan
     for stage in (stage for own in cut.stages.values() for stage in own):
         if not isinstance(stage, (Decode, Enter, Measure)):
             return f"`{stage.uses()[0].id}` comes before the cut, and changes `{stage.feature}`"
-    read = [node.out for plan in plans.values() for node in plan.nodes if isinstance(node, Read)]
     for name in having(cut.type, Levels):
-        if name in spec.source.decoders() or not all(own[name].encoded for own in read):
+        if name in spec.source.decoders() or not all(plan.read[name].encoded for plan in plans.values()):
             return f"`{name}` is not stored in files that `decode` reads"
     return None
 
@@ -288,13 +283,9 @@ def fitting(values: dict[str, Any]) -> dict[str, Any]:
 
 def _steps(spec: PipelineSpec, done: int) -> list[dict[str, Any]]:
     """Lists the steps after the first `done`; sets the ids of random steps that would get another one."""
-    ids = ids_of(spec.transforms)[done:]
     left = spec.transforms[done:]
-    found = []
-    for step, own, now in zip(left, ids, ids_of(left), strict=True):
-        arguments = step_kwargs(step)
-        found.append({step.op: arguments if own == now or not step.random else {**arguments, "id": own}})
-    return found
+    ids = zip(left, ids_of(spec.transforms)[done:], ids_of(left), strict=True)
+    return [{step.op: step_kwargs(step) | ({"id": own} if own != now and step.random else {})} for step, own, now in ids]
 
 
 def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[str, Any]:

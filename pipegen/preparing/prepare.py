@@ -42,7 +42,7 @@ _COMPARED = 64  # examples of each split that are computed again to verify a sto
 
 
 def prepare(
-    fitted: FittedSpec, folder: Path, options: Options, *, verify: bool, runner: Beam | None, progress: Callable[[int], None] | None
+    fitted: FittedSpec, folder: Path, options: Options, *, verify: bool, runner: Beam | None, progress: Callable[[int], None]
 ) -> Prepared:
     """Prepares data; for the arguments see `pipegen.prepare`. Without a runner, shards are written one after another.
 
@@ -55,22 +55,21 @@ def prepare(
     """
     work = Work(fitted, folder, options)
     _check_libraries(work, runner)
-    tell = progress or (lambda _done: None)
     with _claimed(work):
         for place in (folder, folder / layout.RECORDS, folder / layout.SHARDS):
             remove_parts(place, older=0)
-        work.measure(tell)
+        work.measure(progress)
         missing = [number for number in range(len(work.shards)) if work.done(number) is None]
         _check_room(work)
         # Its errors are reported before anything is written.
         rest = fitting(rest_of(work.model, work.fitted.spec.hash, work.cut, work.options, work.pixels))
         if missing and runner is not None:
-            runner.run(work, missing, tell)
+            runner.run(work, missing, progress)
         else:
             total = sum(work.manifest.num_examples(split) for split in work.manifest.splits)
             before = total - sum(work.shards[number].count for number in missing)
             for number in missing:
-                work.write(number, lambda count, before=before: tell(before + count))  # type: ignore[misc]
+                work.write(number, lambda count, before=before: progress(before + count))  # type: ignore[misc]
                 before += work.shards[number].count
         done = [work.done(number) for number in range(len(work.shards))]
         if None in done:

@@ -37,7 +37,7 @@ from pipegen.ops.step_bases import ElementTransform
 from pipegen.phases.compilation import bind, collect_data, of_first_view
 from pipegen.phases.specs import FittedSpec, Spec
 from pipegen.phases.user_functions import allowed_modules, with_functions
-from pipegen.plan.nodes import Element, Plan, Read
+from pipegen.plan.nodes import Element, Plan
 from pipegen.plan.stages import Apply
 from pipegen.preparing.cut import Cut, NoCutError, changed_files, check_shrinking, find_cut
 from pipegen.preparing.options import OF_RECORDS, QUALITY, Options
@@ -59,7 +59,7 @@ class Computation:
 
     def __init__(self, engine: Engine, plan: Plan, stages: tuple[Stage, ...], type_: ElementType, options: Options) -> None:
         self._executor = engine.executor_of(plan, plan.split)
-        self._read = next(node for node in plan.nodes if isinstance(node, Read))
+        self._read = plan.reader
         self._stages, self._type, self._options = stages, type_, options
         self._draws = plan.index.num_draws
         self.threads = self._executor.setting.threads
@@ -249,7 +249,7 @@ class Work:
         least, side, done, scaled = self.cut.least, self.options.shorter_side, 0, ""
         most = {name: [0, 0] for name in self.pictured}
         for split, computation in self._computations.items():
-            for record, sizes in self._run(computation, split, 0, self.manifest.num_examples(split), None):
+            for record, sizes in self._run(split, 0, self.manifest.num_examples(split), None):
                 for name in self.pictured:
                     height, width = (int(of) for of in sizes[name])
                     if least is not None and height >= 2 * least[0] and width >= 2 * least[1]:
@@ -345,7 +345,7 @@ class Work:
         """The path of a shard's description, which is written last."""
         return self.folder / SHARDS / f"{number:05d}.json"
 
-    def write(self, number: int, progress: Callable[[int], None] | None = None) -> Shard:
+    def write(self, number: int, progress: Callable[[int], None] = lambda _done: None) -> Shard:
         """Writes one shard, unless it is complete. Several processes may write the same one, with equal bytes."""
         shard = self.done(number)
         if shard is not None:
@@ -360,8 +360,7 @@ class Work:
                     places = self.format.add(record, put)
                     for name, value in (self._beside(record.values) | places).items():
                         columns.setdefault(name, []).append(value)
-                    if progress is not None:
-                        progress(record.number + 1 - shard.first)
+                    progress(record.number + 1 - shard.first)
             sums = {held: checksum(file) for held, file in fresh.items()}
             sizes = {held: file.stat().st_size for held, file in fresh.items()}
         with whole_file(self.columns_file(number)) as stream:
@@ -401,17 +400,16 @@ class Work:
     def records(self, split: str, first: int, count: int) -> Iterator[Record]:
         """Computes the stored values of some examples."""
         names = self._names[split]
-        for number, values in self._run(self._computations[split], split, first, count, self.pixels):
+        for number, values in self._run(split, first, count, self.pixels):
             yield Record(number, names[number], values)
 
     @cached_property
     def _names(self) -> dict[str, Sequence[str]]:
         return {split: self.manifest.keys(split) for split in self.manifest.splits}
 
-    def _run(
-        self, computation: Computation, split: str, first: int, count: int, pixels: dict[str, Pixels] | None
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _run(self, split: str, first: int, count: int, pixels: dict[str, Pixels] | None) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yields the numbers of examples in their split, and their stored values; without `pixels`, the sizes of their images."""
+        computation = self._computations[split]
         made = computation.sizes(first, count) if pixels is None else computation.examples(first, count, pixels)
         iterator = made.as_numpy_iterator()
         for record in range(first, first + count):

@@ -284,11 +284,8 @@ def find_leaks(
         home[manifest.numbers(name)] = i
     inside = home >= 0
     search = _Search(manifest, sorted(splits, key=lambda name: name != "train"), splits, looks, home)
-    pairs = search.same()
-    left_out = 0
-    if near:
-        copies, left_out = search.near(runtime, comparing)
-        pairs += copies
+    copies, left_out = search.near(runtime, comparing) if near else ([], 0)
+    pairs = [*search.same(), *copies]
     rank = {"error": 0, "warning": 1, "info": 2}
     pairs.sort(key=lambda p: (rank[p.severity], not p.same, p.distance, p.other_key, p.key))
     unreadable = int((inside & (looks["state"] == UNREADABLE)).sum())

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.data.manifest import Manifest
+    from pipegen.ops.sources.listing.reader import Reader
     from pipegen.spec.models import Runtime
     from pipegen.types import Interval
 
@@ -58,9 +59,8 @@ class Pictures:
 
     def __init__(self, manifest: Manifest) -> None:
         self.keys = manifest.every_key
-        parts = manifest.by_part().values()
-        self._parts = [*map(_Part, parts)]
-        self._firsts = np.cumsum([0, *(part.total for part in parts)]).tolist()
+        self._parts = [*manifest.by_part().values()]
+        self._firsts = np.cumsum([0, *(part.total for part in self._parts)]).tolist()
 
     def read(self, record: int) -> Picture:
         """Reads the picture of a record. Raises `NotAPictureError` if it cannot be decoded; `OSError` if its file cannot be read."""
@@ -82,47 +82,30 @@ class Pictures:
         return picture
 
     def source(self, record: int) -> tuple[str, str] | None:
-        """The name of a record and its file; `None` for rows of arrays and tables."""
-        part, own = self._found(record)
-        return part.source(own)
-
-    def _found(self, record: int) -> tuple[_Part, int]:
-        part = bisect_right(self._firsts, record) - 1
-        return self._parts[part], record - self._firsts[part]
-
-    def _stored(self, record: int) -> tuple[Any, Interval | None]:
-        part, own = self._found(record)
-        return part.stored(own)
-
-
-class _Part:
-    """The records of a source, or of a part of a mix."""
-
-    def __init__(self, manifest: Manifest) -> None:
-        self._listing, type_ = manifest.listing, manifest.type
-        levels = [] if type_ is None else having(type_, Levels)
-        # An archive has no type of its own: a member is the only image of its record.
-        self._name = levels[0] if levels else "image" if type_ is None else None
-        self._interval = type_[levels[0]].interval if type_ is not None and levels else None
-
-    def stored(self, record: int) -> tuple[Any, Interval | None]:
-        """Reads the bytes of an encoded picture, or an array; raises `NotAPictureError` if the record has none, or it is damaged."""
-        reader, place, name = self._listing.place_of(record)
-        if not place:
-            return content_of(name, _MOST_BYTES + 1), None
-        if self._name is None:
-            raise NotAPictureError("the record has no picture")
-        try:
-            (found,) = reader.stored(self._name, *place)
-        except ValueError as error:
-            raise NotAPictureError(str(error)) from error
-        return found, self._interval
-
-    def source(self, record: int) -> tuple[str, str] | None:
-        """The name of a record and its file, which may hold others."""
-        reader, place, name = self._listing.place_of(record)
+        """The name of a record and its file, which may hold others; `None` for rows of arrays and tables."""
+        _, (reader, place, name) = self._found(record)
         file = reader.file_of(*place) if place else name
         return None if file is None else (name, file)
+
+    def _found(self, record: int) -> tuple[Manifest, tuple[Reader, tuple[Array, ...], str]]:
+        """Finds the source of a record, or the part of a mix; and its reader, place and name there."""
+        part = bisect_right(self._firsts, record) - 1
+        return self._parts[part], self._parts[part].listing.place_of(record - self._firsts[part])
+
+    def _stored(self, record: int) -> tuple[Any, Interval | None]:
+        """Reads the bytes of an encoded picture, or an array; raises `NotAPictureError` if the record has none, or it is damaged."""
+        part, (reader, place, name) = self._found(record)
+        if not place:
+            return content_of(name, _MOST_BYTES + 1), None
+        # An archive has no type of its own: a member is the only image of its record.
+        image = "image" if part.type is None else next(iter(having(part.type, Levels)), None)
+        if image is None:
+            raise NotAPictureError("the record has no picture")
+        try:
+            (found,) = reader.stored(image, *place)
+        except ValueError as error:
+            raise NotAPictureError(str(error)) from error
+        return found, None if part.type is None else part.type[image].interval
 
 
 def decode(data: bytes) -> Picture:
@@ -333,7 +316,7 @@ class _Kept:
         made_by = f"{_FORMAT}\0{pillow_version}"
         place = manifest.listing.root or manifest.listing.location.paths[0]
         named = f"{made_by}\0{manifest.source_name}\0{place}".encode("utf-8", "surrogateescape")
-        self._name = f"{hashlib.blake2b(named, digest_size=16).hexdigest()}.{LOOKS}"
+        self._name = f"{_digest(named).hex()}.{LOOKS}"
         self._keys: Array = np.zeros(0, _KEY)
 
     def fill(self, looks: Array, wanted: Array) -> Array:
@@ -346,8 +329,8 @@ class _Kept:
             # The key of a record without a file is all zeros.
             name, file = self._pictures.source(record) or ("", "")
             with suppress(OSError, ValueError):
-                about, hashed = os.stat(file), hashlib.blake2b(os.fsencode(name), digest_size=16).digest()
-                self._keys[record] = tuple(np.frombuffer(hashed, "<u8").tolist()), about.st_size, about.st_mtime_ns
+                about, hashed = os.stat(file), np.frombuffer(_digest(os.fsencode(name)), "<u8")
+                self._keys[record] = tuple(hashed.tolist()), about.st_size, about.st_mtime_ns
         try:
             with open_kept(self._folder, self._name) as stream:
                 content = stream.read()

@@ -12,7 +12,7 @@ from pipegen.data.verdict import class_counts, place_of, shown_label
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.frozen import dataclass
-from pipegen.ops.fields.notes import count, quoted
+from pipegen.ops.fields.notes import count, is_are, quoted
 from pipegen.quality.leaks import Leaks, Pair, content_numbers, equal_contents, find_leaks
 from pipegen.quality.looks import SEEN, UNREADABLE, flat
 from pipegen.spec.variants import joined, relocate_part
@@ -259,8 +259,7 @@ def _of_pictures(seen: Survey, at: Label) -> Iterator[Diagnostic]:
             yield make("PG741", message, at, help="a repeated image counts twice, in training and in metrics")
     for odd in seen.odd:
         examples = ", ".join(f"{keys[int(r)]!r} ({words})" for r, words in zip(odd.records[:3], odd.words, strict=False))
-        are = "is" if len(odd.records) == 1 else "are"
-        message = f"{len(odd.records):,} of {seen.leaks.looked_at:,} images {are} {odd.name}: {examples}"
+        message = f"{len(odd.records):,} of {seen.leaks.looked_at:,} images {is_are(len(odd.records))} {odd.name}: {examples}"
         yield make(odd.code, message, at, help="the page of `pipegen report` shows the most extreme")
 
 

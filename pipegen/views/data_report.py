@@ -75,8 +75,7 @@ class _Report:
         shown = preview_of(self._pictures, record, _SIDE)
         alt = f"{key}{f', class {label}' if label else ''}"
         image = element("p", "cannot be shown", class_="quiet") if shown is None else picture(shown[0], alt, shown[1], shown[2])
-        lines = [word for word in (label, *words) if word]
-        parts = [part for line in lines for part in (element("br"), line)]
+        parts = [part for word in (label, *words) if word for part in (element("br"), word)]
         return element("figure", image, element("figcaption", element("code", key), *parts))
 
     def found(self) -> list[Html]:

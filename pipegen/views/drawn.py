@@ -254,9 +254,6 @@ def _changed(node: Node, out: ElementType, size: int | None, features: Iterable[
     return replace(node, out=out)
 
 
-_RECORD = "@record"
-
-
 class Sampled:
     """Some features of a sample of a split, or of `all`, with the examples of the first epoch."""
 
@@ -271,7 +268,7 @@ class Sampled:
         spec = _plainly(spec, min(spec.model.batch.size, max(self._most, 1)))
         plain = without_unused(fitted.plans[split].each(lambda own: _handing_over(own, features, spec.model.batch.size)))
         engine = Engine(BoundSpec(spec, manifest, {}), {})
-        emitted = read_once(spec.model, plain, manifest).each(lambda own: _emitting(own, (*names(own.emit.output.x), _RECORD)))
+        emitted = read_once(spec.model, plain, manifest).each(lambda own: _emitting(own, (*names(own.emit.output.x), "@record")))
         self._executor = engine.executor_of(emitted, split)
 
     def __len__(self) -> int:
@@ -286,7 +283,7 @@ class Sampled:
         left = self._most
         for batch in fixed_dataset(self._executor):
             rows = {name: value.numpy()[:left] for name, value in batch.items()}
-            records = rows.pop(_RECORD)
+            records = rows.pop("@record")
             for name, valid in ((name, rows.get(valid_name(name))) for name in self._features):
                 if valid is not None:
                     absent = ~valid.reshape(*valid.shape, *[1] * (rows[name].ndim - valid.ndim))
@@ -350,8 +347,7 @@ def _plainly(spec: Spec, batch: int) -> Spec:
 
 def _handing_over(plan: Plan, features: Sequence[str], size: int) -> Plan:
     """Changes the batch size of an unoptimised plan, and its output to a map of some features."""
-    nodes: list[Node] = []
-    for node in plan.nodes:
-        out = node.out.with_batch(0) if node.out.batch is not None else node.out
-        nodes.append(_changed(node, out, size, [name for f in features for name in (f, valid_name(f)) if name in out]))
-    return plan.with_nodes(nodes)
+    wanted = [name for f in features for name in (f, valid_name(f))]
+    outs = [node.out.with_batch(0) if node.out.batch is not None else node.out for node in plan.nodes]
+    each = zip(plan.nodes, outs, strict=True)
+    return plan.with_nodes([_changed(node, out, size, [name for name in wanted if name in out]) for node, out in each])

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,23 +120,14 @@ def lowered_executor(compiled: CompiledSpec, engine: Engine, split: str) -> Exec
     return engine.executor_of(one_by_one(plan), split, engine.shard)
 
 
-def eject_graph(
-    compiled: CompiledSpec, engine: Engine, folder: str | os.PathLike[str], splits: Sequence[str], progress: Callable[[int], None] | None
-) -> Ejected:
+def eject_graph(compiled: CompiledSpec, engine: Engine, folder: Path, splits: Sequence[str], progress: Callable[[int], None]) -> Ejected:
     """Writes SavedModels; for the arguments and the errors see `Pipeline.eject`."""
     found = ejection_findings(compiled.spec, compiled.manifest, {split: compiled.splits[split].plan for split in splits})
     if any(finding.severity is Severity.ERROR for finding in found):
         raise SpecError(found)
-    target = Path(os.fspath(folder)).absolute()
+    target = folder.absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise FileExistsError(errno.EEXIST, "it exists, and is not an empty folder", str(folder))
-    with whole_place(target, new=True) as made:
-        made.mkdir()
-        _write(compiled, engine, made, splits, progress)
-    return Ejected(str(folder), tuple(splits), tuple(found))
-
-
-def _write(compiled: CompiledSpec, engine: Engine, folder: Path, splits: Sequence[str], progress: Callable[[int], None] | None) -> None:
     model, manifest = compiled.spec.model, compiled.manifest
     in_place = any(reader.in_place for part in manifest.by_part().values() for reader in part.listing.readers.values())
     root = "" if in_place else data_root(manifest)
@@ -152,21 +143,23 @@ def _write(compiled: CompiledSpec, engine: Engine, folder: Path, splits: Sequenc
         "class_names": list(manifest.class_names),
         "splits": {},
     }
-    for number, split in enumerate(splits):
-        executor = engine.executor_of(read_once(model, compiled.plans[split], manifest), split, engine.shard)
-        spec = save_dataset(executor, str(folder / split), None if in_place else root)
-        about["splits"][split] = {
-            "examples": manifest.num_examples(split),
-            "steps": executor.steps,
-            "batch": model.batch.size,
-            "shard": list(engine.shard),
-            "element_spec": element_json(spec),
-        }
-        if progress is not None:
+    with whole_place(target, new=True) as made:
+        made.mkdir()
+        for number, split in enumerate(splits):
+            executor = engine.executor_of(read_once(model, compiled.plans[split], manifest), split, engine.shard)
+            spec = save_dataset(executor, str(made / split), None if in_place else root)
+            about["splits"][split] = {
+                "examples": manifest.num_examples(split),
+                "steps": executor.steps,
+                "batch": model.batch.size,
+                "shard": list(engine.shard),
+                "element_spec": element_json(spec),
+            }
             progress(number + 1)
-    text = _NUMBERS.sub(lambda found: " ".join(found[0].split()).replace("[ ", "[").replace(" ]", "]"), json.dumps(about, indent=2))
-    (folder / ABOUT).write_text(f"{text}\n", encoding="utf-8")
-    (folder / "README.md").write_text(readme(about), encoding="utf-8", errors="surrogateescape")
+        text = _NUMBERS.sub(lambda found: " ".join(found[0].split()).replace("[ ", "[").replace(" ]", "]"), json.dumps(about, indent=2))
+        (made / ABOUT).write_text(f"{text}\n", encoding="utf-8")
+        (made / "README.md").write_text(readme(about), encoding="utf-8", errors="surrogateescape")
+    return Ejected(str(folder), tuple(splits), tuple(found))
 
 
 def data_root(manifest: Manifest) -> str:
@@ -214,9 +207,7 @@ if __name__ == "__main__":
 _PARALLEL = "tf.data.AUTOTUNE, deterministic=True"
 
 
-def eject_code(
-    compiled: CompiledSpec, engine: Engine, file: str | os.PathLike[str], splits: Sequence[str], progress: Callable[[int], None] | None
-) -> Ejected:
+def eject_code(compiled: CompiledSpec, engine: Engine, file: Path, splits: Sequence[str], progress: Callable[[int], None]) -> Ejected:
     """Writes the code; for the arguments and the errors see `Pipeline.eject`."""
     replaced = replaced_records(compiled.spec) if "train" in splits else None
     found = [finding for finding in (replaced, given_data(compiled.spec)) if finding is not None]
@@ -238,8 +229,7 @@ def eject_code(
         code=f", allow_code={modules}" if modules else "",
     )
     parts = ["\n".join(_split(split, lowered_executor(compiled, engine, split))) for split in splits]
-    if progress is not None:
-        progress(len(splits))
+    progress(len(splits))
     write_whole(file, head + "\n\n".join(parts) + "\n" + _FOOT.format(name=_name(splits[0])), new=True)
     return Ejected(str(file), tuple(splits))
 
@@ -260,23 +250,19 @@ def _split(split: str, executor: Executor) -> Iterator[str]:
     name, plan, names = _name(split), lowered_plan(executor), {id(stage): text for text, stage in stage_names(executor.plan)}
     count = f"{len(executor.records):,} examples, {executor.steps:,} steps of {executor.order.local_batch}"
     yield from ("", f"# {split}: {count}", f"{name} = pipe.lowered({_quoted(split)})")
-    lines: list[str] = []
-    kernels = 0
+    every = (function for function in plan.functions if isinstance(function, p.Kernel))
+    kernels = {id(kernel): f"{name}_kernel_{number}" for number, kernel in enumerate(every, 1)}
     for function in plan.functions:
         if isinstance(function, p.Examples):
             yield from _definition(f"{name}_example", [s for n in function.nodes if isinstance(n, Element) for s in n.stages], names, name)
         elif isinstance(function, p.Kernel):
-            kernels += 1
             compiled = function.node.compiled and plan.setting.jit and traced_functions.available()
-            yield from _definition(f"{name}_kernel_{kernels}", function.node.stages, names, name, compiled=compiled)
+            yield from _definition(kernels[id(function)], function.node.stages, names, name, compiled=compiled)
     yield from ("", "", f"def {name}_batches(epoch, step=0):", '    """Makes a dataset of an epoch from a step on."""')
-    kernels = 0
-    for operation in plan.operations:
-        for called in operation.functions if isinstance(operation, p.Map) else (None,):
-            kernels += isinstance(called, p.Kernel)
-            lines += [f"    {line}" for line in _operation(name, operation, called, kernels)]
-    yield from lines[:-1]
-    yield lines[-1].replace("ds = ", "return ", 1)
+    mapped = [(operation, operation.functions if isinstance(operation, p.Map) else (None,)) for operation in plan.operations]
+    *lines, last = (line for operation, calls in mapped for called in calls for line in _operation(name, operation, called, kernels))
+    yield from (f"    {line}" for line in lines)
+    yield f"    {last.replace('ds = ', 'return ', 1)}"
 
 
 def _definition(
@@ -295,7 +281,7 @@ def _definition(
     yield "    return f"
 
 
-def _operation(name: str, operation: p.Operation, function: p.Function | None, kernels: int) -> list[str]:
+def _operation(name: str, operation: p.Operation, function: p.Function | None, kernels: Mapping[int, str]) -> list[str]:
     """Writes one operation, or one function that it maps, in `tf.data`."""
     match operation, function:
         case (p.Enter(), _) | (p.Map(), p.Deliver() | p.SetBatchSize() | p.PrefetchRemote()) | (p.Prefetch(steps=True), _):
@@ -315,7 +301,7 @@ def _operation(name: str, operation: p.Operation, function: p.Function | None, k
         case p.Map(), p.Rows():
             return [f"ds = ds.map({name}.read, {_PARALLEL})"]
         case p.Map(), p.Kernel():
-            return [_kernel(f"{name}_kernel_{kernels}", function)]
+            return [_kernel(kernels[id(function)], function)]
         case p.Map(), p.SliceOwnRows():
             return [f"ds = ds.map({name}.own)"]
         case p.Map(), p.Emit():

@@ -74,7 +74,7 @@ class Exported:
     why: str = ""  # the setting of the spec that leaves them out; "" if there are none
 
 
-def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int], None] | None = None) -> Exported:
+def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int], None]) -> Exported:
     """Writes augmented examples of the split of an unoptimised plan; for the arguments and the errors see `Pipeline.export`."""
     record, plain = plain.read, without_unused(plain)
     _check(wanted, plain, engine)
@@ -91,8 +91,7 @@ def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int]
                 lines.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
                 lines.flush()
                 files.append(line["file_name"])
-            if progress is not None:
-                progress(len(files))
+            progress(len(files))
     left_out, why = source.left_out()
     return Exported(wanted.folder, table, tuple(files), len(source.slots), source.missing, source.scaled, left_out, why)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import ModelMismatchError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
+from pipegen.ops.fields.notes import is_are
 from pipegen.ops.kinds.base import ExampleClass, Indices, Levels, PixelClass, Presence, kind_of
 from pipegen.ops.step_bases import centred_values
 from pipegen.plan.outputs import encoding_of, names
@@ -40,15 +42,9 @@ _CARRIERS = frozenset({"Reshape", "Flatten", "Permute", "Dropout", "Identity", "
 _DEPTH = 20
 
 
-def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, ending: str | None, units: int | None) -> list[str]:
-    """Lists mismatches of a loss, in any form of Keras, with its target, and with the end of the model: its activation and its last axis.
-
-    `record` is the type of a stored record.
-    """
-    target = record.get(feature)
-    name = name_of(loss)
-    if target is None or kind_of(target).has(Levels):
-        return []
+def _loss_problems(t: _Target, target: FeatureType, output: Output, units: int | None) -> list[str]:
+    """Lists mismatches of a loss, in any form of Keras, with its target, and with the end of the model: its activation and last axis."""
+    name, feature = name_of(t.loss), t.feature
     if target.beside is not None and target.classes is not None:  # the class index of each item of another feature
         found = f"the loss `{name}` takes one-hot classes, but `{feature}` has class indices; use {FITS['int']}"
         return [found] if name in _ONE_HOT else []
@@ -56,7 +52,7 @@ def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, 
         if name in (*_SPARSE, *_ONE_HOT):
             holds, fits = ("truth values", "binary") if kind_of(target).has(Presence) else ("numbers", "tensor")
             return [f"the loss `{name}` is for classes, but `{feature}` has {holds}; use {FITS[fits]}"]
-        return _of_ending(loss, name, ending, units, "sigmoid") if name in _BINARY and kind_of(target).has(Presence) else []
+        return _of_ending(t, units, "sigmoid") if name in _BINARY and kind_of(target).has(Presence) else []
     encoding = encoding_of(output, feature, target)
     unfit = {"int": _ONE_HOT, "one_hot": _SPARSE, "binary": (*_SPARSE, *_ONE_HOT), "multi_hot": (*_SPARSE, *_ONE_HOT)}[encoding]
     if name in unfit:
@@ -64,15 +60,16 @@ def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, 
     if encoding == "int" and name in _BINARY:
         return [f"the loss `{name}` needs `output: {{encode: {{{feature}: binary}}}}`; with `int` use {FITS['int']}"]
     if name in (*_SPARSE, *_ONE_HOT, *_BINARY):
-        return _of_ending(loss, name, ending, units, "sigmoid" if name in _BINARY else "softmax")
+        return _of_ending(t, units, "sigmoid" if name in _BINARY else "softmax")
     return []
 
 
-def _of_ending(loss: Any, name: str, ending: str | None, units: int | None, wanted: str) -> list[str]:
+def _of_ending(t: _Target, units: int | None, wanted: str) -> list[str]:
     """Checks that a loss of probabilities gets probabilities, and one of logits gets logits."""
+    name, ending = name_of(t.loss), t.ending
     if ending == "softmax" and units == 1:
         return ["the model ends in `softmax` over one unit, which is always 1; use `sigmoid`"]
-    logits = _takes_logits(loss)
+    logits = _takes_logits(t.loss)
     if logits is False and ending in _NO_PROBABILITIES:
         what = "no activation, so in logits" if ending == "linear" else f"`{ending}`, which does not return probabilities"
         made = f"keras.losses.{_CLASSES.get(name, name)}(from_logits=True)"
@@ -85,13 +82,10 @@ def _of_ending(loss: Any, name: str, ending: str | None, units: int | None, want
 
 def _takes_logits(loss: Any) -> bool | None:
     """Checks if a loss of classes takes logits; `None` if unknown. Names and functions of Keras take probabilities."""
-    own = getattr(loss, "from_logits", None)
-    if isinstance(own, bool):
-        return own
-    try:
-        given = loss.get_config().get("from_logits")
-    except Exception:  # a loss of the user's own may do anything
-        given = None
+    given = getattr(loss, "from_logits", None)
+    if not isinstance(given, bool):
+        with suppress(Exception):  # a loss of the user's own may do anything
+            given = loss.get_config().get("from_logits")
     if isinstance(given, bool):
         return given
     return False if counts_padding(loss) else None
@@ -140,6 +134,7 @@ _FLAT = 0.1  # width of a layer's input values up to which they may be scaled tw
 _SHRUNK = 10.0  # minimal ratio of the width before to that width, for values scaled twice
 _LARGE = 16.0  # maximum above which values from 0 up are taken for unscaled
 _NORMALISES = ("BatchNormalization", "LayerNormalization", "GroupNormalization", "UnitNormalization", "RMSNormalization")
+_Value = tuple[Any, tuple[str, ...]]  # a value in a model, with the names of the layers that changed it
 _OPEN_SIDE = 64  # pixels of a side that neither the pipeline nor the model fixes
 
 
@@ -175,16 +170,18 @@ def range_problems(model: keras.Model, x: Any, features: Any, out: ElementType |
     """
     twice: list[str] = []
     unscaled: list[str] = []
-    for feature, place, spec in _input_ranges(model, x, features):
-        t = out.get(feature) if out is not None else None
-        if t is None or t.interval is None or not kind_of(t).has(Levels) or t.interval.width <= 0:
+    inputs = _input_names(model)
+    for number, (name, feature, spec) in enumerate(_inputs(x, features)):
+        t = out.get(feature) if out is not None and feature is not None else None
+        if t is None or t.interval is None or not kind_of(t).has(Levels) or t.interval.width <= 0 or (name and name not in inputs):
             continue
+        place = inputs.index(name) if name else number
         seen = _seen(model, place, spec, t.interval)
         if not seen:
             continue
         first = seen[0]
         if any(s.width <= _FLAT and t.interval.width >= _SHRUNK * s.width for s in seen):
-            by = " and ".join(f"`{name}`" for name in first.scaled_by) or "the model"
+            by = _listed(first.scaled_by) or "the model"
             message = f"`{feature}` is in {t.interval}, and {by} scales it again: `{first.layer}` gets values in {first.interval}"
             raw = _seen(model, place, spec, BYTE_RANGE)
             takes_bytes = raw and _FLAT < raw[0].width <= _LARGE
@@ -197,14 +194,6 @@ def range_problems(model: keras.Model, x: Any, features: Any, out: ElementType |
                 " or begin the model with `keras.layers.Rescaling`"
             )
     return twice, unscaled
-
-
-def _input_ranges(model: keras.Model, x: Any, features: Any) -> Iterator[tuple[str, int, Any]]:
-    """Yields the feature, the index among the model's inputs, and the shape of each input for which all are known."""
-    inputs = _input_names(model)
-    for place, (name, feature, spec) in enumerate(_inputs(x, features)):
-        if feature is not None and (not name or name in inputs):
-            yield feature, inputs.index(name) if name else place, spec
 
 
 def _seen(model: keras.Model, place: int, spec: Any, interval: Interval) -> list[_Seen]:
@@ -225,12 +214,12 @@ class _Walk:
     def __init__(self) -> None:
         self.found: list[_Seen] = []
 
-    def model(self, model: Any, given: dict[int, tuple[Any, tuple[str, ...]]]) -> dict[int, tuple[Any, tuple[str, ...]]]:
-        """Computes outputs from the values of some inputs, each with the layers that changed it."""
+    def model(self, model: Any, given: dict[int, _Value]) -> dict[int, _Value]:
+        """Computes outputs from the values of some inputs."""
         import keras
 
         if isinstance(model, keras.Sequential):
-            value: tuple[Any, tuple[str, ...]] | None = given.get(0)
+            value: _Value | None = given.get(0)
             for layer in model.layers:
                 if value is not None and type(layer).__name__ != "InputLayer":
                     value = self._step(layer, [value], (value[0],), {})
@@ -248,9 +237,7 @@ class _Walk:
                 values[id(node.outputs[0])] = result
         return {place: values[id(tensor)] for place, tensor in enumerate(model.outputs) if id(tensor) in values}
 
-    def _step(
-        self, operation: Any, inputs: Sequence[tuple[Any, tuple[str, ...]]], args: Any, kwargs: Any
-    ) -> tuple[Any, tuple[str, ...]] | None:
+    def _step(self, operation: Any, inputs: Sequence[_Value], args: Any, kwargs: Any) -> _Value | None:
         """Runs an operation without weights, or records the input of one with weights."""
         import keras
 
@@ -421,14 +408,16 @@ def _target(model: keras.Model, feature: str, said: str, tensor: Any, loss: Any)
 
 def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
     target = record.get(t.feature)
-    first = output.channels == "first" and target is not None and kind_of(target).has(Indices)
+    if target is None or kind_of(target).has(Levels):
+        return []
+    first = output.channels == "first" and kind_of(target).has(Indices)
     units = None if not t.shape else t.shape[1] if first and len(t.shape) == 4 else t.shape[-1]
-    if target is not None and kind_of(target).storage in ("ragged", "made"):
+    if kind_of(target).storage in ("ragged", "made"):
         found = _padding_of(t, target) if counts_padding(t.loss) else []  # a custom loss may match items in its own way
     else:
-        found = _units_of(output, t.feature, record, units) if isinstance(units, int) else []
+        found = _units_of(output, t.feature, target, units) if isinstance(units, int) else []
     if t.loss is not None:
-        found += loss_problems(t.loss, output, t.feature, record, t.ending, units)
+        found += _loss_problems(t, target, output, units)
     return [t.said + m for m in found]
 
 
@@ -457,19 +446,16 @@ def input_mismatches(model: keras.Model, x: Any) -> list[str]:
         return []
     names = _input_names(model)
     if isinstance(x, dict):
-        given = dict(x)
-        missing, extra = sorted(set(names) - set(given)), sorted(set(given) - set(names))
+        missing, extra = sorted(set(names) - set(x)), sorted(set(x) - set(names))
         found = [f"the model has an input `{n}` that the pipeline does not give; `output: {{x: {{{n}: FEATURE}}}}` does" for n in missing]
         found += [f"`output: {{x: …}}` gives `{n}`, and the model's inputs are {', '.join(names)}" for n in extra]
-        pairs = [(n, given[n], t) for n, t in zip(names, inputs, strict=True) if n in given]
+        pairs = [(n, x[n], t) for n, t in zip(names, inputs, strict=True) if n in x]
     else:
         specs = list(x) if isinstance(x, tuple) else [x]
         if len(specs) != len(inputs):
             return [f"the model has {len(inputs)} inputs ({', '.join(names)}), and the pipeline gives {len(specs)}"]
         found, pairs = [], list(zip(names, specs, inputs, strict=True))
-    for name, spec, tensor in pairs:
-        found += _tensor(name, spec, tensor)
-    return found
+    return [*found, *(mismatch for pair in pairs for mismatch in _tensor(*pair))]
 
 
 def _tensor(name: str, spec: Any, tensor: Any) -> list[str]:
@@ -491,10 +477,7 @@ def _shape(shape: tuple[int | None, ...]) -> str:
     return times(shape[1:]) or "a scalar"
 
 
-def _units_of(output: Output, feature: str, record: ElementType, units: int) -> list[str]:
-    target = record.get(feature)
-    if target is None or kind_of(target).has(Levels):
-        return []
+def _units_of(output: Output, feature: str, target: FeatureType, units: int) -> list[str]:
     if not kind_of(target).has(ExampleClass, PixelClass):
         wanted = target.shape[-1] if target.shape else 1
         return [] if units == wanted else [f"the model ends in {units} units, and `{feature}` holds {wanted} for each example"]
@@ -534,12 +517,8 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
         return named
     masks = list(dict.fromkeys(record.valid(f) for f in padded))
     lacking = [name for name in masks if name not in targets and name not in names(output.x)]
-    add = f", which {_are(lacking)} not in `output`: add {_listed(lacking)} to `y`" if lacking else ""
-    return f"{named}; {_listed(padded)} {_are(padded)} padded where {_listed(masks)} {_are(masks)} false{add}"
-
-
-def _are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
+    add = f", which {is_are(len(lacking))} not in `output`: add {_listed(lacking)} to `y`" if lacking else ""
+    return f"{named}; {_listed(padded)} {is_are(len(padded))} padded where {_listed(masks)} {is_are(len(masks))} false{add}"
 
 
 def _listed(names: Sequence[str]) -> str:

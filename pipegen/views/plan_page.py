@@ -135,11 +135,10 @@ def _plan(done: Compiled, cost: PlanCost, shown: Shown | None) -> Iterator[Html]
             class_="dearest" if 0 < alone == most else None,
         )
         seen = shown.stages[number] if shown is not None else (None,) * len(own.stages)
-        stages = zip(said.get("stages", ()), own.stages, seen, strict=True)
         rows = []
-        for text, us, one in ((stage["text"], us, one) for stage, us, one in stages):
-            thumbnail = [picture(one.pictures[0], f"an example after {text}")] if one is not None and one.pictures else []
-            told = element("div", *thumbnail, element("span", text), class_="said")
+        for stage, us, one in zip(said.get("stages", ()), own.stages, seen, strict=True):
+            thumbnail = [picture(one.pictures[0], f"an example after {stage['text']}")] if one is not None and one.pictures else []
+            told = element("div", *thumbnail, element("span", stage["text"]), class_="said")
             dearest = " dearest" if 0 < us == most else ""
             rows.append(element("div", told, _took(us, cost.first_us, most), class_=f"stage{dearest}"))
         yield element("li", header, *rows, class_="node", data_node=said["node"])

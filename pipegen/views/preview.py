@@ -32,7 +32,7 @@ _INK, _PAPER, _FAINT = (28, 28, 30), (250, 250, 250), (120, 120, 124)
 
 
 def contact_sheet(
-    engine: Engine, split: str, *, rows: int, draws: int, first_epoch: int, cell: int, progress: Callable[[int], None] | None = None
+    engine: Engine, split: str, *, rows: int, draws: int, first_epoch: int, cell: int, progress: Callable[[int], None]
 ) -> Image.Image:
     """Draws originals and augmented versions, a row for each, with class names; for the arguments and the errors see `Pipeline.preview`.
 
@@ -63,8 +63,7 @@ def contact_sheet(
                 raise engine.problem(split, record, first_epoch, error) from None
             drawn.append([])
             captions[i] += " cannot be read, and is skipped"
-        if progress is not None:
-            progress(i + 1)
+        progress(i + 1)
     heads = [f"epoch {epoch}" + (f", {view.removeprefix(feature)[1:]}" if view != feature else "") for epoch, view in columns]
     return _lay_out(drawn, captions, heads, cell)
 
@@ -111,15 +110,13 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
 
 def _entered(plan: Plan, feature: str, read: Features) -> Features:
     """Converts the items of a record as for the steps."""
-    forks = forks_of(plan)
-    view = {fork.feature: fork.names[0] for fork in forks if fork.names}
+    view = {fork.feature: fork.names[0] for fork in forks_of(plan) if fork.names}
     own = view.get(feature, feature)
-    features = {**read, **{view[name]: value for name, value in read.items() if name in view}}
+    features = {**read, **{first: read[name] for name, first in view.items() if name in read}}
     for stage in (*plan.part_stages(), *plan.stages()):
         if isinstance(stage, (Measure, Enter)) and own in (stage.feature, *stage.touches()):
             apply_element(stage, features)
-    back = {first: name for name, first in view.items()}
-    return {**features, **{back[name]: value for name, value in features.items() if name in back}}
+    return {**features, **{name: features[first] for name, first in view.items() if first in features}}
 
 
 def render_example(executor: Executor, record: int, epoch: int, feature: str) -> np.ndarray[Any, Any]:
