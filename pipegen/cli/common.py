@@ -89,10 +89,10 @@ def start_tensorflow() -> None:
         tf.config.list_logical_devices()
 
 
-def write_text(file: str, text: str) -> None:
-    """Writes a text file, or raises `CannotRun`."""
+def write_text(file: str, text: str | bytes, *, new: bool = False) -> None:
+    """Writes a text file, only a `new` one if so asked, or raises `CannotRun`."""
     with refused("write", file):
-        write_whole(file, text)
+        write_whole(file, text, new=new)
 
 
 AllowWrite = Annotated[
