@@ -52,7 +52,18 @@ def profile(
     if train is not None:
         if model_ms is not None or save:
             raise typer.BadParameter("`--model-ms` and `--save` do not work with a script", param_hint="'--train'")
-        raise typer.Exit(_trained(spec, split, train, script or [], (output_format, out), given))
+        if not os.path.isfile(train):
+            raise CannotRun(f"there is no script {train}")
+        from pipegen.observe.training import profile_script
+
+        loaded, chosen = given.load_split(spec, split)
+        code, said = profile_script(train, script or [], spec_hash=loaded.hash, split=chosen, form=output_format)
+        if said is not None:
+            _print(*said, out)
+        elif code == 0:
+            hint = "iterate the spec's split in Python, as Keras' `fit` does; a distribution strategy fetches batches itself"
+            raise CannotRun(f"{train} has taken too few batches from a pipeline of pipegen to measure", hint)
+        raise typer.Exit(code)
     if script:
         raise typer.BadParameter(f"{script[0]!r} is an argument for a script, but --train is missing", param_hint="'ARGUMENT'")
     loaded, chosen = given.load_split(spec, split)
@@ -77,21 +88,6 @@ def _print(text: str, sentence: str, out: str | None) -> None:
     if out is not None:
         write_text(out, text.rstrip("\n") + "\n")
     say(text if out is None else sentence)
-
-
-def _trained(spec: str, split: str | None, script: str, arguments: list[str], form: tuple[str, str | None], given: Given) -> int:
-    from pipegen.observe.training import profile_script
-
-    if not os.path.isfile(script):
-        raise CannotRun(f"there is no script {script}")
-    loaded, chosen = given.load_split(spec, split)
-    code, said = profile_script(script, arguments, spec_hash=loaded.hash, split=chosen, form=form[0])
-    if said is not None:
-        _print(*said, form[1])
-    elif code == 0:
-        hint = "iterate the spec's split in Python, as Keras' `fit` does; a distribution strategy fetches batches itself"
-        raise CannotRun(f"{script} has taken too few batches from a pipeline of pipegen to measure", hint)
-    return code
 
 
 def tune(
