@@ -235,6 +235,14 @@ def as_app(command: Callable[..., None], name: str, cls: type[TyperCommand] = Op
     return app
 
 
+def as_group(about: str, *commands: Callable[..., None]) -> typer.Typer:
+    """Wraps several commands in a Typer app, which prints its help if none is named."""
+    app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, help=about)
+    for command in commands:
+        app.command(cls=OptionalValues, help=help_text(command))(with_allowances(command))
+    return app
+
+
 SUFFIX = ".pipegen.yaml"
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "pipegen.lock.d"})
 

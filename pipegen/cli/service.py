@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pipegen.cli.common import OptionalValues, help_text, start_tensorflow
+from pipegen.cli.common import as_group, start_tensorflow
 from pipegen.cli.failures import CannotRun
 from pipegen.terminal import say
 
@@ -111,8 +111,4 @@ def _free(port: int) -> None:
             raise CannotRun(f"cannot listen on port {port}: {error.strerror}", "use another one: --port N") from None
 
 
-app = typer.Typer(
-    help="Run TensorFlow's servers that make batches on other machines.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
-)
-for command in (dispatcher, worker):
-    app.command(cls=OptionalValues, help=help_text(command))(command)
+app = as_group("Run TensorFlow's servers that make batches on other machines.", dispatcher, worker)
