@@ -16,7 +16,7 @@ from urllib.parse import quote
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import sample_of_bytes, sample_of_records
 from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, label_among, last_of
-from pipegen.cli.init.guessed_items import boxed, boxes_among, by_layout, features_of, fields_of, keys_read, listed, with_classes
+from pipegen.cli.init.guessed_items import Features, boxed, boxes_among, by_layout, features_of, fields_of, keys_read, listed, with_classes
 from pipegen.cli.init.spec import Written, about_sample, beside, block, output_of, parts_of, relative, spec_of
 from pipegen.data.rounding import spread
 from pipegen.errors import OpError
@@ -184,8 +184,6 @@ _SPLITS = {"val": "validation"}
 _TEXTS = ("cls", "class", "label", "id", "index", "txt", "text")  # endings of members of archives that may be labels
 _MOST_TRIED = 8  # maximal number of keys of which all values are read, to find labels without a usual name
 _SHOWN = 12
-
-Features = dict[str, dict[str, Any]]
 
 
 def first_records(asked: Shards, spec_folder: str) -> Written:

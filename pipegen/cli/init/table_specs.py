@@ -14,7 +14,7 @@ from typing import Any
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
 from pipegen.cli.init.guessed_columns import LABELS, SPLITS, columns_of, is_image_path, pixels_among, unused
-from pipegen.cli.init.guessed_items import boxed, fields_of, keys_read, listed, points_among, with_classes
+from pipegen.cli.init.guessed_items import Features, boxed, fields_of, keys_read, listed, points_among, with_classes
 from pipegen.cli.init.pairs import Levels, is_called_mask, masks_of
 from pipegen.cli.init.record_specs import database_tables
 from pipegen.cli.init.spec import Step, Written, beside, block, by_split, output_of, parts_of, pixels_of, spec_of
@@ -30,8 +30,6 @@ from pipegen.ops.sources.tables.csv import read_table
 from pipegen.ops.sources.tables.readings import ExcelTable, JsonLinesTable
 from pipegen.ops.sources.tables.table import Table
 from pipegen.types import FeatureType
-
-Features = dict[str, dict[str, Any]]
 
 _NAMED = 40
 _TARGET = "the last column; use another if the model predicts that"
