@@ -16,7 +16,7 @@ from pipegen.cli.failures import CannotRun, code_of, print_findings, refused
 from pipegen.files import is_irregular, write_whole
 from pipegen.frozen import dataclass
 from pipegen.spec.allowed import Allowed, granting
-from pipegen.terminal import progress
+from pipegen.terminal import progress, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -93,6 +93,13 @@ def write_text(file: str, text: str | bytes, *, new: bool = False) -> None:
     """Writes a text file, only a `new` one if so asked, or raises `CannotRun`."""
     with refused("write", file):
         write_whole(file, text, new=new)
+
+
+def hand_over(text: str, file: str | None, said: str) -> None:
+    """Prints a text; or writes it to a file, if one is named, and prints what is `said` of it."""
+    if file is not None:
+        write_text(file, text.rstrip("\n") + "\n")
+    say(text if file is None else said)
 
 
 AllowWrite = Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import NOTHING, Given, SpecFile, SplitName, WithCode, start_tensorflow, write_text
+from pipegen.cli.common import NOTHING, Given, SpecFile, SplitName, WithCode, hand_over, start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.terminal import json_text, note, progress, say
 
@@ -59,7 +59,7 @@ def profile(
         loaded, chosen = given.load_split(spec, split)
         code, said = profile_script(train, script or [], spec_hash=loaded.hash, split=chosen, form=output_format)
         if said is not None:
-            _print(*said, out)
+            hand_over(said[0], out, said[1])
         elif code == 0:
             hint = "iterate the spec's split in Python, as Keras' `fit` does; a distribution strategy fetches batches itself"
             raise CannotRun(f"{train} has taken too few batches from a pipeline of pipegen to measure", hint)
@@ -76,18 +76,12 @@ def profile(
     with progress("batches") as tick:
         found = record(pipe, chosen, model_ms=model_ms, steps=steps, tick=tick)
     made = analyse(pipe, found)
-    _print(made.rendered(output_format), made.sentence, out)
+    hand_over(made.rendered(output_format), out, made.sentence)
     if save:
         factors = fitted_factors(analyse(pipe, found, {}))
         with refused("store the measurements in", "the user's cache folder"):
             file = keep_machine(machine().with_factors(factors, today()))
         note(f"the cost model is fitted to this machine: {file}" if file is not None else "nothing is stored: PIPEGEN_MACHINE is off")
-
-
-def _print(text: str, sentence: str, out: str | None) -> None:
-    if out is not None:
-        write_text(out, text.rstrip("\n") + "\n")
-    say(text if out is None else sentence)
 
 
 def tune(
