@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from pipegen.cache.folder import Held, Kept, Verdict
-from pipegen.cli.common import NOTHING, SUFFIX, Given, OptionalValues, WithSets, help_text, spec_files, with_allowances
+from pipegen.cli.common import NOTHING, SUFFIX, Given, WithSets, as_group, spec_files
 from pipegen.cli.failures import FOUND, CannotRun, refused
 from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned, is_terminal, json_text, progress, say
@@ -151,15 +151,8 @@ def _chosen(found: dict[Path, list[Kept]], only: str | None) -> dict[Path, list[
     return {folder: several for folder, several in chosen.items() if several}
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    help=f"List, delete and verify caches on disk.\n\nSpecs (*{SUFFIX}) enable them with `runtime: {{cache: {{disk: FOLDER}}}}`.",
-)
-for command in (ls, clear, verify):
-    app.command(cls=OptionalValues, help=help_text(command))(with_allowances(command))
+_ABOUT = f"List, delete and verify caches on disk.\n\nSpecs (*{SUFFIX}) enable them with `runtime: {{cache: {{disk: FOLDER}}}}`."
+app = as_group(_ABOUT, ls, clear, verify)
 
 
 _KEY = 8  # digits of a key that tell caches apart in practice

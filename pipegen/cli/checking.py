@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from pipegen.cli.common import start_tensorflow
-from pipegen.cli.failures import CannotRun, refused
+from pipegen.cli.common import start_tensorflow, write_text
+from pipegen.cli.failures import CannotRun
 from pipegen.data.content import compared_checksums, damaged_files
 from pipegen.data.named_files import EXCLUDE_HEADER, argument
 from pipegen.data.rounding import spread
@@ -17,7 +17,6 @@ from pipegen.data.split_checks import WITHOUT_DATA
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
 from pipegen.diagnostics.fixes import suppressed
-from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 from pipegen.phases.compilation import bind, compile_plans, findings_with_data
 from pipegen.phases.data_tests import cheap_results
@@ -47,8 +46,7 @@ def write_exclude(file: str, header: str, section: str, known: Iterable[str], ke
     if os.path.exists(file) and not _is_list(file, header, known):
         raise CannotRun(f"{file} exists and is not a list written by pipegen; it is unchanged", "name another file")
     listed = sorted(known | set(keys))
-    with refused("write", file):
-        write_whole(file, "".join(f"{line}\n" for line in (header, *listed)).encode(errors="surrogateescape"))
+    write_text(file, "".join(f"{line}\n" for line in (header, *listed)).encode(errors="surrogateescape"))
     named = os.path.relpath(file, base).replace(os.sep, "/")
     note(f"wrote {len(listed):,} {'name' if len(listed) == 1 else 'names'} to {file}; exclude them with `{section}: {{exclude: {named}}}`")
 

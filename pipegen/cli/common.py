@@ -16,7 +16,7 @@ from pipegen.cli.failures import CannotRun, code_of, print_findings, refused
 from pipegen.files import is_irregular, write_whole
 from pipegen.frozen import dataclass
 from pipegen.spec.allowed import Allowed, granting
-from pipegen.terminal import progress
+from pipegen.terminal import progress, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -89,10 +89,17 @@ def start_tensorflow() -> None:
         tf.config.list_logical_devices()
 
 
-def write_text(file: str, text: str) -> None:
-    """Writes a text file, or raises `CannotRun`."""
+def write_text(file: str, text: str | bytes, *, new: bool = False) -> None:
+    """Writes a text file, only a `new` one if so asked, or raises `CannotRun`."""
     with refused("write", file):
-        write_whole(file, text)
+        write_whole(file, text, new=new)
+
+
+def hand_over(text: str, file: str | None, said: str) -> None:
+    """Prints a text; or writes it to a file, if one is named, and prints what is `said` of it."""
+    if file is not None:
+        write_text(file, text.rstrip("\n") + "\n")
+    say(text if file is None else said)
 
 
 AllowWrite = Annotated[
@@ -232,6 +239,14 @@ def as_app(command: Callable[..., None], name: str, cls: type[TyperCommand] = Op
     """Wraps a command in a Typer app; `settings` are those of Click's context."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command(name, cls=cls, help=help_text(command), context_settings=settings)(with_allowances(command))
+    return app
+
+
+def as_group(about: str, *commands: Callable[..., None]) -> typer.Typer:
+    """Wraps several commands in a Typer app, which prints its help if none is named."""
+    app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, help=about)
+    for command in commands:
+        app.command(cls=OptionalValues, help=help_text(command))(with_allowances(command))
     return app
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import NOTHING, Given, SpecFile, SplitName, WithSets, WithStage, choose_split, read_stdin, write_text
+from pipegen.cli.common import NOTHING, Given, SpecFile, SplitName, WithSets, WithStage, choose_split, hand_over, read_stdin
 from pipegen.cli.failures import FAILED, FOUND, OK, CannotRun, print_findings
 from pipegen.terminal import bold, json_text, note, say
 
@@ -53,7 +53,7 @@ def explain(
     loaded = given.load(spec)
     page = _with_examples(loaded, split, given, physical=physical) if data else None
     if isinstance(page, str):
-        return _hand_over(page, output)
+        return hand_over(page.rstrip("\n"), output, f"wrote {output}")
     whole = split is None and (everything or output_format != "text")
     names = list(loaded.plans) if whole else [choose_split(loaded.plans, split)]
     compiled = {name: loaded.compiled[name] for name in names}
@@ -74,7 +74,7 @@ def explain(
         text = stages_text(loaded.model) + explain_text(
             loaded.model, compiled, known, before=before, passes=passes or everything, more=more, tuned=_tuned(loaded)
         )
-    return _hand_over(text.rstrip("\n"), output)
+    return hand_over(text.rstrip("\n"), output, f"wrote {output}")
 
 
 def _with_examples(loaded: Spec, split: str | None, given: Given, *, physical: bool) -> Page | dict[str, Shown]:
@@ -90,14 +90,6 @@ def _with_examples(loaded: Spec, split: str | None, given: Given, *, physical: b
         note("therefore the page has no examples")
         said = "; ".join(found.message for found in error.diagnostics)
         return dict.fromkeys(loaded.plans, Shown(f"No pictures, because the data cannot be used: {said}."))
-
-
-def _hand_over(text: str, output: str | None) -> None:
-    if output is None:
-        say(text.rstrip("\n"))
-        return
-    write_text(output, text.rstrip("\n") + "\n")
-    say(f"wrote {output}")
 
 
 def _tuned(loaded: Spec) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.failures import FOUND, CannotRun, refused
-from pipegen.files import write_whole
+from pipegen.cli.common import write_text
+from pipegen.cli.failures import FOUND, CannotRun
 from pipegen.terminal import bold, note, say
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def _write(file: str, result: Migration) -> None:
     if taken is not None:
         raise CannotRun(f"{taken} exists already, and is unchanged", "move it away, or run without `--write`")
     for name, text in texts.items():
-        with refused("write", name):
-            write_whole(name, text, new=True)
+        write_text(name, text, new=True)
         say(f"wrote {name}")
     if patch:
         note(f"to change the code, review the patch and run `patch {quote(file)} < {quote(os.path.join(folder, stem + _PATCH))}`")

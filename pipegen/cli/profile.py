@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import NOTHING, Given, SpecFile, SplitName, WithCode, start_tensorflow, write_text
+from pipegen.cli.common import NOTHING, Given, SpecFile, SplitName, WithCode, hand_over, start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.terminal import json_text, note, progress, say
 
@@ -52,7 +52,18 @@ def profile(
     if train is not None:
         if model_ms is not None or save:
             raise typer.BadParameter("`--model-ms` and `--save` do not work with a script", param_hint="'--train'")
-        raise typer.Exit(_trained(spec, split, train, script or [], (output_format, out), given))
+        if not os.path.isfile(train):
+            raise CannotRun(f"there is no script {train}")
+        from pipegen.observe.training import profile_script
+
+        loaded, chosen = given.load_split(spec, split)
+        code, said = profile_script(train, script or [], spec_hash=loaded.hash, split=chosen, form=output_format)
+        if said is not None:
+            hand_over(said[0], out, said[1])
+        elif code == 0:
+            hint = "iterate the spec's split in Python, as Keras' `fit` does; a distribution strategy fetches batches itself"
+            raise CannotRun(f"{train} has taken too few batches from a pipeline of pipegen to measure", hint)
+        raise typer.Exit(code)
     if script:
         raise typer.BadParameter(f"{script[0]!r} is an argument for a script, but --train is missing", param_hint="'ARGUMENT'")
     loaded, chosen = given.load_split(spec, split)
@@ -65,33 +76,12 @@ def profile(
     with progress("batches") as tick:
         found = record(pipe, chosen, model_ms=model_ms, steps=steps, tick=tick)
     made = analyse(pipe, found)
-    _print(made.rendered(output_format), made.sentence, out)
+    hand_over(made.rendered(output_format), out, made.sentence)
     if save:
         factors = fitted_factors(analyse(pipe, found, {}))
         with refused("store the measurements in", "the user's cache folder"):
             file = keep_machine(machine().with_factors(factors, today()))
         note(f"the cost model is fitted to this machine: {file}" if file is not None else "nothing is stored: PIPEGEN_MACHINE is off")
-
-
-def _print(text: str, sentence: str, out: str | None) -> None:
-    if out is not None:
-        write_text(out, text.rstrip("\n") + "\n")
-    say(text if out is None else sentence)
-
-
-def _trained(spec: str, split: str | None, script: str, arguments: list[str], form: tuple[str, str | None], given: Given) -> int:
-    from pipegen.observe.training import profile_script
-
-    if not os.path.isfile(script):
-        raise CannotRun(f"there is no script {script}")
-    loaded, chosen = given.load_split(spec, split)
-    code, said = profile_script(script, arguments, spec_hash=loaded.hash, split=chosen, form=form[0])
-    if said is not None:
-        _print(*said, form[1])
-    elif code == 0:
-        hint = "iterate the spec's split in Python, as Keras' `fit` does; a distribution strategy fetches batches itself"
-        raise CannotRun(f"{script} has taken too few batches from a pipeline of pipegen to measure", hint)
-    return code
 
 
 def tune(

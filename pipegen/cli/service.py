@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pipegen.cli.common import OptionalValues, help_text, start_tensorflow
+from pipegen.cli.common import as_group, start_tensorflow
 from pipegen.cli.failures import CannotRun
 from pipegen.terminal import say
 
@@ -37,12 +37,7 @@ def dispatcher(
       pipegen service dispatcher
       pipegen service dispatcher --port 5050 --work-dir /var/lib/pipegen
     """
-    _free(port)
-    start_tensorflow()
-    from pipegen.backend.service import servers
-
-    server = _started(lambda: servers.dispatcher(port, work_dir))
-    _run(f"dispatcher on port {port}", server, lambda: (server._num_workers(), "worker"))
+    _run(f"dispatcher on port {port}", port, lambda servers: servers.dispatcher(port, work_dir), lambda own: (own._num_workers(), "worker"))
 
 
 def worker(
@@ -65,29 +60,29 @@ def worker(
     """
     to = _host_and_port("--dispatcher", dispatcher)
     reached = _host_and_port("--address", address) if address is not None else f"{socket.gethostname()}:{port}"
+
+    def start(servers: Any) -> Any:
+        say(f"worker {reached}: looking for the dispatcher at {to}")
+        return servers.worker(to, port, reached)
+
+    _run(f"worker {reached} of {to}", port, start, lambda own: (own._num_tasks(), "job"), to)
+
+
+def _run(what: str, port: int, start: Callable[[Any], Any], load: Callable[[Any], tuple[int, str]], needs: str | None = None) -> None:
+    """Starts a server and runs it until it is told to stop; `load` is how much it has to do, and `needs` is its dispatcher."""
     _free(port)
     start_tensorflow()
-    from pipegen.backend.service import servers
-
-    say(f"worker {reached}: looking for the dispatcher at {to}")
-    server = _started(lambda: servers.worker(to, port, reached))
-    _run(f"worker {reached} of {to}", server, lambda: (server._num_tasks(), "job"), to)
-
-
-def _started(start: Callable[[], Any]) -> Any:
     import tensorflow as tf
 
+    from pipegen.backend.service import servers
+
     try:
-        return start()
+        server = start(servers)
     except tf.errors.OpError as error:
         raise CannotRun(f"the server does not start: {error.message.splitlines()[0]}") from None
 
-
-def _run(what: str, server: Any, load: Callable[[], tuple[int, str]], needs: str | None = None) -> None:
-    from pipegen.backend.service import servers
-
     def health() -> str:
-        number, unit = load()
+        number, unit = load(server)
         return f"health: {what}, {number} {unit}{'' if number == 1 else 's'}"
 
     say(f"ready: {what}, {servers.origin_line()}")
@@ -116,8 +111,4 @@ def _free(port: int) -> None:
             raise CannotRun(f"cannot listen on port {port}: {error.strerror}", "use another one: --port N") from None
 
 
-app = typer.Typer(
-    help="Run TensorFlow's servers that make batches on other machines.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
-)
-for command in (dispatcher, worker):
-    app.command(cls=OptionalValues, help=help_text(command))(command)
+app = as_group("Run TensorFlow's servers that make batches on other machines.", dispatcher, worker)

@@ -15,7 +15,6 @@ from pipegen.errors import SpecError
 from pipegen.terminal import note, progress, say
 
 if TYPE_CHECKING:
-    from pipegen.api.tasks import DataReport
     from pipegen.phases.specs import Spec
     from pipegen.views.data_test_report import DataTestReport
 
@@ -156,6 +155,7 @@ def report(
     from pipegen.api.tasks import look
     from pipegen.cli.checking import without_new_list
     from pipegen.cli.checking import write_exclude as write_file
+    from pipegen.quality.survey import briefly, in_full
 
     seen = look(replace(loaded, model=without_new_list(loaded.model, "splits", loaded.loaded.base, write_exclude)))
     with refused("write", target):
@@ -164,16 +164,11 @@ def report(
         from pipegen.data.named_files import COPIES_HEADER
 
         write_file(write_exclude, COPIES_HEADER, "splits", seen.manifest.left_out, seen.leaks.to_exclude(), loaded.loaded.base)
-    _print_survey(seen, target, output_format)
-    raise typer.Exit(code_of(seen.diagnostics, strict=strict))
-
-
-def _print_survey(seen: DataReport, target: str, output_format: FindingsFormat) -> None:
-    from pipegen.quality.survey import briefly, in_full
-
     wrote = f"wrote {target}: {seen.leaks.looked_at:,} images of {len(seen.manifest.splits)} splits"
-    if output_format != "text":
+    if output_format == "text":
+        fine = [wrote if seen.diagnostics else f"{wrote}; no findings"]
+        print_report(briefly(seen.diagnostics), seen.spec.loaded.texts, fine, output_format)
+    else:
         note(wrote)
         print_report(seen.diagnostics, {}, (), output_format, found=in_full(seen.survey))
-        return
-    print_report(briefly(seen.diagnostics), seen.spec.loaded.texts, [wrote if seen.diagnostics else f"{wrote}; no findings"], output_format)
+    raise typer.Exit(code_of(seen.diagnostics, strict=strict))

@@ -6,7 +6,8 @@ import re
 
 _FILE = re.compile(r"(?P<path>\S+) +(?P<kind>\w+)(?:\*(?P<count>\d+))?(?: +(?P<rest>.*))?")
 _FENCE = re.compile(r"^```(files|absent) *\n(.*?)^``` *$", re.MULTILINE | re.DOTALL)
-_IMAGES = {"jpeg": "JPEG", "png": "PNG", "webp": "WebP", "scene": "picture"}
+_IMAGES = {"jpeg": "JPEG", "png": "PNG", "webp": "WebP", "png16": "PNG", "turned": "JPEG"}
+_OF_IMAGES = {"png16": " and 16 bits", "turned": " as stored, which EXIF turns by 90°"}
 _EDITS = {"dark": "very dark", "blurred": "blurred", "recoloured": "in other colours"}
 _RECORDS = {
     "array_record": "ArrayRecord with {}",
@@ -54,11 +55,7 @@ def _what(kind: str, count: int, rest: str) -> str:
     if kind == "text":
         return ("this text" if count == 1 else "this text in each") if rest else "an empty file"
     if kind in _IMAGES:
-        return _images(_IMAGES[kind], count, rest)
-    if kind == "png16":
-        return f"{_images('PNG', count, rest)} and 16 bits"
-    if kind == "turned":
-        return f"{_images('JPEG', count, rest)} as stored, which EXIF turns by 90°"
+        return _images(_IMAGES[kind], count, rest) + _OF_IMAGES.get(kind, "")
     if kind in ("truncated", "empty", "dir"):
         truncated = "a JPEG that ends half-way" if count == 1 else f"{count} JPEGs that end half-way"
         return {"truncated": truncated, "empty": "an empty file", "dir": "an empty folder"}[kind]

@@ -84,20 +84,14 @@ def _part(word: str, names: list[str]) -> str | None:
         return None
     parts = {name: _tokens(name) for name in names}
     same = [name for name, own in parts.items() if [t for t in own if t != _RANDOM] == essence]
-    if len(same) == 1:
-        return same[0]
     holding = [name for name, own in parts.items() if set(essence) <= set(own)]
-    if len(holding) == 1:
-        return holding[0]
     # An abbreviation: each part begins a part of the name, in order (`val`, `norm`, `rand_rot`).
     short = [name for name, own in parts.items() if _abbreviates(tokens, own) or _abbreviates(essence, [t for t in own if t != _RANDOM])]
-    return short[0] if len(short) == 1 else None
+    return next((found[0] for found in (same, holding, short) if len(found) == 1), None)
 
 
 def _abbreviates(tokens: Sequence[str], own: Sequence[str]) -> bool:
-    if len(tokens) != len(own):
-        return False
-    return all(o.startswith(t) and (len(t) >= 3 or t == o) for t, o in zip(tokens, own, strict=True))
+    return len(tokens) == len(own) and all(o.startswith(t) and (len(t) >= 3 or t == o) for t, o in zip(tokens, own, strict=True))
 
 
 def _slip(letters: str, by_plain: dict[str, str]) -> str | None:

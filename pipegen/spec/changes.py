@@ -138,26 +138,20 @@ def alike(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[st
     Steps of single views or parts with equal effects get the spelling of the first meaning.
     """
     old, new = ({**side, "source": without_places(side["source"])} if "source" in side else side for side in (a, b))
-    inner = [side.get("inner", {}) for side in (a, b)]
-    for name in _shared(inner, "views"):
+    views, parts = ([side.get("inner", {}).get(kind, {}) for side in (a, b)] for kind in ("views", "parts"))
+    for name in views[0].keys() & views[1].keys():
         branch = new["views"][name]
         pairs = _effects_by_id(old, name), _effects_by_id(new, name)
         same = [step for step in pairs[0].keys() & pairs[1].keys() if pairs[0][step] == pairs[1][step]]
         said = {step: {**old["views"][name]["transforms"][step], "at": branch["transforms"][step]["at"]} for step in same}
         new = {**new, "views": {**new["views"], name: {**branch, "transforms": {**branch["transforms"], **said}}}}
-    for name in _shared(inner, "parts"):
-        done = [[effect[:3] for effect in side["parts"][name] if effect is not None] for side in inner]
+    for name in parts[0].keys() & parts[1].keys():
+        done = [[effect[:3] for effect in side[name] if effect is not None] for side in parts]
         if done[0] == done[1]:
             (word, mix), known = next(iter(new["source"].items())), next(iter(old["source"].values()))
             part = {**mix["parts"][name], "transforms": known["parts"][name]["transforms"]}
             new = {**new, "source": {word: {**mix, "parts": {**mix["parts"], name: part}}}}
     return old, new
-
-
-def _shared(inner: list[Any], kind: str) -> set[str]:
-    """The views, or the parts, whose effects are in both meanings."""
-    first, second = (side.get(kind, {}).keys() for side in inner)
-    return first & second
 
 
 def _effects_by_id(side: dict[str, Any], view: str) -> dict[str, Any]:

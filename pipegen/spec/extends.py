@@ -155,21 +155,17 @@ class _Layers:
         self.found.append(tree)
 
     def _one(self, value: Any, at: Label, by: _Base, chain: tuple[_Base, ...]) -> tuple[Tree, _Base] | None:
-        """Reads one base; `None`, with a finding, if it is not available."""
+        """Reads one base; `None`, with a finding, if it cannot be read. Raises `BaseProblem` if it is not available."""
         if not isinstance(value, str) or not value:
             help_ = "such as `extends: base.pipegen.yaml`, or several: `extends: [base.pipegen.yaml, more.pipegen.yaml]`, later ones win"
-            self.out.add(make("PG104", "`extends` is the path or the address of a spec, or a list of them", at, help=help_))
-            return None
+            raise BaseProblem("PG104", "`extends` is the path or the address of a spec, or a list of them", help_)
         base = _base(value, by)
         if base.identity in [known.identity for known in chain]:
-            help_ = "remove `extends` from one of these files"
-            shown = [known.name for known in (*chain, base) if known.name is not None]
-            self.out.add(make("PG109", f"`extends` goes in a circle: {' -> '.join(shown)}", at, help=help_))
-            return None
+            shown = " -> ".join(known.name for known in (*chain, base) if known.name is not None)
+            raise BaseProblem("PG109", f"`extends` goes in a circle: {shown}", "remove `extends` from one of these files")
         if self._read >= _LONGEST_CHAIN:
-            help_ = "this limit protects against hostile specs"
-            self.out.add(make("PG003", f"the chain of `extends` is longer than {_LONGEST_CHAIN} files", at, help=help_))
-            return None
+            limit = "this limit protects against hostile specs"
+            raise BaseProblem("PG003", f"the chain of `extends` is longer than {_LONGEST_CHAIN} files", limit)
         self._read += 1
         tree = self._tree(base, at)
         return None if tree is None else (tree, base)
@@ -230,7 +226,7 @@ def merge(base: Tree, over: Tree) -> Tree:
     """Merges `over` over `base`, which is changed."""
     taken: set[KeyPath] = set()
     base.value = _overlay(base.value, over.value, (), taken)
-    base.spans.take_over(over.spans, taken)
+    base.spans.replace(taken, over.spans)
     base.odd_keys.update(over.odd_keys)
     return base
 

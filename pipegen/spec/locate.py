@@ -146,7 +146,7 @@ class Locator:
 
     def lay_over(self, path: KeyPath, origin: str) -> None:
         """Notes that the value at `path` came from outside."""
-        self.spans.drop(path)
+        self.spans.replace({path})
         self.outside[path] = origin
 
     def is_outside(self, path: tuple[str | int, ...]) -> bool:

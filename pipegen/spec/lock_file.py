@@ -34,64 +34,45 @@ class _Part(BaseModel):
 class Pin(_Part):
     """The resolution of a tag of a repository."""
 
-    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
-    """The commit."""
-    texts: dict[str, Digest] = {}
-    """The files used as bases, with the hashes of their texts."""
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]  # the commit
+    texts: dict[str, Digest] = {}  # the files used as bases, with the hashes of their texts
 
 
 class FunctionSource(_Part):
     """The source of a Python function that a spec names."""
 
-    function: Digest | None = None
-    """The hash of the function's own lines, if they were found."""
-    module: Digest
-    """The hash of its module."""
+    function: Digest | None = None  # the hash of the function's own lines, if they were found
+    module: Digest  # the hash of its module
 
 
 class Data(_Part):
     """The data that a spec was locked with."""
 
-    fingerprint: Digest
-    """Hash of the names and sizes of files, and of the content of tables."""
-    examples: dict[str, int]
-    """Examples of each split."""
-    classes: int = 0
-    """Classes of the label; 0 without one."""
-    content: Digest | None = None
-    """Hash of every byte of the files, if asked for."""
+    fingerprint: Digest  # hash of the names and sizes of files, and of the content of tables
+    examples: dict[str, int]  # examples of each split
+    classes: int = 0  # classes of the label; 0 without one
+    content: Digest | None = None  # hash of every byte of the files, if asked for
 
 
 class Entry(_Part):
     """The locked state of one spec."""
 
-    hash: Digest
-    """The spec's hash."""
-    texts: dict[str, Digest]
-    """The texts of the spec and of its bases, by path from the lock or by address."""
-    packages: dict[str, str | None] = {}
-    """The versions of the packages that bases come from."""
-    functions: dict[str, FunctionSource] = {}
-    """The functions of `python` steps."""
-    data: Data | None = None
-    """The data, if it was accessible."""
-    fitted: dict[str, Digest] = {}
-    """The numbers that steps are fitted with, by step and feature."""
-    versions: dict[str, str] = {}
-    """The versions of pipegen and TensorFlow."""
-    meaning: dict[str, Any]
-    """The content of the hash, to describe differences."""
+    hash: Digest  # the spec's hash
+    texts: dict[str, Digest]  # the texts of the spec and of its bases, by path from the lock or by address
+    packages: dict[str, str | None] = {}  # the versions of the packages that bases come from
+    functions: dict[str, FunctionSource] = {}  # the functions of `python` steps
+    data: Data | None = None  # the data, if it was accessible
+    fitted: dict[str, Digest] = {}  # the numbers that steps are fitted with, by step and feature
+    versions: dict[str, str] = {}  # the versions of pipegen and TensorFlow
+    meaning: dict[str, Any]  # the content of the hash, to describe differences
 
 
 class Lock(_Part):
     """A lock file."""
 
-    pipegen_lock: Literal[1]
-    """The version of the format."""
-    git: dict[str, Pin] = {}
-    """Repositories at a tag, as `git+URL@TAG`."""
-    specs: dict[str, Entry] = {}
-    """The specs, by their paths from the lock."""
+    pipegen_lock: Literal[1]  # the version of the format
+    git: dict[str, Pin] = {}  # repositories at a tag, as `git+URL@TAG`
+    specs: dict[str, Entry] = {}  # the specs, by their paths from the lock
 
 
 def find_lock(folder: Path) -> Path | None:

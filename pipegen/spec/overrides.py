@@ -40,22 +40,18 @@ def plain(value: Any, tree: Tree, out: Diagnostics, path: KeyPath = ()) -> Any:
         return result
     if isinstance(value, (list, tuple)):
         return [plain(inner, tree, out, (*path, i)) for i, inner in enumerate(value)]
-    return _scalar(value, out, path)
-
-
-def _scalar(value: Any, out: Diagnostics, path: KeyPath) -> Any:
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
-    at = Label(None, path=format_path(path))
+    here = Label(None, path=format_path(path))
     if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
-        out.add(make("PG001", "the text has half of a surrogate pair, which is not a character", at))
+        out.add(make("PG001", "the text has half of a surrogate pair, which is not a character", here))
         return None
     if value is None or isinstance(value, (bool, int, float, str)):
         return str(value) if isinstance(value, str) else value
     help_ = "use maps, lists, text, numbers, booleans and `None`"
-    out.add(make("PG104", f"`{at.path}` is a Python {type(value).__name__}, which a spec cannot hold", at, help=help_))
+    out.add(make("PG104", f"`{here.path}` is a Python {type(value).__name__}, which a spec cannot hold", here, help=help_))
     return None
 
 

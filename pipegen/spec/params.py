@@ -287,7 +287,8 @@ class Substitution:
         for match in _REFERENCE.finditer(text):
             if match[0] not in known:
                 value = self._value(match, path)
-                known[match[0]] = match[0] if value is None else _plain(value.value)
+                plain = None if value is None else value.value
+                known[match[0]] = match[0] if value is None else str(plain).lower() if isinstance(plain, bool) else str(plain)
             parts += [text[end : match.start()], known[match[0]]]
             size += len(known[match[0]])
             if size > MAX_BYTES:
@@ -348,7 +349,3 @@ class Substitution:
         new = f"${{{near}}}" if match[3] else f"${near}"
         # Not safe, as users choose these names: `$size1` beside `size2` and `size3` could be either.
         return Fix(f"write `{new}`", (Edit(span, source.replace(match[0], new)),), Applicability.SUGGESTION)
-
-
-def _plain(value: Any) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)

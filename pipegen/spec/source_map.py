@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,16 +66,9 @@ class SourceMap:
                 at = (*at, part)
         return at
 
-    def drop(self, path: KeyPath) -> None:
-        """Removes `path` and everything below it."""
-        n = len(path)
-        for spans in (self.values, self.keys):
-            for known in [p for p in spans if p[:n] == path]:
-                del spans[known]
-
-    def take_over(self, other: SourceMap, paths: set[KeyPath]) -> None:
-        """Adds the spans of `other`; they replace all spans at and below `paths`."""
-        for spans, others in ((self.values, other.values), (self.keys, other.keys)):
+    def replace(self, paths: Collection[KeyPath], other: SourceMap | None = None) -> None:
+        """Removes all spans at and below `paths`, and adds those of another map."""
+        for spans, others in ((self.values, other.values if other else {}), (self.keys, other.keys if other else {})):
             for path in [p for p in spans if any(p[:n] in paths for n in range(len(p) + 1))]:
                 del spans[path]
             spans.update(others)

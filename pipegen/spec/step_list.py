@@ -145,7 +145,6 @@ def edit_steps(base: Tree, over: Tree, out: Diagnostics, by: str = "", noted: di
     `by` is the beginning of the messages, and `noted` are further notes by path in `base`, which move along.
     """
     wanted = _Wanted(base, over, out, by)
-    wanted.read()
     moves = _Moves()
     base.value[STEPS] = _edit_list(base.value[STEPS], wanted, moves, (STEPS,), (STEPS,), "")
     moves.carry_out(base.spans.values, over.spans.values)
@@ -169,10 +168,6 @@ class _Entry:
     ours: bool
     id: str | None
 
-    @classmethod
-    def new(cls, step: Any, path: KeyPath) -> _Entry:
-        return cls(step, path, True, own_id(step))
-
 
 @dataclass(slots=True)
 class _Wanted:
@@ -188,7 +183,7 @@ class _Wanted:
     appended: list[_Entry] = field(default_factory=list)  # new steps at the end
     _ids: list[str] = field(default_factory=list)
 
-    def read(self) -> None:
+    def __post_init__(self) -> None:
         self._ids = list(_every_id(self.base.value[STEPS]))
         for key, value in self.over.value[STEPS].items():
             path = (STEPS, key)
@@ -210,7 +205,7 @@ class _Wanted:
                     elif name in self.removed:
                         self._twice(f"`{name}` is removed and replaced", at, self.removed[name])
                     else:
-                        self.replaced[name] = _Entry.new(new, at)
+                        self.replaced[name] = _Entry(new, at, True, own_id(new))
 
     def _removals(self, value: Any, path: KeyPath) -> None:
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
@@ -229,7 +224,7 @@ class _Wanted:
 
     def _steps(self, value: Any, path: KeyPath) -> list[_Entry]:
         if isinstance(value, list):
-            return [_Entry.new(step, (*path, i)) for i, step in enumerate(value)]
+            return [_Entry(step, (*path, i), True, own_id(step)) for i, step in enumerate(value)]
         self._add("PG104", f"`{format_path(path)}` is a list of steps, got {show(value)}", self._at(path), "begin each step with a dash")
         return []
 

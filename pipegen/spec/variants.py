@@ -186,11 +186,6 @@ def bucketed(spec: PipelineSpec, split: str) -> bool:
     return says_bucket((*there, *stand_ins))
 
 
-def _of_inner(name: str) -> Any:
-    """A method that calls that of the part's own source."""
-    return lambda part, *args: getattr(part.inner, name)(*args)
-
-
 class PartSource(Source):
     """The source of a part, with its features renamed and filled as in the mix."""
 
@@ -216,22 +211,16 @@ class PartSource(Source):
     def described(self) -> Mapping[str, tuple[str, ...]]:
         return {self.adapting.name(name): path for name, path in self.inner.described().items()}
 
-    has_rows = _of_inner("has_rows")
-    has_folders = _of_inner("has_folders")
-    by_class = _of_inner("by_class")
-    needs_data = _of_inner("needs_data")
-    unpacked = _of_inner("unpacked")
-    column_names = _of_inner("column_names")
-    columns_cost = _of_inner("columns_cost")
-    split_names = _of_inner("split_names")
-    split_method = _of_inner("split_method")
-    keep_index_in = _of_inner("keep_index_in")
-
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         return adapted(self.inner.list(base, progress, data), self.adapting)
 
     def list_parts(self, base: Path, folders: Mapping[str, str], progress: Callable[[int], None] | None = None) -> Listing:
         return adapted(self.inner.list_parts(base, folders, progress), self.adapting)
+
+
+_OF_INNER = ("has_rows", "has_folders", "by_class", "needs_data", "unpacked", "column_names", "columns_cost")
+for _own in (*_OF_INNER, "split_names", "split_method", "keep_index_in"):  # methods that call those of the part's own source
+    setattr(PartSource, _own, lambda part, *args, _own=_own: getattr(part.inner, _own)(*args))
 
 
 def joined(spec: PipelineSpec, name: str) -> PipelineSpec:

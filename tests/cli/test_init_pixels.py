@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 from pipes import batches
 from typing import Any
@@ -71,3 +72,15 @@ def test_other_numbers_are_no_images(count: int, tmp_path: Path, monkeypatch: py
     write(tmp_path / "a.csv", [f"x{i}" for i in range(count)], [[*RNG.integers(0, 256, count)] for _ in range(COUNT)])
     assert CliRunner().invoke(app, ["init", "a.csv"], prog_name="pipegen").exit_code == 0
     assert "kind: image" not in (tmp_path / "a.pipegen.yaml").read_text()
+
+
+def test_a_column_of_json_with_the_boxes_is_not_offered_as_a_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    objects = [[{"bbox": [0, 0, 4, 3 + i % 2], "category": "cat"}] for i in range(COUNT)]
+    rows = [{"pixels": RNG.integers(0, 256, 64).tolist(), "objects": own} for own in objects]
+    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    run = CliRunner().invoke(app, ["init", "a.jsonl"], prog_name="pipegen")
+    assert run.exit_code == 0, run.output
+    text = (tmp_path / "a.pipegen.yaml").read_text()
+    assert "column: objects.bbox" in text
+    assert "# objects:" not in text

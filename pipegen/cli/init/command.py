@@ -10,11 +10,10 @@ from typing import Annotated
 
 import typer
 
-from pipegen.cli.common import SUFFIX
-from pipegen.cli.failures import CannotRun, refused
+from pipegen.cli.common import SUFFIX, write_text
+from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.record_specs import ENDINGS, shards_in
 from pipegen.cli.init.spec import Written
-from pipegen.files import write_whole
 from pipegen.ops.sources.huggingface import is_saved
 from pipegen.ops.sources.prepared_store.layout import ABOUT
 from pipegen.ops.sources.tfds import FEATURES, INFO
@@ -67,8 +66,7 @@ def init(
         hint = f"choose another name: `pipegen init {shlex.quote(folder)} -o OTHER{SUFFIX}`"
         raise CannotRun(f"{target} exists already, and is unchanged", hint)
     text, summary = _look(folder, os.path.dirname(target) or ".")
-    with refused("write", target):
-        write_whole(target, text, new=True)
+    write_text(target, text, new=True)
     say(f"wrote {target}: {summary}")
     if not target.endswith(SUFFIX):
         note(f"`pipegen validate` finds specs named *{SUFFIX} by itself; pass this one by name")

@@ -121,19 +121,6 @@ class Survey:
     remarks: list[str]
     follow_links: bool
 
-    @property
-    def class_counts(self) -> dict[str, int]:
-        """The number of files of each class."""
-        counts = Counter(self.listing.labels.tolist() if self.listing.labels is not None else ())
-        return {name: counts[label] for label, name in enumerate(self.listing.class_names)}
-
-    def summary(self) -> str:
-        """Summarises the data."""
-        images = f"{len(self.listing.keys):,} images"
-        classes = f" in {len(self.listing.class_names):,} classes" if self.labelled else ""
-        splits = f", split by folder into {', '.join(self.parts)}" if self.layout == "splits" else ""
-        return images + classes + splits + ("" if self.labelled else ", without labels")
-
 
 def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey:
     """Surveys a folder of images; `progress` is called now and then with the number of files seen so far. Raises `CannotRun` if it has no

@@ -157,7 +157,7 @@ def image_among(keys: Sequence[str], argument: str = "key") -> tuple[str, list[s
     name = re.sub(r"\W+", "_", last_of(others[0])).strip("_") or "other"
     added = f"`{name if name != 'image' else 'other'}: {flow({'kind': 'image', argument: plain(others[0])})}`"
     are = "is an image" if len(others) == 1 else "are images"
-    return chosen, [f"`image` reads {_quoted(chosen)}; {_listed(others)} {are}, too: {added} adds one"]
+    return chosen, [f"`image` reads `{chosen}`; {_listed(others)} {are}, too: {added} adds one"]
 
 
 @dataclass(frozen=True)
@@ -183,20 +183,16 @@ def label_among(seen: Mapping[str, Values], usual: Collection[str], argument: st
     if usual:
         chosen = next((key for key in usual if key in likely), next(iter(usual)))
         others = [key for key in usual if key != chosen]
-        return chosen, [f"`label` reads {_quoted(chosen)}; {_listed(others)} may be labels, too"] if others else []
+        return chosen, [f"`label` reads `{chosen}`; {_listed(others)} may be labels, too"] if others else []
     if not likely:
         return None, []
     chosen = min(likely, key=lambda key: (not any(word in key.lower() for word in _WORDS), not seen[key].named, seen[key].distinct))
     others = [key for key in likely if key != chosen]
     counted = f"{seen[chosen].distinct:,} values in {seen[chosen].rows:,} records"
-    said = f"`label` reads {_quoted(chosen)}, which has {counted}; no key has a usual name of labels"
+    said = f"`label` reads `{chosen}`, which has {counted}; no key has a usual name of labels"
     return chosen, [said, *([f"{_listed(others)} may be labels, too; choose one with `{argument}`"] if others else [])]
-
-
-def _quoted(key: str) -> str:
-    return f"`{key}`"
 
 
 def _listed(keys: Sequence[str]) -> str:
     more = len(keys) - _MOST_NAMED
-    return " and ".join([", ".join(map(_quoted, keys[:_MOST_NAMED])), *([f"{more:,} more"] if more > 0 else [])])
+    return " and ".join([", ".join(f"`{key}`" for key in keys[:_MOST_NAMED]), *([f"{more:,} more"] if more > 0 else [])])

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.base import Listing
 
-    Features = dict[str, dict[str, Any]]
-    Lists = Callable[[Features], Listing]
+    Lists = Callable[["Features"], Listing]
 
+Features = dict[str, dict[str, Any]]  # features of a source by name, with their arguments
 FORMATS = ("rel_xyxy", "rel_yxyx", "xyxy", "xywh", "yxyx")
 """Formats of boxes, in the order in which they are chosen: `xywh` fits almost all boxes."""
 _BOXES = re.compile(r"(?:^|[/._])b?(?:ound(?:ing)?_?)?box(?:es)?$", re.IGNORECASE)

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import sample_of_bytes, sample_of_records
 from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, label_among, last_of
-from pipegen.cli.init.guessed_items import boxed, boxes_among, by_layout, features_of, fields_of, keys_read, listed, with_classes
+from pipegen.cli.init.guessed_items import Features, boxed, boxes_among, by_layout, features_of, fields_of, keys_read, listed, with_classes
 from pipegen.cli.init.spec import Written, about_sample, beside, block, output_of, parts_of, relative, spec_of
 from pipegen.data.rounding import spread
 from pipegen.errors import OpError
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 IMAGE = "image"
 _DIGITS = re.compile(rb"(\d+)(?!.*\d)")
-_FIRST = 50  # number of keys of a database, or of records of a file, to examine
+_FIRST = 50  # number of keys of a database, of records of a file, or of images in an archive, to examine
 
 Held = tuple[dict[str, str], set[str], dict[str, Any]]
 """Content of each key, in words; keys that may be labels; further arguments of the source."""
@@ -127,9 +127,9 @@ def _lmdb(path: str) -> Held:
 
 
 def _of_columns(store: Store) -> tuple[dict[str, str], set[str]]:
-    try:
-        held: dict[str, str] = {}
-        whole: set[str] = set()
+    held: dict[str, str] = {}
+    whole: set[str] = set()
+    with closing(store):
         for key, column in store.columns().items():
             held[key] = f"{column.dtype} {list(column.shape)}" if column.shape else column.dtype
             if column.dtype == BYTES and store.rows:
@@ -140,12 +140,9 @@ def _of_columns(store: Store) -> tuple[dict[str, str], set[str]]:
                 held[key] = IMAGE
             if not column.shape and held[key] != IMAGE and not column.dtype.startswith("float"):
                 whole.add(key)
-        return held, whole
-    finally:
-        store.close()
+    return held, whole
 
 
-_SAMPLE = 50
 _LEAST = 2
 
 
@@ -163,7 +160,7 @@ def first_archive(path: str, spec_folder: str) -> Written | None:
     found = _visible(archive) if archive is not None else []
     if archive is None or not all("/" in name for name in found):
         return None
-    sample = sample_of_bytes(archive.read(archive.numbers[found[i]]) for i in spread(len(found), _SAMPLE))
+    sample = sample_of_bytes(archive.read(archive.numbers[found[i]]) for i in spread(len(found), _FIRST))
     classes = {name.split("/")[0] for name in found}
     place = relative(path, spec_folder).rstrip("/") + (f"/{archive.inner}" if archive.inner else "")
     return spec_of(
@@ -187,8 +184,6 @@ _SPLITS = {"val": "validation"}
 _TEXTS = ("cls", "class", "label", "id", "index", "txt", "text")  # endings of members of archives that may be labels
 _MOST_TRIED = 8  # maximal number of keys of which all values are read, to find labels without a usual name
 _SHOWN = 12
-
-Features = dict[str, dict[str, Any]]
 
 
 def first_records(asked: Shards, spec_folder: str) -> Written:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
@@ -67,11 +68,14 @@ def spec_of(
 
     The batch size is `most`, or less for few `rows`. Images are resized by a `sample` of them. With `drops`, missing files are left out.
     """
+    size = most  # a power of 2, for at least 4 steps in an epoch
+    while rows is not None and size > 1 and rows < 4 * size:
+        size //= 2
     resize = f"- resize: {{size: {size_for(sample)}}}" if sample is not None else ""
     done = [f"  {line}" for line in (f"- decode: {flow(decode)}" if decode else "", resize, *(_STEPS[step] for step in steps)) if line]
     said = ["yaml-language-server: $schema=pipegen.schema.json", f"`pipegen init` found {summary}.", *comments]
     sections = [f"splits: {{{splits}}}" if splits else "", "transforms:" if done else "", *done]
-    sections += [output, f"batch: {{size: {_batch_for(rows, most)}}}", _DROPS if drops else ""]
+    sections += [output, f"batch: {{size: {size}}}", _DROPS if drops else ""]
     return "\n".join([*(f"# {plain(line)}" for line in said), "pipegen: 1", *source, *filter(None, sections), ""]), summary
 
 
@@ -111,14 +115,18 @@ def parts_of(op: str = "", records: int = 0, *, stratified: bool = False) -> str
 def first_spec(found: Survey, spec_folder: str) -> Written:
     """Writes the spec of a folder of images."""
     labels = ("" if found.labelled else ", labels: none") + (", follow_links: true" if found.follow_links else "")
-    splits = {"splits": f"method: folder, parts: {flow(found.parts)}", "classes": parts_of(stratified=True)}.get(found.layout, "")
-    is_flat = found.layout == "flat"
-    named = found.listing.parts or ()
-    train = named.count("train") if found.layout == "splits" else round(0.8 * len(found.listing.keys))
-    by_folder = [f"Splits: {', '.join(f'{split} {named.count(split):,}' for split in found.parts)}"] if found.layout == "splits" else []
+    is_flat, listing, named = found.layout == "flat", found.listing, found.listing.parts or ()
+    summary = f"{len(listing.keys):,} images" + (f" in {len(listing.class_names):,} classes" if found.labelled else "")
+    splits, by_folder, train = parts_of(stratified=True) if found.labelled else "", [], round(0.8 * len(listing.keys))
+    if found.layout == "splits":
+        summary += f", split by folder into {', '.join(found.parts)}"
+        splits, train = f"method: folder, parts: {flow(found.parts)}", named.count("train")
+        by_folder = [f"Splits: {', '.join(f'{split} {named.count(split):,}' for split in found.parts)}"]
+    counts = Counter(listing.labels.tolist() if listing.labels is not None else ())
+    classes = {name: counts[label] for label, name in enumerate(listing.class_names)}
     return spec_of(
-        found.summary(),
-        [*classes_line(found.class_counts), *by_folder, *about_sample(found.sample), *found.remarks],
+        summary + ("" if found.labelled else ", without labels"),
+        [*classes_line(classes), *by_folder, *about_sample(found.sample), *found.remarks],
         [f"source: {{image_folder: {{path: {flow(relative(found.folder, spec_folder))}{labels}}}}}"],
         None if is_flat else 2 * train,
         most=32,
@@ -177,20 +185,10 @@ def size_for(sample: Sample) -> str:
     return str(max((size for size in _SIZES if size <= shorter), default=_SIZES[0]))
 
 
-def _batch_for(rows: int | None, most: int) -> int:
-    """Chooses a batch size, a power of 2 up to `most`, for at least 4 steps in an epoch."""
-    size = most
-    while rows is not None and size > 1 and rows < 4 * size:
-        size //= 2
-    return size
-
-
 def relative(folder: str, spec_folder: str) -> str:
     """Computes the path of a folder for a spec: relative if it is near."""
-    absolute = os.path.abspath(folder)
-    relative = os.path.relpath(absolute, os.path.abspath(spec_folder))
-    chosen = absolute if relative.startswith(os.path.join("..", "..")) else relative
-    return chosen.replace(os.sep, "/") + "/"
+    near = beside(folder, spec_folder)
+    return (os.path.abspath(folder).replace(os.sep, "/") if near.startswith("../..") else near) + "/"
 
 
 def beside(path: str, spec_folder: str) -> str:

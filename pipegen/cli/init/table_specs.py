@@ -14,7 +14,7 @@ from typing import Any
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
 from pipegen.cli.init.guessed_columns import LABELS, SPLITS, columns_of, is_image_path, pixels_among, unused
-from pipegen.cli.init.guessed_items import boxed, fields_of, keys_read, listed, points_among, with_classes
+from pipegen.cli.init.guessed_items import Features, boxed, fields_of, keys_read, listed, points_among, with_classes
 from pipegen.cli.init.pairs import Levels, is_called_mask, masks_of
 from pipegen.cli.init.record_specs import database_tables
 from pipegen.cli.init.spec import Step, Written, beside, block, by_split, output_of, parts_of, pixels_of, spec_of
@@ -30,8 +30,6 @@ from pipegen.ops.sources.tables.csv import read_table
 from pipegen.ops.sources.tables.readings import ExcelTable, JsonLinesTable
 from pipegen.ops.sources.tables.table import Table
 from pipegen.types import FeatureType
-
-Features = dict[str, dict[str, Any]]
 
 _NAMED = 40
 _TARGET = "the last column; use another if the model predicts that"
@@ -95,10 +93,8 @@ def first_table(file: str, spec_folder: str) -> Written:
     op, table, separator, header, images = _look_at(file)
     arguments = {"path": beside(file, spec_folder), "separator": separator, "header": None if header else False}
     given = {name: value for name, value in arguments.items() if value is not None}
-    if images:
-        return _image_spec(table, images, op, given, spec_folder)
-    columns, image = pixels_among(table)
-    return _pixel_spec(table, columns, image, op, given, spec_folder) if columns else _number_spec(table, op, given)
+    columns, pixels = (images, None) if images else pixels_among(table)
+    return _image_spec(table, columns, op, given, spec_folder, pixels) if columns else _number_spec(table, op, given)
 
 
 def first_table_of(folder: str, names: Sequence[str], spec_folder: str) -> Written | None:
@@ -137,12 +133,14 @@ def _look_at(file: str) -> tuple[str, Table, str | None, bool, list[int]]:
     return op, table, None, True, images
 
 
-def _image_spec(table: Table, columns: list[int], op: str, arguments: Mapping[str, Any], spec_folder: str) -> Written:
-    """Writes the spec of a table whose `columns` contain image paths: relative to the table's folder or, for a database, to the spec's."""
-    image, mask, levels = _with_mask(table, columns)
-    label = _label_column(table, columns) if levels is None else None
-    rows, files, own = len(table.rows), _paths(table, image), os.path.dirname(table.file)
-    sample = sample_of(files, files)
+def _image_spec(
+    table: Table, columns: list[int], op: str, arguments: Mapping[str, Any], spec_folder: str, pixels: dict[str, Any] | None = None
+) -> Written:
+    """Writes the spec of a table whose `columns` contain image paths: relative to the table's folder or, for a database, to the spec's.
+
+    If they have the `pixels` of an image, these are the arguments of its feature.
+    """
+    rows, own, lists = len(table.rows), os.path.dirname(table.file), partial(listed, op, arguments, spec_folder)
 
     def feature(kind: str, column: int) -> dict[str, Any]:
         root = _root(table, column) if kind != "label" else None
@@ -151,13 +149,19 @@ def _image_spec(table: Table, columns: list[int], op: str, arguments: Mapping[st
         called = table.names[column] if table.names is not None else column
         return {"kind": kind, "column": called, **({"root": beside(root, spec_folder)} if root is not None else {})}
 
-    features: Features = {"image": {**feature("image", image), **pixels_of(sample)}}
-    summary, splits = f"{rows:,} rows", ""
+    mask = levels = sample = None
+    if pixels is None:
+        image, mask, levels = _with_mask(table, columns)
+        files, used = _paths(table, image), [image]
+        sample = sample_of(files, files)
+        features, remarks = {"image": {**feature("image", image), **pixels_of(sample)}}, []
+    else:
+        features, used, form = {"image": pixels}, columns, "gray" if pixels.get("channels", 1) == 1 else "RGB"
+        remarks = [f"The pixels of images of {pixels['size']}×{pixels['size']}, {form}, are numbers in the table"]
+    items, doubts = _items(lists, features, table, used) if levels is None else ({}, [])
+    label = _label_column(table, columns) if levels is None and not items else None
+    summary, splits = f"{rows:,} rows", parts_of() if items or pixels else ""
     steps: list[Step] = ["rescale"]
-    items, doubts = ({}, []) if levels is not None else _items(partial(listed, op, arguments, spec_folder), features, table, [image])
-    read = keys_read(items, "column")
-    if items:
-        label, splits = None, parts_of()
     if mask is not None and levels is not None:
         summary, splits = f"{summary}, each with a mask", parts_of()
         features["mask"] = {**feature("mask", mask), **levels.arguments()}
@@ -165,32 +169,12 @@ def _image_spec(table: Table, columns: list[int], op: str, arguments: Mapping[st
     elif label is not None:
         summary, splits = f"{summary}, in {len({row[label] for row in table.rows})} classes", parts_of(stratified=True)
         features["label"] = feature("label", label)
-        steps.insert(0, "maybe flip")
-    known = {i for i, name in enumerate(table.names or ()) if any(key == name or key.startswith(f"{name}.") for key in read)}
-    remarks = unused(columns_of(table), known | {c for c in (image, mask, label) if c is not None})
-    source = ["source:", *block(op, arguments, features | items, remarks)]
-    output = output_of(features | items)
-    return spec_of(summary, doubts, source, rows, splits=splits, sample=sample, steps=steps, output=output)
-
-
-def _pixel_spec(
-    table: Table, columns: list[int], image: dict[str, Any], op: str, arguments: Mapping[str, Any], spec_folder: str
-) -> Written:
-    """Writes the spec of a table that has the pixels of `image` in some columns."""
-    features: Features = {"image": image}
-    label, rows = _label_column(table, columns), len(table.rows)
-    items, doubts = _items(partial(listed, op, arguments, spec_folder), features, table, columns)
-    summary, splits, output = f"{rows:,} rows", parts_of(), output_of(features | items)
-    if not items and label is not None:
-        summary, splits = f"{summary}, in {len({row[label] for row in table.rows})} classes", parts_of(stratified=True)
-        items = {"label": {"kind": "label", "column": table.names[label] if table.names is not None else label}}
+        steps[:0] = ["maybe flip"] if pixels is None else []
     read = keys_read(items, "column")
-    used = [label] if label is not None and "label" in items else []
-    known = {*columns, *used, *(i for i, name in enumerate(table.names or ()) if name in read)}
-    source = ["source:", *block(op, arguments, features | items, unused(columns_of(table), known))]
-    side, channels = image["size"], image.get("channels", 1)
-    doubts = [f"The pixels of images of {side}×{side}, {'gray' if channels == 1 else 'RGB'}, are numbers in the table", *doubts]
-    return spec_of(summary, doubts, source, rows, splits=splits, output=output)
+    known = {i for i, name in enumerate(table.names or ()) if any(key == name or key.startswith(f"{name}.") for key in read)}
+    left = unused(columns_of(table), known | {c for c in (*used, mask, label) if c is not None})
+    source, output = ["source:", *block(op, arguments, features | items, left)], output_of(features | items)
+    return spec_of(summary, remarks + doubts, source, rows, splits=splits, sample=sample, steps=steps, output=output)
 
 
 def _items(lists: Callable[[Features], Listing], features: Features, table: Table, images: list[int]) -> tuple[Features, list[str]]:

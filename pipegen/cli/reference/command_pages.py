@@ -75,8 +75,9 @@ def _command(name: str, command: Callable[..., Any]) -> Iterator[str]:
 def _option(parameter: inspect.Parameter, kind: Any, info: OptionInfo) -> str:
     # In an annotation, Typer stores the first name as the default.
     names = [n for n in (info.default, *(info.param_decls or ())) if isinstance(n, str)] or [f"--{parameter.name.replace('_', '-')}"]
-    choices = _choices(kind)
-    value = info.metavar or ("|".join(choices) if choices else "" if kind is bool else _word(kind))
+    kinds = {kind, *get_args(kind)}
+    word = "" if kind is bool else "N" if int in kinds else "NUMBER" if float in kinds else "TEXT"
+    value = info.metavar or "|".join(_choices(kind)) or word
     shown = ", ".join(f"`{name}`" for name in names[:-1]) + (", " if names[1:] else "") + f"`{' '.join([names[-1], value]).strip()}`"
     given = parameter.default
     default = f" Default: `{given}`." if given not in (None, False, "", inspect.Parameter.empty) and given != [] else ""
@@ -88,11 +89,6 @@ def _choices(kind: Any) -> list[str]:
     if get_origin(kind) is Literal:
         return [str(word) for word in get_args(kind)]
     return [word for part in get_args(kind) for word in _choices(part)]
-
-
-def _word(kind: Any) -> str:
-    plain = {part for part in (kind, *get_args(kind))}
-    return "N" if int in plain else "NUMBER" if float in plain else "TEXT"
 
 
 def _documentation(command: Callable[..., Any]) -> Iterator[str]:

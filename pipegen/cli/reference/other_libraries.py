@@ -103,14 +103,12 @@ def _line(answer: Answer) -> str:
         return f"| `{answer.name}` | {given} | {lines} | {meaning.remark if meaning.steps else why} |"
     if row is None:
         return f"| `{answer.name}` | | — | {NONE} such step |"
-    lines = "—" if row.lines == NOTHING else "<br>".join(f"`{text}`" for text in _forms(row))
+    if row.lines == NOTHING:
+        forms = []
+    else:
+        forms = [re.sub(r"~[^:]*:", ":", row.lines)] if row.place == "spec" else [f"- {written(step)}" for step in steps_of(row, None)]
+    lines = "<br>".join(f"`{text}`" for text in forms) or "—"
     return f"| `{answer.name}` | {_arguments(row, answer.arguments)} | {lines} | {row.remark} |"
-
-
-def _forms(row: Row) -> list[str]:
-    if row.place == "spec":
-        return [re.sub(r"~[^:]*:", ":", row.lines)]
-    return [f"- {written(step)}" for step in steps_of(row, None)]
 
 
 def _arguments(row: Row, theirs: tuple[str, ...]) -> str:
