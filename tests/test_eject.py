@@ -363,3 +363,11 @@ def _write_pairs(folder: Path) -> None:
     images = [{"id": i, "file_name": f"{i:02d}.jpg", "width": 44, "height": 40} for i in range(20)]
     names = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
     (folder / "boxes.json").write_text(json.dumps({"images": images, "annotations": boxes, "categories": names}))
+
+
+def test_splits_whose_names_are_no_variables() -> None:
+    """Words of Python, and names that differ in signs alone."""
+    from pipegen.views.eject import _variables
+
+    names = _variables(["train", "class", "val-1", "val_1", "1st"])
+    assert names == {"train": "train", "class": "split_class", "val-1": "val_1", "val_1": "val_1_", "1st": "split_1st"}

@@ -22,6 +22,7 @@ from pipegen.phases.compilation import bind, compile_plans, findings_with_data
 from pipegen.phases.data_tests import cheap_results
 from pipegen.phases.memory_budget import memory_findings
 from pipegen.phases.user_functions import with_functions
+from pipegen.spec.compose import flow
 from pipegen.spec.extends import through_chain
 from pipegen.spec.load import of_stage
 from pipegen.terminal import note, progress
@@ -48,7 +49,9 @@ def write_exclude(file: str, header: str, section: str, known: Iterable[str], ke
     listed = sorted(known | set(keys))
     write_text(file, "".join(f"{line}\n" for line in (header, *listed)).encode(errors="surrogateescape"))
     named = os.path.relpath(file, base).replace(os.sep, "/")
-    note(f"wrote {len(listed):,} {'name' if len(listed) == 1 else 'names'} to {file}; exclude them with `{section}: {{exclude: {named}}}`")
+    note(
+        f"wrote {len(listed):,} {'name' if len(listed) == 1 else 'names'} to {file}; exclude them with `{section}: {{exclude: {flow(named)}}}`"
+    )
 
 
 def without_new_list(model: PipelineSpec, section: Literal["errors", "splits"], base: Path, target: str | None) -> PipelineSpec:

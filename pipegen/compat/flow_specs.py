@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -429,6 +430,7 @@ class Described(Arguments):
         spec["output"] = {**spec["output"], **targets(class_mode, labelled=directory is None or list(classes or ()) != UNLABELLED)}
         if part := self._validation_split:
             spec["splits"] = {"parts": {"train": round(1 - part, 12), "validation": part}, "method": "keras"}
+        spec = json.loads(json.dumps(spec, default=lambda number: number.item()))  # numbers of NumPy are no YAML
         if write is not None:
             from pipegen.spec.runtime_fix import to_yaml
 

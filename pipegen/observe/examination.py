@@ -146,7 +146,7 @@ class Examination:
     def cores(self) -> int:
         """The cores that a pipeline takes: those of the affinity, or fewer by the control group's quota."""
         quota = self.machine.cgroup.cpu_quota
-        return max(1, min(self.machine.affinity, round(quota)) if quota else self.machine.affinity)
+        return max(1, min(self.machine.affinity, int(quota + 0.5)) if quota else self.machine.affinity)
 
     @cached_property
     def files(self) -> list[str]:

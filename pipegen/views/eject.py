@@ -6,7 +6,8 @@ import errno
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,25 +73,33 @@ def readme(about: dict[str, Any]) -> str:
     """Writes the README from the content of `datasets.json`."""
     splits, root = about["splits"], about["root"]
     split = "train" if "train" in splits else next(iter(splits))
-    first, classes = _variable(split), ", ".join(map(one_line, about["class_names"]))
+    names, classes = _variables(splits), ", ".join(map(one_line, about["class_names"]))
     rows = [f"| `{name}` | {one['examples']:,} | {one['steps']:,} | `{_typed(one['element_spec'])}` |" for name, one in splits.items()]
     text = _TEXT.format(
         name=one_line(about["name"] or "pipeline"),
         spec_hash=about["spec_hash"][:12],
         pipegen=about["pipegen"],
         tensorflow=about["tensorflow"],
-        loaded="\n".join(f'{_variable(name)} = tf.saved_model.load("{name}")  # a folder beside this file' for name in splits),
+        loaded="\n".join(f'{names[name]} = tf.saved_model.load("{name}")  # a folder beside this file' for name in splits),
         parts=", ".join(("x", "y", "weight")[: len(splits[split]["element_spec"].get("tuple", [None]))]),
-        first=first,
-        moved=_IN_PLACE if about["in_place"] else _MOVED.format(root=one_line(root), first=first) if root else "",
+        first=names[split],
+        moved=_IN_PLACE if about["in_place"] else _MOVED.format(root=one_line(root), first=names[split]) if root else "",
         about=ABOUT,
         rows="\n".join(rows),
     )
     return text + (f"\nClasses, in the order of their indices: {classes}.\n" if classes else "")
 
 
-def _variable(split: str) -> str:
-    return split if split.isidentifier() else f"split_{''.join(c if c.isalnum() else '_' for c in split)}"
+def _variables(splits: Iterable[str]) -> dict[str, str]:
+    """A variable of Python for each split, all different."""
+    found: dict[str, str] = {}
+    for split in splits:
+        name = "".join(c if c.isalnum() else "_" for c in split)
+        name = name if name.isidentifier() and not iskeyword(name) else f"split_{name}"
+        while name in found.values():
+            name += "_"
+        found[split] = name
+    return found
 
 
 def _typed(spec: dict[str, Any]) -> str:
@@ -228,9 +237,10 @@ def eject_code(compiled: CompiledSpec, engine: Engine, file: Path, splits: Seque
         spec="\n".join(["{", *sections, "}"]),
         code=f", allow_code={modules}" if modules else "",
     )
-    parts = ["\n".join(_split(split, lowered_executor(compiled, engine, split))) for split in splits]
+    names = _variables(splits)
+    parts = ["\n".join(_split(split, name, lowered_executor(compiled, engine, split))) for split, name in names.items()]
     progress(len(splits))
-    write_whole(file, head + "\n\n".join(parts) + "\n" + _FOOT.format(name=_name(splits[0])), new=True)
+    write_whole(file, head + "\n\n".join(parts) + "\n" + _FOOT.format(name=names[splits[0]]), new=True)
     return Ejected(str(file), tuple(splits))
 
 
@@ -242,12 +252,8 @@ def _literal(value: Any) -> str:
     return _quoted(value) if isinstance(value, str) else repr(value)
 
 
-def _name(split: str) -> str:
-    return "".join(c if c.isalnum() else "_" for c in split)
-
-
-def _split(split: str, executor: Executor) -> Iterator[str]:
-    name, plan, names = _name(split), lowered_plan(executor), {id(stage): text for text, stage in stage_names(executor.plan)}
+def _split(split: str, name: str, executor: Executor) -> Iterator[str]:
+    plan, names = lowered_plan(executor), {id(stage): text for text, stage in stage_names(executor.plan)}
     count = f"{len(executor.records):,} examples, {executor.steps:,} steps of {executor.order.local_batch}"
     yield from ("", f"# {split}: {count}", f"{name} = pipe.lowered({_quoted(split)})")
     every = (function for function in plan.functions if isinstance(function, p.Kernel))

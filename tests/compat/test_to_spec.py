@@ -270,3 +270,12 @@ def test_the_file_means_the_same(tmp_path: Path) -> None:
     spec = generator.to_spec(tmp_path / "photos", write=path)
     assert spec["source"]["image_folder"]["path"] == "../photos"
     assert pipegen.load(path).hash == pipegen.load(spec).hash
+
+
+def test_numbers_of_numpy_are_written_as_others(tmp_path: Path) -> None:
+    given = {"rotation_range": 10, "validation_split": 0.25, "zoom_range": [0.5, 1.5], "shear_range": 3}
+    as_numpy = {name: [*map(np.float64, value)] if isinstance(value, list) else np.asarray(value)[()] for name, value in given.items()}
+    specs = [ImageDataGenerator(**own).to_spec(tmp_path, seed=np.int64(3)) for own in (given, as_numpy)]
+    assert specs[0] == specs[1]
+    ImageDataGenerator(**as_numpy).to_spec(tmp_path, batch_size=np.int64(4), write=tmp_path / "a.yaml")
+    assert "size: 4" in (tmp_path / "a.yaml").read_text()
