@@ -50,7 +50,8 @@ def write_exclude(file: str, header: str, section: str, known: Iterable[str], ke
     write_text(file, "".join(f"{line}\n" for line in (header, *listed)).encode(errors="surrogateescape"))
     named = os.path.relpath(file, base).replace(os.sep, "/")
     note(
-        f"wrote {len(listed):,} {'name' if len(listed) == 1 else 'names'} to {file}; exclude them with `{section}: {{exclude: {flow(named)}}}`"
+    names = "name" if len(listed) == 1 else "names"
+    note(f"wrote {len(listed):,} {names} to {file}; exclude them with `{section}: {{exclude: {flow(named)}}}`")
     )
 
 
