@@ -49,10 +49,8 @@ def write_exclude(file: str, header: str, section: str, known: Iterable[str], ke
     listed = sorted(known | set(keys))
     write_text(file, "".join(f"{line}\n" for line in (header, *listed)).encode(errors="surrogateescape"))
     named = os.path.relpath(file, base).replace(os.sep, "/")
-    note(
     names = "name" if len(listed) == 1 else "names"
     note(f"wrote {len(listed):,} {names} to {file}; exclude them with `{section}: {{exclude: {flow(named)}}}`")
-    )
 
 
 def without_new_list(model: PipelineSpec, section: Literal["errors", "splits"], base: Path, target: str | None) -> PipelineSpec:
