@@ -19,8 +19,8 @@ from PIL import Image
 
 import pipegen
 from pipegen.data.content import damaged_files
-from pipegen.errors import DataError, SpecError
-from pipegen.ops.sources.prepared_store.layout import read_about
+from pipegen.errors import DataError, OpError, SpecError
+from pipegen.ops.sources.prepared_store.layout import Pixels, Shard, StoreAbout, read_about, write_about
 from pipegen.phases.compilation import collect_data
 from pipegen.preparing import work
 
@@ -148,6 +148,24 @@ def test_a_changed_store_says_so(photos: Path, tmp_path: Path) -> None:
             assert np.abs(x.numpy() - v.numpy()).mean() < 0.1, "nearly the same pictures"
     about = read_about(tmp_path / "raw")
     assert about.pixels["image"].canvas[:2] == (56, 48)
+
+
+def test_a_description_with_any_bit_flipped_is_damaged(tmp_path: Path) -> None:
+    shard = Shard("train", 0, 2, sums={"image": 5}, bytes={"image": 7})
+    about = StoreAbout(
+        "k", "of", "decode", (), {"train": 2}, {"label": ("cat", "dog")}, "label", {"image": Pixels("files")}, {}, 2, (shard,)
+    )
+    write_about(tmp_path, about)
+    assert read_about(tmp_path) == about
+    file = tmp_path / "store.json"
+    text = file.read_bytes()
+    for place in range(len(text)):
+        for bit in range(8):
+            file.write_bytes(text[:place] + bytes([text[place] ^ 1 << bit]) + text[place + 1 :])
+            try:
+                assert read_about(tmp_path) == about  # blanks between values may be others
+            except OpError as error:
+                assert error.code == "PG570"
 
 
 def test_shrinking_behind_a_fixed_size_is_refused(photos: Path, tmp_path: Path) -> None:

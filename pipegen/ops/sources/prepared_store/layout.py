@@ -115,8 +115,13 @@ def column_file(root: Path, name: str) -> Path:
 
 
 def write_about(root: Path, about: StoreAbout) -> None:
-    """Writes the description of a store atomically."""
-    write_whole(root / ABOUT, json.dumps({"format": FORMAT, **asdict(about)}, indent=1).encode())
+    """Writes the description of a store atomically, with its checksum."""
+    values = asdict(about)
+    write_whole(root / ABOUT, json.dumps({"format": FORMAT, "sum": _sum(values), **values}, indent=1).encode())
+
+
+def _sum(values: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(values, sort_keys=True).encode())
 
 
 def read_about(root: Path) -> StoreAbout:
@@ -134,6 +139,8 @@ def read_about(root: Path) -> StoreAbout:
         values = json.loads(text)
         if values.pop("format") != FORMAT:
             raise OpError("PG570", f"{str(file)!r} has another version", field="path", help="prepare the data again")
+        if values.pop("sum") != _sum(values):
+            raise ValueError("its checksum differs")
         values["pixels"] = {name: Pixels(**{**own, "canvas": tuple(own["canvas"])}) for name, own in values["pixels"].items()}
         values["shards"] = tuple(Shard(**own) for own in values["shards"])
         values["classes"] = {name: tuple(names) for name, names in values["classes"].items()}
