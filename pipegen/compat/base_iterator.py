@@ -16,8 +16,7 @@ from pipegen.backend.datasets.numpy_batches import owned_arrays
 from pipegen.backend.datasets.pipeline_dataset import Explains
 from pipegen.backend.process.devices import InTurn
 from pipegen.compat.checks import UnsupportedArgument, image_data_format
-from pipegen.compat.flow_specs import Handed, check_subset, preset_of, with_function, with_matrix
-from pipegen.compat.generator import ImageDataGenerator
+from pipegen.compat.flow_specs import Described, Handed, check_subset, preset_of, with_function, with_matrix
 from pipegen.compat.generator_arguments import OF_A_GENERATOR, OF_AN_ITERATOR, check_overrides, for_flow, name_of, overridden
 from pipegen.compat.images import Saving
 from pipegen.lazy import np, tf
@@ -212,14 +211,14 @@ class CompiledIterator(Iterator):
     _numbered = True
     """Whether batches of the pipeline contain the rows of the images, by which arrays are looked up."""
 
-    def _ask(self, given: Mapping[str, Any]) -> ImageDataGenerator:
+    def _ask(self, given: Mapping[str, Any]) -> Described:
         """Stores the arguments that all kinds have; returns the generator with this data format and dtype.
 
         `given` are the arguments of the constructor. Refuses a subclass whose methods would not be called.
         """
         generator, subset = given["image_data_generator"], given["subset"]
-        generator = ImageDataGenerator() if generator is None else generator
-        if not isinstance(generator, ImageDataGenerator):
+        generator = Described._generator() if generator is None else generator
+        if not isinstance(generator, Described._generator):
             kind = f"{type(generator).__module__}.{type(generator).__qualname__}"
             raise TypeError(f"`image_data_generator` must be a pipegen.compat.ImageDataGenerator, got {kind}")
         instead = "override `__getitem__` or `__next__`, which return whole batches, or map `.dataset`"
@@ -227,7 +226,7 @@ class CompiledIterator(Iterator):
         if self._given_by() != "__getitem__":
             check_overrides(self, CompiledIterator, ("on_epoch_end",), "use a callback of Keras, or override `__getitem__` too")
         remedy = "use a `preprocessing_function` for it, or override the `flow` method"
-        check_overrides(generator, ImageDataGenerator, OF_A_GENERATOR, remedy)
+        check_overrides(generator, Described._generator, OF_A_GENERATOR, remedy)
         check_subset(generator, subset)
         asked = for_flow(generator, self, given["data_format"], given["dtype"])
         self.image_data_generator, self.subset = generator, subset
@@ -242,7 +241,7 @@ class CompiledIterator(Iterator):
             asked.preprocessing_function = Handed(function, asked.data_format == "channels_first")
         return asked
 
-    def _walk_over(self, asked: ImageDataGenerator, spec: Mapping[str, Any], split: str = "train", *, channels: int, **data: Any) -> None:
+    def _walk_over(self, asked: Described, spec: Mapping[str, Any], split: str = "train", *, channels: int, **data: Any) -> None:
         """Builds the pipeline; `asked` is the result of `_ask`, and `data` are further arguments of `build_by_place`."""
         whitened = with_matrix(self.image_data_generator, channels, spec) if asked.zca_whitening else spec
         self.pipeline = pipe = build_by_place(with_function(asked, whitened), **data)
@@ -253,7 +252,7 @@ class CompiledIterator(Iterator):
         self._pipegen = epoch._pipegen
         self._begin(epoch._pipegen.numbered)
 
-    def _walk_over_nothing(self, asked: ImageDataGenerator, shape: tuple[int, ...], batch_size: int) -> None:
+    def _walk_over_nothing(self, asked: Described, shape: tuple[int, ...], batch_size: int) -> None:
         """Makes an empty iterator over images of a channels-last `shape`."""
         if asked.data_format == "channels_first":
             shape = (shape[-1], *shape[:-1])

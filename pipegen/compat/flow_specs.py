@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pipegen
 from pipegen.compat.checks import UnsupportedArgument, warn
@@ -367,6 +367,9 @@ def reading_steps(
 
 class Described(Arguments):
     """A generator with its spec, for iterators."""
+
+    _generator: ClassVar[type[Described]]
+    """`ImageDataGenerator`, set by its module: flows make iterators, and an iterator without a generator makes one."""
 
     def to_spec(
         self,

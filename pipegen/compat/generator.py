@@ -388,6 +388,9 @@ class ImageDataGenerator(Described):
                 yield block.astype(np.float64) * (self.rescale or 1)
 
 
+Described._generator = ImageDataGenerator
+
+
 def _stream(seed: int | None) -> Any:
     """NumPy's global stream or, for a seed, a separate one: the same numbers, without an effect on the program's other draws."""
     return np.random if seed is None else np.random.RandomState(seed)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.base_iterator import CompiledIterator
 from pipegen.compat.checks import UnsupportedArgument, warn
-from pipegen.compat.flow_specs import UNLABELLED, channels_of, reading_steps, rows_of, seed_of
+from pipegen.compat.flow_specs import UNLABELLED, Described, channels_of, reading_steps, rows_of, seed_of
 from pipegen.compat.frames import read_frame
-from pipegen.compat.generator import ImageDataGenerator
 from pipegen.compat.generator_arguments import name_of
 from pipegen.errors import SpecError
 from pipegen.lazy import np, tf
@@ -49,7 +48,7 @@ class DirectoryIterator(CompiledIterator):
     def __init__(
         self,
         directory: str | os.PathLike[str],
-        image_data_generator: ImageDataGenerator | None,
+        image_data_generator: Described | None,
         target_size: tuple[int, int] = (256, 256),
         color_mode: str = "rgb",
         classes: Sequence[str] | None = None,
@@ -148,7 +147,7 @@ class DataFrameIterator(CompiledIterator):
         self,
         dataframe: Any,
         directory: str | os.PathLike[str] | None = None,
-        image_data_generator: ImageDataGenerator | None = None,
+        image_data_generator: Described | None = None,
         x_col: str = "filename",
         y_col: Any = "class",
         weight_col: str | None = None,
@@ -245,7 +244,7 @@ class NumpyArrayIterator(CompiledIterator):
         self,
         x: Any,
         y: Any,
-        image_data_generator: ImageDataGenerator | None,
+        image_data_generator: Described | None,
         batch_size: int = 32,
         shuffle: bool = False,
         sample_weight: Any = None,

@@ -71,7 +71,7 @@ def test_a_good_machine_has_nothing_in_its_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("files", "about", "fact", "verdict", "remedy"), [
-    ({"sys/fs/cgroup/cpu.max": "250000 100000"}, "cores", "v2 grant 2.5: the pipeline takes 2", "ok", ""),
+    ({"sys/fs/cgroup/cpu.max": "250000 100000"}, "cores", "v2 grant 2.5: the pipeline takes 3", "ok", ""),
     ({"sys/fs/cgroup/cpu.max": "50000 100000"}, "cores", "grant 0.5: the pipeline takes 1", "note", "two or more"),
     ({"sys/fs/cgroup/cpu.max": "200000 100000", "sys/fs/cgroup/cpu.stat": "nr_periods 100\nnr_throttled 40"},
      "throttling", "throttled in 40% of its periods", "warning", "raise the quota"),
