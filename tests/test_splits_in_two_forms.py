@@ -266,3 +266,24 @@ def test_a_part_of_a_mix_has_one_form_and_the_advice_works(folder_of: Folder) ->
     }
     pipe = built({"mix": {"epoch": "trains", "parts": alone}})
     assert [len(pipe.files(split)) for split in ("train", "validation")] == [10, 7]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", ["records", "table"])
+def test_missing_files_of_a_table_beside_records_are_left_out(first: str, folder_of: Folder, tmp_path: Path) -> None:
+    """In either order of the splits: they are counted among the files of both."""
+    (tmp_path / "0.png").write_bytes(photo("missing", 0))
+    (tmp_path / "2.png").write_bytes(photo("missing", 2))
+    (tmp_path / "t.csv").write_text("file,label\n0.png,class_000\n1.png,class_001\n2.png,class_002\n")
+    features = {"image": {"kind": "image", "column": "file"}, "label": {"kind": "label"}}
+    table = {"csv": {"path": str(tmp_path / "t.csv"), "features": features}}
+    records = source_of(folder_of, train="tfrecord")["by_split"]["train"]
+    parts = {"train": records, "validation": table} if first == "records" else {"train": table, "validation": records}
+    sections = {"batch": {"size": 2}, "errors": {"missing": "drop"}}
+    with pytest.raises(SpecError, match=r"1\.png.*does not exist"):
+        built({"by_split": parts}, batch={"size": 2})
+    pipe = built({"by_split": parts}, **sections)
+    of_table = "validation" if first == "records" else "train"
+    assert [Path(file).name for file in pipe.files(of_table)] == ["0.png", "2.png"]
+    assert pipe.labels(of_table).tolist() == [0, 2]
+    assert [len(pipe.files(split)) for split in ("train", "validation") if split != of_table] == [COUNTS["train"]]
