@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.tf
 
 X, Y = tf.TensorSpec([None, 32, 40, 3], tf.float32), tf.TensorSpec([None], tf.int32)
 SCALE = tf.constant(1 / 255)
+SCALING = layers.Rescaling(1 / 255)
 SMALL: dict[str, Any] = {"image_size": (32, 40), "batch_size": 4, "seed": 3, "verbose": False}
 FLIP, TURN, ZOOM = (
     {"random_flip": {}},
@@ -93,7 +95,7 @@ PROVED: dict[str, tuple[Callable[[], Any], list[Any]]] = {
     "a captured number": (lambda: lambda x, y: (x * SCALE, y), [{"rescale": {"scale": float(np.float32(1 / 255))}}]),
     "two operations": (lambda: lambda x, y: (x / 127.5 - 1.0, y), [{"rescale": {"scale": 1 / 127.5, "offset": -1.0}}]),
     "preprocess_input": (lambda: through_attributes, [{"rescale": {"scale": 1 / 127.5, "offset": -1.0}}]),
-    "a Rescaling": (lambda: of_one_layer(layers.Rescaling(1 / 255)), [{"rescale": {"to": [0, 1]}}]),
+    "a Rescaling": (lambda: of_one_layer(layers.Rescaling(1 / 255)), [{"rescale": {"scale": 1 / 255}}]),
     "a Resizing": (lambda: of_one_layer(layers.Resizing(20, 24)), [{"resize": {"size": [20, 24]}}]),
     "tf.image.resize": (lambda: lambda x, y: (tf.image.resize(x, (20, 24)), y), [{"resize": {"size": [20, 24]}}]),
     "a CenterCrop": (lambda: of_one_layer(layers.CenterCrop(20, 24)), [{"center_crop": {"size": [20, 24]}}]),
@@ -102,6 +104,11 @@ PROVED: dict[str, tuple[Callable[[], Any], list[Any]]] = {
         [{"normalize": {"mean": [1, 2, 3], "std": [2, 3, 4]}}],
     ),
     "a RandomTranslation": (lambda: of_one_layer(layers.RandomTranslation(0.1, 0.2)), [{"random_translation": {"x": 0.2, "y": 0.1}}]),
+    "scaled twice": (lambda: lambda x, y: (SCALING(SCALING(x)), y), [{"rescale": {"scale": 1 / 255**2}}]),
+    "scaled elsewhere": (
+        lambda: lambda x, y: (SCALING(layers.Normalization(mean=[1.0, 2, 3], variance=[4.0, 9, 16])(x)), y),
+        [{"normalize": {"mean": [1, 2, 3], "std": [2, 3, 4]}}, {"rescale": {"scale": 1 / 255}}],
+    ),
     "nothing": (lambda: lambda x, y: (x, y), []),
 }
 """What a function is proved to do."""
@@ -125,7 +132,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "brightness": (lambda: of_one_layer(layers.RandomBrightness(0.2)), "has an effect or a state"),
     "channels first": (lambda: of_one_layer(layers.RandomFlip("horizontal", data_format="channels_first")), "channels come first"),
     "whole pixels": (lambda: of_one_layer(layers.Resizing(20, 24, crop_to_aspect_ratio=True)), "by whole pixels"),
-    "the nearest pixel": (lambda: of_one_layer(layers.Resizing(20, 24, interpolation="nearest")), "by whole pixels"),
+    "the nearest pixel": (lambda: of_one_layer(layers.Resizing(20, 24, interpolation="nearest")), "not bilinear"),
+    "a wider filter": (lambda: of_one_layer(layers.Resizing(20, 24, interpolation="bicubic")), "not bilinear"),
+    "a zoom by nearest": (lambda: of_one_layer(layers.RandomZoom(0.1, interpolation="nearest")), "not bilinear"),
+    "another fill": (lambda: of_one_layer(layers.RandomRotation(0.1, fill_mode="wrap")), "it fills otherwise by 'wrap'"),
+    "classes first": (lambda: lambda x, y: (x, tf.one_hot(y, 3, axis=0)), "`OneHot` is not known"),
+    "one more dimension": (lambda: lambda x, y: (x - tf.ones([1, 1, 1, 1, 1]), y), "adds a dimension"),
+    "several scales": (lambda: of_one_layer(layers.Rescaling([1.0, 2.0, 3.0])), "several numbers"),
     "contrast": (lambda: of_one_layer(layers.RandomContrast(0.2)), "has an effect or a state"),
     "an adapted Normalization": (lambda: of_one_layer(layers.Normalization()), "cannot be traced|numbers"),
     "an error": (lambda: lambda x, y: (x.missing, y), "cannot be traced alone: AttributeError"),
@@ -286,6 +299,52 @@ def test_batches_made_and_taken_apart(drop: bool, photos: str) -> None:
     assert len(singles) == len(flat(singles)) == (12 if drop else 14)
     for one, other in zip(flat(singles), flat(plain), strict=False):
         np.testing.assert_allclose(one[0] * 255, other[0], atol=1e-3)
+
+
+def test_lengths_are_known_to_tensorflow(photos: str) -> None:
+    """Tutorials divide a validation subset by them."""
+    validation = image_dataset_from_directory(photos, validation_split=0.9, subset="validation", **{**SMALL, "batch_size": 2})
+    batches = int(tf.data.experimental.cardinality(validation))
+    assert batches == len(validation) == 6
+    assert [len(flat(part)) for part in (validation.take(batches // 5), validation.skip(batches // 5))] == [1, 5]
+    assert int(tf.data.experimental.cardinality(validation.take(2))) == 2
+
+
+def test_dropped_images_stay_dropped(photos: str) -> None:
+    singles = image_dataset_from_directory(photos, shuffle=False, **{**SMALL, "batch_size": None})
+    assert [len(x) for x, _ in flat(singles.batch(4, drop_remainder=True).unbatch().batch(5))] == [5, 5, 2]
+
+
+def test_images_alone_in_a_tuple_stay_in_it(photos: str) -> None:
+    plain = image_dataset_from_directory(photos, shuffle=False, label_mode=None, **SMALL)
+    assert isinstance(plain.map(lambda x: (x / 255.0,)).element_spec, tuple)
+    assert isinstance(plain.map(lambda x: x / 255.0), DirectoryDataset)
+
+
+def test_two_threads_leave_the_layers_as_they_are() -> None:
+    """The second waits until the first has restored them."""
+    kept, begun = vars(layers.Rescaling)["call"], threading.Event()
+
+    def first(x: Any, y: Any) -> Any:
+        begun.set()
+        return SCALING(x), y
+
+    def second() -> None:
+        begun.wait(60)
+        recognised(lambda x, y: (SCALING(x), y), (X, Y))
+
+    thread = threading.Thread(target=second)
+    thread.start()
+    recognised(first, (X, Y))
+    thread.join(60)
+    assert vars(layers.Rescaling)["call"] is kept
+
+
+def test_an_order_that_is_drawn_once_is_told(photos: str, caplog: pytest.LogCaptureFixture) -> None:
+    train = image_dataset_from_directory(photos, validation_split=0.3, subset="training", **SMALL)
+    with caplog.at_level(logging.WARNING, "pipegen"):
+        train.shuffle(100, reshuffle_each_iteration=False)
+    assert "has no effect: each epoch has a new order" in caplog.text
 
 
 @pytest.mark.nightly

@@ -28,6 +28,7 @@ from pipegen.terminal import log, say
 Labels = Literal["int", "categorical", "binary"]
 _FORMATS = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
 _METHODS = ("bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5", "gaussian", "mitchellcubic")
+_OF_MAP = frozenset({"num_parallel_calls", "deterministic", "name"})
 _SUBSETS = {"training": "train", "validation": "validation"}
 
 
@@ -142,9 +143,9 @@ class DirectoryDataset(Explains):
     def _pipegen_built(self) -> DerivedDataset:
         recipe = self._pipegen_recipe
         made = self.pipeline[recipe.split].map(_as_keras(recipe.mode, recipe.data_format))
-        if recipe.batched:
-            return made
-        return DerivedDataset(made._pipegen_source().unbatch(), made, tf.constant(recipe.length, tf.int64))
+        source = made._pipegen_source() if recipe.batched else made._pipegen_source().unbatch()
+        counted = source.apply(tf.data.experimental.assert_cardinality(recipe.length))
+        return DerivedDataset(counted, made, tf.constant(recipe.length, tf.int64))
 
     @property
     def _pipegen(self) -> Any:  # type: ignore[override]  # a member of the dataset that is built
@@ -177,7 +178,7 @@ class DirectoryDataset(Explains):
 
     def map(self, map_func: Any, *args: Any, **options: Any) -> Any:
         """Maps like `tf.data.Dataset.map`; a function of Keras' layers becomes steps of the pipeline, if that means the same."""
-        if not tf.executing_eagerly():
+        if not tf.executing_eagerly() or len(args) > 2 or {*options} - _OF_MAP:
             return super().map(map_func, *args, **options)
         try:
             recipe = self._pipegen_recipe.mapped(map_func)
@@ -205,6 +206,8 @@ class DirectoryDataset(Explains):
         all files in each epoch."""
         recipe = self._pipegen_recipe
         if recipe.split == "train" and recipe.sections.get("shuffle") != "none":
+            if options.get("reshuffle_each_iteration") is False or args[1:2] == (False,):
+                log.warning("`reshuffle_each_iteration=False` has no effect: each epoch has a new order of all training files")
             return self
         if recipe.batched:
             log.warning("`shuffle` behind batches changes the order of batches, not what is in them")
@@ -213,7 +216,7 @@ class DirectoryDataset(Explains):
     def batch(self, batch_size: int, drop_remainder: bool = False, *args: Any, **options: Any) -> Any:
         """Batches like `tf.data.Dataset.batch`."""
         recipe = self._pipegen_recipe
-        if recipe.batched or args or options:
+        if recipe.batched or args or options or recipe.sections["batch"]["remainder"] == "drop":
             return super().batch(batch_size, drop_remainder, *args, **options)
         batch = {"size": int(batch_size), "remainder": "drop" if drop_remainder else "keep"}
         spec = tf.nest.map_structure(

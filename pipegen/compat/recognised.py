@@ -64,6 +64,8 @@ def _traced(function: Callable[..., Any], element_spec: Any) -> Proved:
             raise NotProved(f"the operation `{operation.type}` has an effect or a state")
     walk = _Walk({own.name: i for i, own in enumerate(graph.inputs[: len(given)])}, _captured(graph), calls)
     results = graph.structured_outputs
+    if isinstance(results, (tuple, list)) != isinstance(element_spec, tuple):
+        raise NotProved("it gives other parts than it takes")
     results = results if isinstance(results, (tuple, list)) else (results,)
     if len(results) != len(given) or not all(tf.is_tensor(result) for result in results):
         raise NotProved("it gives other parts than it takes")
@@ -114,7 +116,7 @@ class _Walk:
                 if operation.get_attr("SrcT") != operation.get_attr("DstT"):
                     links.append(("Cast", operation.get_attr("DstT")))
                 tensor = inputs[0]
-            elif operation.type == "OneHot":
+            elif operation.type == "OneHot" and operation.get_attr("axis") == -1:
                 links.append(("OneHot", (*(float(self.constant(value)) for value in inputs[1:]), operation.get_attr("T"))))
                 tensor = inputs[0]
             elif operation.type == "ResizeBilinear" and operation.get_attr("half_pixel_centers"):
@@ -124,6 +126,8 @@ class _Walk:
                 which = [i for i, value in enumerate(inputs) if not self.is_constant(value)]
                 if len(which) != 1 or (which == [1] and operation.type in ("RealDiv", "Sub")):
                     raise NotProved(f"the operation `{operation.type}` is not one with a constant")
+                if tensor.shape.rank != inputs[which[0]].shape.rank:
+                    raise NotProved(f"the operation `{operation.type}` adds a dimension")
                 links.append((operation.type, self.constant(inputs[1 - which[0]])))
                 tensor = inputs[which[0]]
             else:
@@ -148,6 +152,11 @@ def _steps(link: Link) -> list[dict[str, Any]]:
     name = type(link.layer).__name__
     if name.startswith("Random") and not link.training:
         return []
+    if name == "Rescaling":  # in numbers, whatever the range is here
+        scale, offset = (np.asarray(value) for value in (link.layer.scale, link.layer.offset))
+        if scale.size != 1 or offset.size != 1:
+            raise NotProved("`Rescaling`: it has several numbers")
+        return [{"rescale": {"scale": float(scale), "offset": float(offset)}}]
     meaning = layer_meaning(link.layer)
     if not meaning.steps or meaning.lacking or meaning.strange:
         raise NotProved(f"`{name}`: {meaning.why or 'pipegen has no form for these arguments'}")
@@ -157,18 +166,21 @@ def _steps(link: Link) -> list[dict[str, Any]]:
 def layer_meaning(layer: Any) -> Meaning:
     """The steps for a layer, by its arguments; without some if its meaning is not that of steps. Raises `NotProved`."""
     arguments = layer.get_config()
+    name = type(layer).__name__
     if getattr(layer, "data_format", "channels_last") != "channels_last":
-        raise NotProved(f"`{type(layer).__name__}`: channels come first")
-    if type(layer).__name__ == "Resizing" and (
-        arguments["crop_to_aspect_ratio"] or arguments["pad_to_aspect_ratio"] or arguments["interpolation"] == "nearest"
-    ):
-        raise NotProved("`Resizing`: it cuts and pads by whole pixels, and takes another nearest one")
-    if type(layer).__name__ == "Normalization":
+        raise NotProved(f"`{name}`: channels come first")
+    if arguments.get("interpolation", "bilinear") != "bilinear":
+        raise NotProved(f"`{name}`: it rounds or clips otherwise where it is not bilinear")
+    if name in ("RandomRotation", "RandomZoom") and arguments["fill_mode"] not in ("constant", "reflect"):
+        raise NotProved(f"`{name}`: it fills otherwise by {arguments['fill_mode']!r}")
+    if name == "Resizing" and (arguments["crop_to_aspect_ratio"] or arguments["pad_to_aspect_ratio"]):
+        raise NotProved("`Resizing`: it cuts and pads by whole pixels")
+    if name == "Normalization":
         arguments = {"mean": arguments.get("mean"), "variance": arguments.get("variance")}
         if arguments["mean"] is None or layer.axis not in ((-1,), -1) or getattr(layer, "invert", False):
             raise NotProved("`Normalization`: its numbers are not among its arguments")
         arguments = {name: np.ravel(value).tolist() for name, value in arguments.items()}
-    return meaning_in("keras", type(layer).__name__, {name: value for name, value in arguments.items() if value is not None})
+    return meaning_in("keras", name, {name: value for name, value in arguments.items() if value is not None})
 
 
 def _arithmetic(operation: str, value: Any) -> list[dict[str, Any]]:

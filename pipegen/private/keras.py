@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from inspect import signature
-from threading import get_ident
+from threading import RLock, get_ident
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -54,6 +54,9 @@ def optimizer_runs(optimizer: Any) -> Any:
     return getattr(optimizer, "_iterations", getattr(optimizer, "iterations", None))
 
 
+_OPAQUE = RLock()
+
+
 class LayerCall(NamedTuple):
     """A call of a layer in a graph."""
 
@@ -64,6 +67,13 @@ class LayerCall(NamedTuple):
 
 @contextmanager
 def opaque_calls(classes: Iterable[type]) -> Iterator[dict[tuple[int, str], LayerCall]]:
+    """As `_opaque_calls`, in one thread at a time: two would restore each other's methods."""
+    with _OPAQUE, _opaque_calls(classes) as calls:
+        yield calls
+
+
+@contextmanager
+def _opaque_calls(classes: Iterable[type]) -> Iterator[dict[tuple[int, str], LayerCall]]:
     """Within, layers of exactly these classes compute nothing in the graphs of this thread: each call gives a placeholder of the shape and
     dtype of its result. Yields the calls, by the id of the graph and the name of the placeholder.
 
