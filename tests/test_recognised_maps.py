@@ -113,35 +113,35 @@ PROVED: dict[str, tuple[Callable[[], Any], list[Any]]] = {
 }
 """What a function is proved to do."""
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "a layer of the user's": (lambda: of_one_layer(Inverted("horizontal")), "has an effect or a state"),
-    "chance of Python": (lambda: lambda x, y: (AUGMENT(x) if random.random() < 0.5 else x, y), "traced twice"),
-    "chance of TensorFlow": (chosen_by_tensorflow, "`RandomUniform` has an effect"),
-    "noise": (lambda: lambda x, y: (x + tf.random.normal(tf.shape(x)), y), "has an effect"),
-    "tf.image's chance": (lambda: lambda x, y: (tf.image.random_flip_left_right(x), y), "has an effect"),
-    "a print": (lambda: printing, "`PrintV2` has an effect"),
-    "a call of Python": (lambda: lambda x, y: (tf.numpy_function(lambda a: a[:, ::-1], [x], tf.float32), y), "has an effect"),
-    "a product with the label": (lambda: lambda x, y: (x * tf.cast(y[0], tf.float32), y), "is not one with a constant"),
-    "an inversion": (lambda: lambda x, y: (255.0 - x, y), "is not one with a constant"),
+    "a layer of the user's": (lambda: of_one_layer(Inverted("horizontal")), "has side effects or a state"),
+    "chance of Python": (lambda: lambda x, y: (AUGMENT(x) if random.random() < 0.5 else x, y), "two traces of it differ"),
+    "chance of TensorFlow": (chosen_by_tensorflow, "`RandomUniform` has side effects"),
+    "noise": (lambda: lambda x, y: (x + tf.random.normal(tf.shape(x)), y), "has side effects"),
+    "tf.image's chance": (lambda: lambda x, y: (tf.image.random_flip_left_right(x), y), "has side effects"),
+    "a print": (lambda: printing, "`PrintV2` has side effects"),
+    "a call of Python": (lambda: lambda x, y: (tf.numpy_function(lambda a: a[:, ::-1], [x], tf.float32), y), "has side effects"),
+    "a product with the label": (lambda: lambda x, y: (x * tf.cast(y[0], tf.float32), y), "images first and a constant second"),
+    "an inversion": (lambda: lambda x, y: (255.0 - x, y), "images first and a constant second"),
     "other labels": (lambda: lambda x, y: (x, y + 1), "several constants|labels are changed"),
-    "images as labels": (lambda: lambda x, y: (x, x), "moves a part"),
-    "two views": (lambda: lambda x, y: ((x, x), y), "other parts"),
-    "images alone": (lambda: lambda x, y: x, "other parts"),
+    "images as labels": (lambda: lambda x, y: (x, x), "in another place"),
+    "two views": (lambda: lambda x, y: ((x, x), y), "another structure"),
+    "images alone": (lambda: lambda x, y: x, "another structure"),
     "bytes": (lambda: lambda x, y: (tf.cast(x, tf.uint8), y), "images become uint8"),
-    "zero": (lambda: lambda x, y: (x * 0.0, y), "loses the image"),
+    "zero": (lambda: lambda x, y: (x * 0.0, y), "leaves nothing of the image"),
     "each channel": (lambda: lambda x, y: (x / tf.constant([1.0, 2, 3]), y), "several constants"),
-    "brightness": (lambda: of_one_layer(layers.RandomBrightness(0.2)), "has an effect or a state"),
+    "brightness": (lambda: of_one_layer(layers.RandomBrightness(0.2)), "has side effects or a state"),
     "channels first": (lambda: of_one_layer(layers.RandomFlip("horizontal", data_format="channels_first")), "channels come first"),
     "whole pixels": (lambda: of_one_layer(layers.Resizing(20, 24, crop_to_aspect_ratio=True)), "by whole pixels"),
-    "the nearest pixel": (lambda: of_one_layer(layers.Resizing(20, 24, interpolation="nearest")), "not bilinear"),
-    "a wider filter": (lambda: of_one_layer(layers.Resizing(20, 24, interpolation="bicubic")), "not bilinear"),
-    "a zoom by nearest": (lambda: of_one_layer(layers.RandomZoom(0.1, interpolation="nearest")), "not bilinear"),
-    "another fill": (lambda: of_one_layer(layers.RandomRotation(0.1, fill_mode="wrap")), "it fills otherwise by 'wrap'"),
+    "the nearest pixel": (lambda: of_one_layer(layers.Resizing(20, 24, interpolation="nearest")), "other than `bilinear`"),
+    "a wider filter": (lambda: of_one_layer(layers.Resizing(20, 24, interpolation="bicubic")), "other than `bilinear`"),
+    "a zoom by nearest": (lambda: of_one_layer(layers.RandomZoom(0.1, interpolation="nearest")), "other than `bilinear`"),
+    "another fill": (lambda: of_one_layer(layers.RandomRotation(0.1, fill_mode="wrap")), "`fill_mode='wrap'` gives other pixels"),
     "classes first": (lambda: lambda x, y: (x, tf.one_hot(y, 3, axis=0)), "`OneHot` is not known"),
     "one more dimension": (lambda: lambda x, y: (x - tf.ones([1, 1, 1, 1, 1]), y), "adds a dimension"),
     "several scales": (lambda: of_one_layer(layers.Rescaling([1.0, 2.0, 3.0])), "several numbers"),
-    "contrast": (lambda: of_one_layer(layers.RandomContrast(0.2)), "has an effect or a state"),
+    "contrast": (lambda: of_one_layer(layers.RandomContrast(0.2)), "has side effects or a state"),
     "an adapted Normalization": (lambda: of_one_layer(layers.Normalization()), "cannot be traced|numbers"),
-    "an error": (lambda: lambda x, y: (x.missing, y), "cannot be traced alone: AttributeError"),
+    "an error": (lambda: lambda x, y: (x.missing, y), "cannot be traced: AttributeError"),
     "off values": (lambda: lambda x, y: (x, tf.one_hot(y, 3, on_value=0.9, off_value=0.1)), "otherwise than by 0 and 1"),
 }
 
@@ -322,20 +322,24 @@ def test_images_alone_in_a_tuple_stay_in_it(photos: str) -> None:
 
 
 def test_two_threads_leave_the_layers_as_they_are() -> None:
-    """The second waits until the first has restored them."""
-    kept, begun = vars(layers.Rescaling)["call"], threading.Event()
+    """The second waits until the first has restored them, so that none restores what the other has replaced."""
+    kept, begun, inside, left = vars(layers.Rescaling)["call"], *(threading.Event() for _ in range(3))
 
     def first(x: Any, y: Any) -> Any:
-        begun.set()
+        if not begun.is_set():
+            begun.set()
+            inside.wait(1)  # in vain
         return SCALING(x), y
 
-    def second() -> None:
-        begun.wait(60)
-        recognised(lambda x, y: (SCALING(x), y), (X, Y))
+    def second(x: Any, y: Any) -> Any:
+        inside.set()
+        left.wait(60)
+        return SCALING(x), y
 
-    thread = threading.Thread(target=second)
+    thread = threading.Thread(target=lambda: (begun.wait(60), recognised(second, (X, Y))))
     thread.start()
     recognised(first, (X, Y))
+    left.set()
     thread.join(60)
     assert vars(layers.Rescaling)["call"] is kept
 

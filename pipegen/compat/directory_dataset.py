@@ -19,6 +19,7 @@ from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.geometry import OVERSHOOTS
+from pipegen.ops.registry import transforms
 from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.phases.compilation import collect_data, load
 from pipegen.phases.specs import Spec
@@ -60,7 +61,7 @@ class Recipe:
     @property
     def draws(self) -> bool:
         """Whether a step is random."""
-        return any(next(iter(step)).startswith("random_") for step in self.sections["transforms"])
+        return any(transforms()[next(iter(step))].random for step in self.sections["transforms"])
 
     def pipeline(self) -> Pipeline:
         def built(spec: Spec) -> Pipeline:
@@ -105,7 +106,7 @@ class Recipe:
     def _everywhere(self, step: dict[str, Any]) -> dict[str, Any]:
         """The step as it was called, so that a random one also changes images that are not for training."""
         ((op, arguments),) = step.items()
-        return {op: {**arguments, "when": "all"}} if op.startswith("random_") and self.split != "train" else step
+        return {op: {**arguments, "when": "all"}} if transforms()[op].random and self.split != "train" else step
 
 
 @untraced
@@ -187,7 +188,9 @@ class DirectoryDataset(Explains):
             return super().map(map_func, *args, **options)
         if recipe.verbose:
             ops = [f"`{next(iter(step))}`" for step in recipe.sections["transforms"][len(self._pipegen_recipe.sections["transforms"]) :]]
-            say(f"`map` became {', '.join(ops) or 'nothing'}; pixels are read once for all steps, where Keras reads them at each layer.")
+            say(
+                f"`map` became {', '.join(ops) or 'part of the pipeline'}; pixels are resampled once for all steps, in Keras by each layer."
+            )
         return DirectoryDataset(recipe)
 
     def cache(self, filename: str = "", name: str | None = None) -> Any:

@@ -45,7 +45,7 @@ def recognised(function: Callable[..., Any], element_spec: Any) -> Proved:
     """Proves what a function does to elements of a data set: images, or a pair of images and labels. Raises `NotProved`."""
     first, second = (_traced(function, element_spec) for _ in range(2))
     if (first.steps, first.one_hot) != (second.steps, second.one_hot):
-        raise NotProved("traced twice, it gave two results")
+        raise NotProved("two traces of it differ, by a choice that Python makes")
     return first
 
 
@@ -58,23 +58,23 @@ def _traced(function: Callable[..., Any], element_spec: Any) -> Proved:
             graph = tf.function(function, autograph=True).get_concrete_function(*given).graph
         except Exception as error:  # whatever the code says: it then runs as it is
             said = str(error).strip().splitlines() or [""]
-            raise NotProved(f"it cannot be traced alone: {type(error).__name__}: {said[0]:.90}") from None
+            raise NotProved(f"it cannot be traced: {type(error).__name__}: {said[0]:.90}") from None
     for operation in graph.get_operations():
         if operation.type not in ("Placeholder", "NoOp", "Const") and (operation.op_def is None or operation.op_def.is_stateful):
-            raise NotProved(f"the operation `{operation.type}` has an effect or a state")
+            raise NotProved(f"the operation `{operation.type}` has side effects or a state")
     walk = _Walk({own.name: i for i, own in enumerate(graph.inputs[: len(given)])}, _captured(graph), calls)
     results = graph.structured_outputs
     if isinstance(results, (tuple, list)) != isinstance(element_spec, tuple):
-        raise NotProved("it gives other parts than it takes")
+        raise NotProved("its results have another structure than its arguments")
     results = results if isinstance(results, (tuple, list)) else (results,)
     if len(results) != len(given) or not all(tf.is_tensor(result) for result in results):
-        raise NotProved("it gives other parts than it takes")
+        raise NotProved("its results have another structure than its arguments")
     steps: list[dict[str, Any]] = []
     one_hot: int | None = None
     for place, result in enumerate(results):
         argument, chain = walk.back(result)
         if argument != place:
-            raise NotProved("it moves a part to another place")
+            raise NotProved("it returns images or labels in another place")
         if place == 0:
             steps = [step for link in chain for step in _steps(link)]
         elif chain:
@@ -125,7 +125,7 @@ class _Walk:
             elif operation.type in _WITH_A_CONSTANT:
                 which = [i for i, value in enumerate(inputs) if not self.is_constant(value)]
                 if len(which) != 1 or (which == [1] and operation.type in ("RealDiv", "Sub")):
-                    raise NotProved(f"the operation `{operation.type}` is not one with a constant")
+                    raise NotProved(f"the operation `{operation.type}` is known only with the images first and a constant second")
                 if tensor.shape.rank != inputs[which[0]].shape.rank:
                     raise NotProved(f"the operation `{operation.type}` adds a dimension")
                 links.append((operation.type, self.constant(inputs[1 - which[0]])))
@@ -170,11 +170,11 @@ def layer_meaning(layer: Any) -> Meaning:
     if getattr(layer, "data_format", "channels_last") != "channels_last":
         raise NotProved(f"`{name}`: channels come first")
     if arguments.get("interpolation", "bilinear") != "bilinear":
-        raise NotProved(f"`{name}`: it rounds or clips otherwise where it is not bilinear")
+        raise NotProved(f"`{name}`: `interpolation` other than `bilinear` gives other pixels")
     if name in ("RandomRotation", "RandomZoom") and arguments["fill_mode"] not in ("constant", "reflect"):
-        raise NotProved(f"`{name}`: it fills otherwise by {arguments['fill_mode']!r}")
+        raise NotProved(f"`{name}`: `fill_mode={arguments['fill_mode']!r}` gives other pixels")
     if name == "Resizing" and (arguments["crop_to_aspect_ratio"] or arguments["pad_to_aspect_ratio"]):
-        raise NotProved("`Resizing`: it cuts and pads by whole pixels")
+        raise NotProved("`Resizing`: Keras cuts and pads by whole pixels")
     if name == "Normalization":
         arguments = {"mean": arguments.get("mean"), "variance": arguments.get("variance")}
         if arguments["mean"] is None or layer.axis not in ((-1,), -1) or getattr(layer, "invert", False):
@@ -198,7 +198,7 @@ def _arithmetic(operation: str, value: Any) -> list[dict[str, Any]]:
         operation
     ]
     if not scale or not np.isfinite([scale, offset]).all():
-        raise NotProved(f"the operation `{operation}` loses the image")
+        raise NotProved(f"the operation `{operation}` leaves nothing of the image")
     return [{"rescale": {"scale": scale, "offset": offset}}]
 
 
