@@ -53,7 +53,9 @@ def _traced(function: Callable[..., Any], element_spec: Any) -> Proved:
     import keras
 
     given = element_spec if isinstance(element_spec, tuple) else (element_spec,)
-    with opaque_calls([getattr(keras.layers, name) for name in KNOWN]) as calls:
+    # Other random layers are told by their names, not by the operations inside.
+    layers = [layer for name, layer in vars(keras.layers).items() if name in KNOWN or name.startswith("Random")]
+    with opaque_calls(layers) as calls:
         try:
             graph = tf.function(function, autograph=True).get_concrete_function(*given).graph
         except Exception as error:  # whatever the code says: it then runs as it is
@@ -150,6 +152,8 @@ def _steps(link: Link) -> list[dict[str, Any]]:
     if not isinstance(link, LayerCall):
         return _arithmetic(*link)
     name = type(link.layer).__name__
+    if name not in KNOWN:
+        raise NotProved(f"`{name}` is not one of the layers that become steps")
     if name.startswith("Random") and not link.training:
         return []
     if name == "Rescaling":  # in numbers, whatever the range is here
