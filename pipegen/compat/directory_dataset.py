@@ -24,6 +24,7 @@ from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.phases.compilation import collect_data, load
 from pipegen.phases.specs import Spec
 from pipegen.private.functions import untraced
+from pipegen.spec.peers.objects import BYTES
 from pipegen.terminal import log, say
 
 Labels = Literal["int", "categorical", "binary"]
@@ -48,6 +49,7 @@ class Recipe:
     batched: bool
     numbered: bool  # whether `labels` was a list
     element_spec: Any
+    range: tuple[float, float] | None  # of the values of images; `None` if not known
     verbose: bool
 
     @property
@@ -90,7 +92,7 @@ class Recipe:
         """The recipe with what a function does. Raises `NotProved`."""
         if self.data_format == "channels_first":
             raise NotProved("channels come first")
-        found = recognised(function, self.element_spec)
+        found = recognised(function, self.element_spec, self.range)
         steps = [self._everywhere(step) for step in found.steps]
         sections, mode = {**self.sections, "transforms": [*self.sections["transforms"], *steps]}, self.mode
         if found.one_hot is not None:
@@ -101,7 +103,7 @@ class Recipe:
             load(sections)
         except SpecError as error:
             raise NotProved(f"pipegen refuses the step: {error.diagnostics[0].message}") from None
-        return replace(self, sections=sections, mode=mode, element_spec=found.element_spec)
+        return replace(self, sections=sections, mode=mode, element_spec=found.element_spec, range=found.range)
 
     def _everywhere(self, step: dict[str, Any]) -> dict[str, Any]:
         """The step as it was called, so that a random one also changes images that are not for training."""
@@ -188,9 +190,8 @@ class DirectoryDataset(Explains):
             return super().map(map_func, *args, **options)
         if recipe.verbose:
             ops = [f"`{next(iter(step))}`" for step in recipe.sections["transforms"][len(self._pipegen_recipe.sections["transforms"]) :]]
-            say(
-                f"`map` became {', '.join(ops) or 'part of the pipeline'}; pixels are resampled once for all steps, in Keras by each layer."
-            )
+            what = ", ".join(ops) or "part of the pipeline"
+            say(f"`map` became {what}; pixels are resampled and clipped once for all steps, in Keras by each layer.")
         return DirectoryDataset(recipe)
 
     def cache(self, filename: str = "", name: str | None = None) -> Any:
@@ -332,12 +333,13 @@ def image_dataset_from_directory(
     listing = Listing.labelled(root, location, numbers[stored], classes or ["images"], in_table=True)
     form = image_data_format(data_format)
     spec = _element_spec(sections, mode, form, len(classes or ()), batched=batch_size is not None)
+    values = BYTES if sections["transforms"][-1]["resize"]["method"] not in OVERSHOOTS else None
     found = []
     for which in wanted:
         split = _SUBSETS[which]
         paths = [os.path.join(os.fspath(directory), names[i]) for i in parts[split].tolist()]
         of_split = listing, members, split, sections, paths, classes, mode, form
-        recipe = Recipe(*of_split, batch_size is not None, labels not in ("inferred", None), spec, verbose)
+        recipe = Recipe(*of_split, batch_size is not None, labels not in ("inferred", None), spec, values, verbose)
         found.append(DirectoryDataset(recipe))
     return found if subset == "both" else found[0]
 

@@ -14,12 +14,19 @@ from typing import Any
 from pipegen.frozen import dataclass
 from pipegen.lazy import np, tf
 from pipegen.private.keras import LayerCall, opaque_calls
-from pipegen.spec.peers.words import Meaning, meaning_in
+from pipegen.spec.peers.converting import Unsuited
+from pipegen.spec.peers.objects import KerasLayers, layer_node
 
-KNOWN = ("CenterCrop", "Normalization", "RandomFlip", "RandomRotation", "RandomTranslation", "RandomZoom", "Rescaling", "Resizing")
+KNOWN = (
+    *("CenterCrop", "Normalization", "RandomBrightness", "RandomColorDegeneration", "RandomContrast", "RandomFlip", "RandomGrayscale"),
+    *("RandomHue", "RandomInvert", "RandomRotation", "RandomTranslation", "RandomZoom", "Rescaling", "Resizing"),
+)
 """Layers whose steps have the same meaning: the distribution of what is drawn, the fill, the interpolation."""
 _PASSED_ON = ("Identity", "StopGradient")
 _WITH_A_CONSTANT = ("Mul", "RealDiv", "Sub", "AddV2")
+
+
+Range = tuple[float, float]
 
 
 class NotProved(Exception):
@@ -34,23 +41,28 @@ class Proved:
         steps: The steps of a spec for the images.
         one_hot: The number of classes, if labels are encoded.
         element_spec: The types of the results.
+        range: The range of the values of the images; `None` if not known.
     """
 
     steps: tuple[dict[str, Any], ...]
     one_hot: int | None
     element_spec: Any
+    range: Range | None
 
 
-def recognised(function: Callable[..., Any], element_spec: Any) -> Proved:
-    """Proves what a function does to elements of a data set: images, or a pair of images and labels. Raises `NotProved`."""
-    first, second = (_traced(function, element_spec) for _ in range(2))
+def recognised(function: Callable[..., Any], element_spec: Any, values: Range | None) -> Proved:
+    """Proves what a function does to elements of a data set: images with a range of values, or a pair of images and labels. Raises
+    `NotProved`."""
+    first, second = (_traced(function, element_spec, values) for _ in range(2))
     if (first.steps, first.one_hot) != (second.steps, second.one_hot):
         raise NotProved("two traces of it differ, by a choice that Python makes")
     return first
 
 
-def _traced(function: Callable[..., Any], element_spec: Any) -> Proved:
+def _traced(function: Callable[..., Any], element_spec: Any, values: Range | None) -> Proved:
     import keras
+
+    known = KerasLayers(values)
 
     given = element_spec if isinstance(element_spec, tuple) else (element_spec,)
     # Other random layers are told by their names, not by the operations inside.
@@ -78,11 +90,11 @@ def _traced(function: Callable[..., Any], element_spec: Any) -> Proved:
         if argument != place:
             raise NotProved("it returns images or labels in another place")
         if place == 0:
-            steps = [step for link in chain for step in _steps(link)]
+            steps = [step for link in chain for step in _steps(link, known)]
         elif chain:
             one_hot = _classes(chain)
     types = tuple(tf.TensorSpec(own.shape, own.dtype) for own in results)
-    return Proved(tuple(_joined(steps)), one_hot, types if isinstance(element_spec, tuple) else types[0])
+    return Proved(tuple(_joined(steps)), one_hot, types if isinstance(element_spec, tuple) else types[0], known.range)
 
 
 def _captured(graph: Any) -> dict[str, Any]:
@@ -126,11 +138,11 @@ class _Walk:
                 tensor = inputs[0]
             elif operation.type in _WITH_A_CONSTANT:
                 which = [i for i, value in enumerate(inputs) if not self.is_constant(value)]
-                if len(which) != 1 or (which == [1] and operation.type in ("RealDiv", "Sub")):
+                if len(which) != 1 or (which == [1] and operation.type == "RealDiv"):
                     raise NotProved(f"the operation `{operation.type}` is known only with the images first and a constant second")
                 if tensor.shape.rank != inputs[which[0]].shape.rank:
                     raise NotProved(f"the operation `{operation.type}` adds a dimension")
-                links.append((operation.type, self.constant(inputs[1 - which[0]])))
+                links.append((operation.type if which == [0] else f"{operation.type} from", self.constant(inputs[1 - which[0]])))
                 tensor = inputs[which[0]]
             else:
                 raise NotProved(f"the operation `{operation.type}` is not known")
@@ -147,44 +159,29 @@ class _Walk:
         return np.asarray(value)
 
 
-def _steps(link: Link) -> list[dict[str, Any]]:
-    """The steps of a spec for a link."""
+def _steps(link: Link, keras: KerasLayers) -> list[dict[str, Any]]:
+    """The steps of a spec for a link; scales are in numbers."""
     if not isinstance(link, LayerCall):
-        return _arithmetic(*link)
-    name = type(link.layer).__name__
-    if name not in KNOWN:
-        raise NotProved(f"`{name}` is not one of the layers that become steps")
-    if name.startswith("Random") and not link.training:
-        return []
-    if name == "Rescaling":  # in numbers, whatever the range is here
+        steps = _arithmetic(*link)
+    else:
+        name = type(link.layer).__name__
+        if name not in KNOWN:
+            raise NotProved(f"`{name}` is not one of the layers that become steps")
+        if name.startswith("Random") and not link.training:
+            return []
+        if name != "Rescaling":
+            try:
+                return keras.of_one(layer_node(link.layer))
+            except Unsuited as error:
+                raise NotProved(f"`{name}`: {f'`{error.about}`: ' if error.about else ''}{error.why}") from None
         scale, offset = (np.asarray(value) for value in (link.layer.scale, link.layer.offset))
         if scale.size != 1 or offset.size != 1:
             raise NotProved("`Rescaling`: it has several numbers")
-        return [{"rescale": {"scale": float(scale), "offset": float(offset)}}]
-    meaning = layer_meaning(link.layer)
-    if not meaning.steps or meaning.lacking or meaning.strange:
-        raise NotProved(f"`{name}`: {meaning.why or 'pipegen has no form for these arguments'}")
-    return [*meaning.steps]
-
-
-def layer_meaning(layer: Any) -> Meaning:
-    """The steps for a layer, by its arguments; without some if its meaning is not that of steps. Raises `NotProved`."""
-    arguments = layer.get_config()
-    name = type(layer).__name__
-    if getattr(layer, "data_format", "channels_last") != "channels_last":
-        raise NotProved(f"`{name}`: channels come first")
-    if arguments.get("interpolation", "bilinear") != "bilinear":
-        raise NotProved(f"`{name}`: `interpolation` other than `bilinear` gives other pixels")
-    if name in ("RandomRotation", "RandomZoom") and arguments["fill_mode"] not in ("constant", "reflect"):
-        raise NotProved(f"`{name}`: `fill_mode={arguments['fill_mode']!r}` gives other pixels")
-    if name == "Resizing" and (arguments["crop_to_aspect_ratio"] or arguments["pad_to_aspect_ratio"]):
-        raise NotProved("`Resizing`: Keras cuts and pads by whole pixels")
-    if name == "Normalization":
-        arguments = {"mean": arguments.get("mean"), "variance": arguments.get("variance")}
-        if arguments["mean"] is None or layer.axis not in ((-1,), -1) or getattr(layer, "invert", False):
-            raise NotProved("`Normalization`: its numbers are not among its arguments")
-        arguments = {name: np.ravel(value).tolist() for name, value in arguments.items()}
-    return meaning_in("keras", name, {name: value for name, value in arguments.items() if value is not None})
+        steps = [{"rescale": {"scale": float(scale), "offset": float(offset)}}]
+    for step in steps:
+        if "rescale" in step:
+            keras.through(**step["rescale"])
+    return steps
 
 
 def _arithmetic(operation: str, value: Any) -> list[dict[str, Any]]:
@@ -198,9 +195,8 @@ def _arithmetic(operation: str, value: Any) -> list[dict[str, Any]]:
     if operation == "OneHot" or np.size(value) != 1:
         raise NotProved(f"the operation `{operation}` has several constants")
     number = float(np.ravel(value)[0])
-    scale, offset = {"Mul": (number, 0.0), "RealDiv": (1 / number if number else 0.0, 0.0), "Sub": (1.0, -number), "AddV2": (1.0, number)}[
-        operation
-    ]
+    meanings = {"Mul": (number, 0.0), "RealDiv": (1 / number if number else 0.0, 0.0), "Sub": (1.0, -number), "AddV2": (1.0, number)}
+    scale, offset = (-1.0, number) if operation == "Sub from" else meanings[operation.removesuffix(" from")]
     if not scale or not np.isfinite([scale, offset]).all():
         raise NotProved(f"the operation `{operation}` leaves nothing of the image")
     return [{"rescale": {"scale": scale, "offset": offset}}]

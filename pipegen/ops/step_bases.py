@@ -199,7 +199,8 @@ class ColourTransform(Transform):
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Computes the map `y = A x + b + m * mean`, where `mean` is the mean luma of the segment's input image: float64
-        `A (..., out, channels)`, `b (..., out)` and `m (..., out)`; `out` is `channels` unless the step changes it."""
+        `A (..., out, channels)`, `b (..., out)` and `m (..., out)`; `out` is `channels` unless the step changes it. An `m (..., out,
+        channels)` is for the means of the channels."""
         raise NotImplementedError
 
     def uses_mean(self) -> bool:

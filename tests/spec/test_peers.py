@@ -440,7 +440,7 @@ def test_a_step_without_a_form_says_why(word: str) -> None:
         ("RandomRotation: {degrees: 20}", ["write `random_rotation: {degrees: 20, fill: {constant: 0}, interpolation: nearest}`"]),
         ("RandomCrop: {height: 20, width: 20}", ["write `random_crop: {size: 20}`"]),
         ("RandomBrightness", ["for example `random_brightness: {delta: 51}`", "Keras' `RandomBrightness` has no default for `factor`"]),
-        ("RandomContrast: {factor: 0.2, p: 0.5}", ["write `random_contrast: {factor: [1, 1.2], probability: 0.5}`"]),
+        ("RandomContrast: {factor: 0.2, p: 0.5}", ["write `random_contrast: {factor: [1, 1.2], pivot: channel, probability: 0.5}`"]),
         ("HorizontalFlip: {q: 0.5}", ["Albumentations' `HorizontalFlip` has no argument `q`; it has `p`"]),
         ("GaussNoise: {var_limit: [10, 50]}", ["Albumentations' `GaussNoise` has no argument `var_limit`; it has `std_range`"]),
         ("GaussianNoise: 0.1", ["write `random_gaussian_noise: {std: [25.5, 25.5]}`", "no form of `mean: 0.1` of torchvision's"]),

@@ -11,7 +11,7 @@ import tensorflow as tf
 from pipegen.backend.features import Features, Params
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.ops.arguments.arithmetic import Arithmetic
-from pipegen.ops.lowering.colours import compose
+from pipegen.ops.lowering.colours import compose, counts_channels
 from pipegen.ops.lowering.linear import as_float32
 from pipegen.ops.stage import StepRef
 from pipegen.ops.step_bases import ColourTransform
@@ -19,7 +19,8 @@ from pipegen.plan import stages as s
 from pipegen.types import Interval
 
 ColourMatrix: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
-"""`A (..., out, in)`, `b (..., out)` and `m (..., out)` of `y = A x + b + m * mean`."""
+"""`A (..., out, in)`, `b (..., out)` and `m` of `y = A x + b + m * mean`: `(..., out)` for the mean luma, `(..., out, in)` for the means of
+channels."""
 
 
 def apply_colour(
@@ -32,9 +33,12 @@ def apply_colour(
     """
     dtype = tf.float64 if exact else tf.float32
     a, b, m = (tf.cast(part, dtype) for part in matrix)
-    offset = b + m * tf.cast(mean_luma(image), dtype)[:, None] if uses_mean else b
+    if uses_mean and counts_channels(matrix):
+        b += tf.reduce_sum(m * tf.cast(channel_means(image), dtype)[:, None, :], -1)
+    elif uses_mean:
+        b += m * tf.cast(mean_luma(image), dtype)[:, None]
     x = tf.cast(image, dtype)
-    y = _mixed(x, a, offset) if mixes_channels else x * tf.linalg.diag_part(a)[:, None, None] + offset[:, None, None]
+    y = _mixed(x, a, b) if mixes_channels else x * tf.linalg.diag_part(a)[:, None, None] + b[:, None, None]
     return as_float32(y if clip is None else tf.clip_by_value(y, clip.low, clip.high))
 
 
@@ -56,15 +60,26 @@ def mean_luma(image: tf.Tensor) -> tf.Tensor:
     order of the sum does not matter. With weights in 1/1000, all but the division is exact. The division is a product with the
     reciprocal, as XLA computes it for static sizes.
     """
-    pixels = tf.cast(tf.shape(image)[1] * tf.shape(image)[2], tf.float64)
-    if image.dtype.is_integer:
-        height, width, channels = (tf.shape(image)[a] if image.shape[a] is None else image.shape[a] for a in (1, 2, 3))
-        columns = tf.reduce_sum(tf.cast(tf.reshape(image, [-1, height, width * channels]), tf.int32), 1)
-        sums = tf.reduce_sum(tf.cast(tf.reshape(columns, [-1, width, channels]), tf.float64), 1)
-    else:
-        sums = tf.reduce_sum(tf.cast(image, tf.float64), [1, 2])
     weights = [1000.0] if image.shape[-1] == 1 else [299.0, 587.0, 114.0]
-    return as_float32(tf.reduce_sum(sums * tf.constant(weights, tf.float64), -1) * (1.0 / (1000.0 * pixels)))
+    return as_float32(tf.reduce_sum(_sums(image) * tf.constant(weights, tf.float64), -1) * (1.0 / (1000.0 * _pixels(image))))
+
+
+def channel_means(image: tf.Tensor) -> tf.Tensor:
+    """Computes the mean of each channel of each image, float32 `(n, channels)`; sums are those of `mean_luma`."""
+    return as_float32(_sums(image) * (1.0 / _pixels(image)))
+
+
+def _pixels(image: tf.Tensor) -> tf.Tensor:
+    return tf.cast(tf.shape(image)[1] * tf.shape(image)[2], tf.float64)
+
+
+def _sums(image: tf.Tensor) -> tf.Tensor:
+    """Adds the values of each channel: float64 `(n, channels)`."""
+    if not image.dtype.is_integer:
+        return tf.reduce_sum(tf.cast(image, tf.float64), [1, 2])
+    height, width, channels = (tf.shape(image)[a] if image.shape[a] is None else image.shape[a] for a in (1, 2, 3))
+    columns = tf.reduce_sum(tf.cast(tf.reshape(image, [-1, height, width * channels]), tf.int32), 1)
+    return tf.reduce_sum(tf.cast(tf.reshape(columns, [-1, width, channels]), tf.float64), 1)
 
 
 def pointwise(image: tf.Tensor, arithmetic: Arithmetic, *, exact: bool = False) -> tf.Tensor:
@@ -89,11 +104,13 @@ def colour_matrix(ref: StepRef[ColourTransform], draws: tf.Tensor, channels: int
     n = tf.shape(draws)[0]
     a, b, m = step_of(ref, draws).matrix(own_draws(ref, draws), channels)
     out = a.shape[-2]
-    a, b, m = tf.broadcast_to(a, [n, out, channels]), tf.broadcast_to(b, [n, out]), tf.broadcast_to(m, [n, out])
+    means = [n, out, channels] if counts_channels((a, b, m)) else [n, out]
+    a, b, m = tf.broadcast_to(a, [n, out, channels]), tf.broadcast_to(b, [n, out]), tf.broadcast_to(m, means)
     if not ref.conditional:
         return a, b, m
     when, eye = acts(ref, draws), tf.eye(channels, batch_shape=[n], dtype=tf.float64)
-    return tf.where(when[:, None, None], a, eye), *(tf.where(when[:, None], part, tf.zeros_like(part)) for part in (b, m))
+    m = tf.where(when[:, None, None] if len(means) == 3 else when[:, None], m, tf.zeros_like(m))
+    return tf.where(when[:, None, None], a, eye), tf.where(when[:, None], b, tf.zeros_like(b)), m
 
 
 def colour_params(stage: s.Colour, features: Features) -> Params:

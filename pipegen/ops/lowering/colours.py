@@ -33,6 +33,12 @@ def contrast(factor: tf.Tensor, channels: int) -> ColourMatrix:
     return diagonal([factor] * channels, factor), zeros(channels, factor), vector([1.0 - factor] * channels, factor)
 
 
+def contrast_by_channel(factor: tf.Tensor, channels: int) -> ColourMatrix:
+    """`y = factor · x + (1 - factor) · mean`, with the mean of each channel; the fourth of four channels is transparency and stays."""
+    factors = [factor] * channels if channels != 4 else [factor, factor, factor, factor * 0.0 + 1.0]
+    return diagonal(factors, factor), zeros(channels, factor), diagonal([1.0 - own for own in factors], factor)
+
+
 def saturation(factor: tf.Tensor) -> ColourMatrix:
     """`y = factor · x + (1 - factor) · luma(x)`, on three channels."""
     rows = [[(1.0 - factor) * weight + (factor if i == j else 0.0) for j, weight in enumerate(LUMA)] for i in range(3)]
@@ -94,15 +100,35 @@ def blend(chosen: tf.Tensor, one: ColourMatrix, other: ColourMatrix) -> ColourMa
 
 
 def compose(first: ColourMatrix, second: ColourMatrix) -> ColourMatrix:
-    """Composes matrices, `second` after `first`; the mean is that of the input of `first`."""
+    """Composes matrices, `second` after `first`; the mean is that of the input of `first`, except for a `second` that counts the means of
+    channels: those are of its own input, before clipping."""
     a1, b1, m1 = first
     a2, b2, m2 = second
 
     def through(v: tf.Tensor) -> tf.Tensor:
         return tf.reduce_sum(a2 * v[..., None, :], -1)
 
-    product = tf.reduce_sum(a2[..., :, :, None] * a1[..., None, :, :], -2)
-    return product, through(b1) + b2, through(m1) + m2
+    a, b = _product(a2, a1), through(b1) + b2
+    if not (counts_channels(first) or counts_channels(second)):
+        return a, b, through(m1) + m2
+    m1, m2 = (m if counts_channels(one) else _of_luma(m, int(a1.shape[-1])) for one, m in ((first, m1), (second, m2)))
+    if not counts_channels(second):
+        return a, b, _product(a2, m1) + m2
+    return a, b + tf.reduce_sum(m2 * b1[..., None, :], -1), _product(a2, m1) + _product(m2, a1 + m1)
+
+
+def counts_channels(matrix: ColourMatrix) -> bool:
+    """Whether the mean is that of each channel, so that `m` is `(..., out, in)`, or the mean luma, so that it is `(..., out)`."""
+    return bool(matrix[2].shape.rank == matrix[0].shape.rank)
+
+
+def _of_luma(m: tf.Tensor, channels: int) -> tf.Tensor:
+    """Weights of the mean luma as weights of the means of channels."""
+    return m[..., None] * tf.constant(LUMA if channels == 3 else (1.0,), m.dtype)
+
+
+def _product(second: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_sum(second[..., :, :, None] * first[..., None, :, :], -2)
 
 
 HSV_BITS = 14

@@ -42,7 +42,7 @@ def random_brightness(factor, value_range=(0, 255)) -> Steps:
 
 def random_contrast(factor, value_range=(0, 255)) -> Steps:
     low, high = around("factor", factor, 0, 0, 1)
-    return step("random_contrast", factor=one(1 - low, 1 + high))
+    return step("random_contrast", factor=one(1 - low, 1 + high), pivot="channel")
 
 
 def random_color_degeneration(factor, value_range=(0, 255)) -> Steps:

@@ -67,6 +67,8 @@ def gaussian_blur(kernel_size, sigma=(0.1, 2.0)) -> Steps:
 
 def normalize(mean, std) -> Steps:
     means, stds = ([number(n, one) for one in (v if is_pair(v) else [v])] for n, v in (("mean", mean), ("std", std)))
+    if len(means) == len(stds) == 1:
+        return [step("rescale", to=[0, 1]), step("normalize", mean=means[0], std=stds[0])]
     return [step("rescale", to=[0, 1]), step("normalize", mean=means, std=stds)]
 
 
@@ -104,8 +106,8 @@ def random_crop(size, padding=None, pad_if_needed=False, fill=0, padding_mode="c
 
 
 def random_erasing(p=0.5, scale=(0.02, 0.33), ratio=(0.3, 3.3), value=0) -> Steps:
-    if isinstance(value, str):
-        refuse("a hole is filled with one value", "value")
+    if value is None or isinstance(value, str):
+        refuse("a hole is filled with one value, not with noise", "value")
     return step("random_erasing", p, area=pair("scale", scale, 0, 1), aspect_ratio=pair("ratio", ratio, 0), fill=filled("constant", value))
 
 

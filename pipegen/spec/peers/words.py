@@ -44,9 +44,9 @@ def meanings(word: str, given: Any) -> list[Meaning]:
     return [one for one in found if (len(one.strange), bool(one.lacking)) == fewest]
 
 
-def meaning_in(library: str, name: str, arguments: Mapping[str, Any]) -> Meaning:
-    """The meaning of a library's step with these arguments by name."""
-    return _meaning(library, name, dict(arguments))
+def meaning_in(library: str, name: str, arguments: Mapping[str, Any]) -> Meaning | None:
+    """The meaning of a library's step with these arguments by name; `None` for an unknown step."""
+    return _meaning(library, name, dict(arguments)) if plain(name) in _functions(library) else None
 
 
 def is_elsewhere(word: str) -> bool:
@@ -63,9 +63,7 @@ def with_argument(argument: str, value: Any) -> list[Meaning]:
 
 def shown(library: str, name: str) -> Meaning | None:
     """The meaning of a library's step with the arguments shown on the pages; `None` for an unknown step."""
-    if plain(name) not in _functions(library):
-        return None
-    return _meaning(library, name, shown_arguments(library, name))
+    return meaning_in(library, name, shown_arguments(library, name))
 
 
 def shown_arguments(library: str, name: str) -> dict[str, Any]:

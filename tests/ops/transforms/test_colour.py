@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import reduce
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ LUMA = np.array([0.299, 0.587, 0.114])
 YIQ = np.array([[0.299, 0.587, 0.114], [0.595716, -0.274453, -0.321263], [0.211456, -0.522591, 0.311135]])
 
 Array = np.ndarray[Any, Any]
+Pivot = Literal["luma", "channel"]
 
 
 def photo() -> Array:
@@ -191,6 +193,42 @@ def test_any_leading_axes(step: ColourTransform) -> None:
 ], ids=str)  # fmt: skip
 def test_which_steps_mix_channels(step: ColourTransform, mixes: bool) -> None:
     assert step.mixes_channels() == mixes
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("channels", [1, 3])
+def test_contrast_about_each_channel_is_tensorflow_s(channels: int) -> None:
+    import tensorflow as tf
+
+    from pipegen.backend.kernels.colour import apply_colour
+
+    images = np.stack([photo(), photo()[::-1]])[..., :channels]
+    matrix = tuple(part[None] for part in Contrast(factor=1.3, pivot="channel").matrix(tf.zeros([0], tf.float64), channels))
+    found = apply_colour(tf.constant(images), matrix, BYTE_RANGE, uses_mean=True, mixes_channels=False)
+    expected = tf.clip_by_value(tf.image.adjust_contrast(images.astype(np.float32), 1.3), 0, 255)
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("pivot", ["luma", "channel"])
+@pytest.mark.parametrize("then", ["luma", "channel"])
+def test_contrasts_about_both_means_in_one_run(pivot: Pivot, then: Pivot) -> None:
+    """The mean luma is that of the image that enters the run, the mean of a channel that of what enters the step."""
+    import tensorflow as tf
+
+    from pipegen.backend.kernels.colour import apply_colour
+    from pipegen.ops.lowering.colours import compose
+
+    images = photo()[None].astype(float) / 3 + 60  # so that nothing is clipped
+    no: Any = tf.zeros([0], tf.float64)
+    steps = [Brightness(delta=11), Contrast(factor=1.2, pivot=pivot), Saturation(factor=0.6), Contrast(factor=0.8, pivot=then)]
+    expected, luma = images, (images @ LUMA).mean()
+    for step in steps:
+        a, b, m = (part.numpy() for part in step.matrix(no, 3))
+        mean = luma if m.ndim == 1 else expected.mean((0, 1, 2))
+        expected = expected @ a.T + b + (m * mean if m.ndim == 1 else m @ mean)
+    matrix = tuple(part[None] for part in reduce(compose, (step.matrix(no, 3) for step in steps)))
+    np.testing.assert_allclose(apply_colour(tf.constant(images), matrix, None, uses_mean=True), expected, atol=1e-3)
 
 
 @pytest.mark.tf
