@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pipegen.observe.monitor_callback import Monitor
     from pipegen.phases.compilation import load
     from pipegen.phases.specs import Spec
+    from pipegen.spec.peers.objects import from_albumentations, from_keras, from_torchvision
     from pipegen.views.data_test_report import DataTestReport
     from pipegen.views.serving import EvaluationLayer
 
@@ -40,6 +41,9 @@ __all__ = [
     "WeightedMean",
     "__version__",
     "build",
+    "from_albumentations",
+    "from_keras",
+    "from_torchvision",
     "load",
     "prepare",
     "report",
@@ -55,6 +59,7 @@ _PUBLIC = {
     "observe.monitor_callback": ("Monitor",),
     "phases.compilation": ("load",),
     "phases.specs": ("Spec",),
+    "spec.peers.objects": ("from_albumentations", "from_keras", "from_torchvision"),
     "views.data_test_report": ("DataTestReport",),
     "views.serving": ("EvaluationLayer",),
 }

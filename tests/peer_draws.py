@@ -55,11 +55,13 @@ def ours(steps: list[dict[str, Any]], image: Array, draws: int = DRAWS) -> Array
         "image", "uint8" if image.dtype == np.uint8 else "float32", image.shape, BYTE_RANGE if image.max() > 1 else Interval(0, 1)
     )
     given: Any = np.repeat(image[None], draws, 0)
+    same = True
     for one in steps:
         ((op, arguments),) = one.items()
         step = transforms()[op].model_validate(arguments or {})
         columns = max(ref.end for ref in uses_of(step)) if uses_of(step) else 0
-        if not columns:  # the same each time
+        same = same and not columns
+        if same:
             given = given[:1]
         count = len(given)
         parts = [(rng.permutation(count) + rng.random(count)) / count for _ in range(columns + 1)]

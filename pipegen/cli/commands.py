@@ -18,7 +18,23 @@ from pipegen.terminal import say, visible
 
 _COMMANDS = (
     *("init", "validate", "test", "show", "diff", "explain", "preview", "export", "fit", "prepare", "eject", "lock", "serve-export"),
-    *("bench", "profile", "tune", "migrate", "ops", "report", "rule", "schema", "version", "doctor", "monitor", "help", "cache", "service"),
+    *(
+        "bench",
+        "profile",
+        "tune",
+        "migrate",
+        "steps",
+        "ops",
+        "report",
+        "rule",
+        "schema",
+        "version",
+        "doctor",
+        "monitor",
+        "help",
+        "cache",
+        "service",
+    ),
 )
 """In the order of `pipegen --help`. Each is a module of this folder with a function of its name (`help_` for a name of Python's), or with
 a Typer `app` if it needs settings."""
@@ -27,6 +43,7 @@ _MODULES = {
     "diff": "explain",
     "fit": "prepare",
     "report": "test",
+    "steps": "migrate",
     "tune": "profile",
     **dict.fromkeys(("preview", "eject", "serve-export"), "export"),
     **dict.fromkeys(("ops", "rule", "help", "schema", "version"), "lookup"),

@@ -1,4 +1,4 @@
-"""`pipegen migrate`."""
+"""`pipegen migrate` and `pipegen steps`: specs from code, and steps from what other libraries saved."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipegen.cli.common import write_text
-from pipegen.cli.failures import FOUND, CannotRun
+from pipegen.cli.failures import FOUND, CannotRun, refused
 from pipegen.terminal import bold, note, say
 
 if TYPE_CHECKING:
@@ -48,6 +48,36 @@ def migrate(
         _print(file, result, specs=not write)
     if broken:
         raise typer.Exit(FOUND)
+
+
+def steps(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What `A.save` of Albumentations wrote: JSON or YAML.")],
+) -> None:
+    """Turn transforms that Albumentations saved into the steps of a spec.
+
+    It prints the section `transforms`. What has no form in a spec, or another meaning, is an error that names it.
+    `pipegen.from_albumentations`, `from_torchvision` and `from_keras` do the same with objects.
+
+    Examples:
+      pipegen steps augmentation.json
+    """
+    from pipegen.diagnostics.diagnostic import Diagnostics
+    from pipegen.errors import SpecError
+    from pipegen.files import read_regular
+    from pipegen.spec.compose import MAX_BYTES, compose
+    from pipegen.spec.peers.objects import steps_of_saved
+
+    with refused("read", file):
+        text = read_regular(file, MAX_BYTES + 1).decode(errors="replace")
+    found = Diagnostics()
+    tree = compose(text, file, found)
+    if tree is None or found.has_errors:
+        raise SpecError(found.items)
+    try:
+        made = steps_of_saved(tree.value)
+    except TypeError as error:
+        raise CannotRun(f"{file}: {error}", "write it with `A.save(transform, file)`") from None
+    say(made.to_yaml().rstrip())
 
 
 def _print(file: str, result: Migration, *, specs: bool) -> None:

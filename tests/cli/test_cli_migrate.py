@@ -1,8 +1,12 @@
-"""`pipegen migrate` on the command line: what it prints and writes, and its exit codes."""
+"""`pipegen migrate` and `pipegen steps` on the command line: what they print and write, and their exit codes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,3 +57,49 @@ def test_files_that_are_not_there_or_no_code(cli: Cli, tmp_path: Path) -> None:
     assert cli("migrate", "notes.txt").exit_code == 2
     result = cli("migrate", "other.py")
     assert (result.exit_code, "nothing to migrate" in result.stdout) == (0, True)
+
+
+SAVED: dict[str, Any] = {
+    "__version__": "2.0.8",
+    "transform": {
+        "__class_fullname__": "Compose",
+        "p": 1.0,
+        "transforms": [{"__class_fullname__": "HorizontalFlip", "p": 0.3}, {"__class_fullname__": "Normalize", "p": 1.0}],
+        "bbox_params": {"format": "coco", "min_visibility": 0.2, "min_area": 0.0},
+    },
+}
+FROM_SAVED = """\
+# `bbox_params`: boxes are a feature of the source, which has their `format` and `min_visibility: 0.2`
+transforms:
+  - random_flip: {probability: 0.3}
+  - rescale: {to: [0, 1]}
+  - normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}
+"""
+
+
+@pytest.mark.parametrize("written", [json.dumps, yaml.safe_dump])
+def test_what_albumentations_saved_becomes_steps(written: Any, cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "saved").write_text(written(SAVED), encoding="utf-8")
+    result = cli("steps", "saved")
+    assert result.exit_code == 0
+    assert result.stdout == FROM_SAVED
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        (None, 2, "cannot read saved"),
+        ("{", 1, "never closed"),
+        ("pipegen: 1", 2, "not what Albumentations saves"),
+        ('{"transform": {"__class_fullname__": "Compose", "transforms": [3]}}', 2, "`transforms` of `Compose` is not a list of maps"),
+        ('{"transform": {"__class_fullname__": "RandomRain"}}', 1, "pipegen has no form of `RandomRain`"),
+        ('{"transform": {"__class_fullname__": "GaussNoise", "var_limit": [10, 50]}}', 1, "no form of `var_limit` of `GaussNoise`"),
+        ('{"transform": {"__class_fullname__": "mine.Flip", "p": 1}}', 1, "code of your own"),
+    ],
+)
+def test_what_cannot_become_steps_is_said(text: str | None, code: int, said: str, cli: Cli, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "saved").write_text(text, encoding="utf-8")
+    result = cli("steps", "saved")
+    assert result.exit_code == code
+    assert said in result.output

@@ -16,7 +16,7 @@ from pipegen.ops.families.selections import rank
 from pipegen.ops.registry import transforms
 from pipegen.spec.expect import valid, validated
 from pipegen.spec.peers.converting import Unsuited, refuse
-from pipegen.spec.peers.words import Meaning, meaning_in
+from pipegen.spec.peers.words import Meaning, is_elsewhere, meaning_in
 from pipegen.spec.templates import written
 from pipegen.spec.translate import instead_of_step
 from pipegen.terminal import log
@@ -28,6 +28,10 @@ _UNITS = ("delta", "std")
 _IN_ANY_UNITS = {"factor", "hue_degrees", "probability", *_UNITS}
 _SHAPES = {"area", "aspect_ratio", "cells", "fill", "height", "holes", "probability", "ratio", "width"}
 """Arguments of steps that put a value into holes."""
+
+
+_DERIVED = {"PadIfNeeded": ("padding",), "RGBShift": ("approximation", "noise_params", "noise_type", "spatial_mode")}
+"""Arguments of base classes that Albumentations saves, too; they follow from those of the class."""
 
 
 class Steps(list[dict[str, Any]]):
@@ -57,9 +61,17 @@ def from_albumentations(compose: Any) -> Steps:
 
     Raises:
         SpecError: For what has no form in a spec, or another meaning; it names each.
+        TypeError: For anything else than a transform of Albumentations.
     """
-    saved = compose if isinstance(compose, Mapping) else _saved(compose)
-    return _translated(_of_saved(saved.get("transform", saved)), _Albumentations())
+    return _told(steps_of_saved(compose if isinstance(compose, Mapping) else _saved(compose)))
+
+
+def steps_of_saved(saved: Any) -> Steps:
+    """Translates what `A.to_dict` or `A.save` wrote. Raises as `from_albumentations` does; remarks are not logged."""
+    top = saved.get("transform", saved) if isinstance(saved, Mapping) else {}
+    if not isinstance(top, Mapping) or "__class_fullname__" not in top:
+        raise TypeError("it is not what Albumentations saves: a map with `transform`, which has `__class_fullname__`")
+    return _translated(_of_saved(top), _Albumentations())
 
 
 def from_torchvision(compose: Any) -> Steps:
@@ -74,7 +86,7 @@ def from_torchvision(compose: Any) -> Steps:
     Raises:
         SpecError: For what has no form in a spec, or another meaning; it names each.
     """
-    return _translated(_of_object(compose), _Torchvision())
+    return _told(_translated(_of_object(compose), _Torchvision()))
 
 
 def from_keras(layers: Any) -> Steps:
@@ -91,7 +103,7 @@ def from_keras(layers: Any) -> Steps:
     Raises:
         SpecError: For what has no form in a spec, or another meaning; it names each.
     """
-    return _translated(_of_layer(layers), KerasLayers())
+    return _told(_translated(_of_layer(layers), KerasLayers()))
 
 
 @dataclass(frozen=True)
@@ -117,10 +129,13 @@ def _translated(node: _Node, library: _Library) -> Steps:
     steps = [*library.steps(node, "")]
     if library.problems:
         raise SpecError(library.problems)
-    found = Steps(steps, dict.fromkeys(library.remarks))
-    for remark in found.remarks:
+    return Steps(steps, dict.fromkeys(library.remarks))
+
+
+def _told(steps: Steps) -> Steps:
+    for remark in steps.remarks:
         log.warning("%s", remark)
-    return found
+    return steps
 
 
 class _Library:
@@ -129,6 +144,7 @@ class _Library:
     name: str
     title: str
     groups: frozenset[str] = frozenset()  # transforms that do all that they hold, with a probability
+    for_bytes = True  # whether the table writes amounts for bytes, whatever the values are
 
     def __init__(self, values: tuple[float, float] | None = BYTES) -> None:
         self.range = values  # of the values so far; `None` if not known
@@ -232,12 +248,13 @@ class _Library:
         given = {**node.arguments, **arguments}
         meaning = meaning_in(self.name, node.name, given)
         if meaning is None:
-            refuse(str(next(iter(instead_of_step(f"{self.name}.{node.name}", given)), "a spec has no such step")))
+            advice = (said for word in (f"{self.name}.{node.name}", node.name) for said in instead_of_step(word, given))
+            refuse(str(next(advice, "a spec has no such step")))
+        if not meaning.steps or meaning.lacking:
+            refuse(meaning.why or "it is not given", meaning.about or "".join(meaning.lacking[:1]), meaning.nearest)
         if meaning.strange:
             has = f"; it has {', '.join(meaning.arguments)}" if meaning.arguments else ""
             refuse(f"{meaning.library} has no such argument{has}", meaning.strange[0])
-        if not meaning.steps or meaning.lacking:
-            refuse(meaning.why or "it is not given", meaning.about or "".join(meaning.lacking[:1]), meaning.nearest)
         return meaning
 
     def named(self, node: _Node, **arguments: Any) -> list[dict[str, Any]]:
@@ -256,7 +273,7 @@ class _Library:
             return {op: {**arguments, "steps": [self._in_units(inner) for inner in arguments["steps"]]}}
         if self.range != UNIT or not {*arguments} <= _IN_ANY_UNITS:
             refuse(f"values are {_said(self.range)} here, and `{op}` is for 0 to 255: put it before that")
-        return {op: {name: _divided(value) if name in _UNITS else value for name, value in arguments.items()}}
+        return {op: {name: _divided(value) if name in _UNITS and self.for_bytes else value for name, value in arguments.items()}}
 
     def scaled(self, to: tuple[float, float] = UNIT) -> list[dict[str, Any]]:
         """The step from bytes to numbers of a range; none where they are in it."""
@@ -296,9 +313,11 @@ class _Albumentations(_Library):
         return self.named(node)
 
     def of_group(self, node: _Node, path: str) -> list[dict[str, Any]]:
-        for name, what in (("bbox_params", "boxes are a feature"), ("keypoint_params", "keypoints are a feature")):
-            if node.arguments.get(name):
-                self.remarks.append(f"`{name}`: {what} of the source, with a `format` there")
+        for name, what in (("bbox_params", "boxes"), ("keypoint_params", "keypoints")):
+            given = node.arguments.get(name) or {}
+            least = [f"`{key}: {given[key]:g}`" for key in ("min_area", "min_visibility", "min_width", "min_height") if given.get(key)]
+            if given:
+                self.remarks.append(f"`{name}`: {what} are a feature of the source, which has their `format`{' and '.join(['', *least])}")
         if node.arguments.get("additional_targets"):
             self.remarks.append("`additional_targets`: each is a feature of the source, with an `align` of its own")
         return super().of_group(node, path)
@@ -356,6 +375,7 @@ class KerasLayers(_Library):
 
     name, title = "keras", "Keras"
     groups = frozenset({"Pipeline", "Sequential"})
+    for_bytes = False
 
     def own(self, node: _Node) -> list[dict[str, Any]]:
         given = node.arguments.get("value_range")
@@ -365,6 +385,8 @@ class KerasLayers(_Library):
             return self._rescaled(float(node.arguments["scale"]), float(node.arguments["offset"]))
         if node.name == "Normalization":
             return self.normalized(node, scaled=False)
+        if node.name == "GaussianNoise":  # in the units of the values, where the table has it for values from 0 to 1
+            return [{op: {"std": _divided(own["std"])} for step in self.meaning(node).steps for op, own in step.items()}]
         return self.named(node)
 
     def _rescaled(self, scale: float, offset: float) -> list[dict[str, Any]]:
@@ -399,9 +421,12 @@ def _saved(compose: Any) -> Mapping[str, Any]:
 
 def _of_saved(saved: Mapping[str, Any]) -> _Node:
     name = str(saved.get("__class_fullname__", ""))
-    arguments = {key: _plain(value) for key, value in saved.items() if key not in ("__class_fullname__", "transforms")}
+    left_out = ("__class_fullname__", "transforms", *_DERIVED.get(name, ()))
+    arguments = {key: _plain(value) for key, value in saved.items() if key not in left_out}
     children = saved.get("transforms")
     problem = OWN if "." in name or name == "Lambda" else ""
+    if children is not None and not (isinstance(children, list) and all(isinstance(child, Mapping) for child in children)):
+        raise TypeError(f"it is not what Albumentations saves: `transforms` of `{name}` is not a list of maps")
     return _Node(name, arguments, None if children is None else tuple(map(_of_saved, children)), problem)
 
 
@@ -423,7 +448,7 @@ def _of_object(value: Any) -> _Node:
     kept = {name: name if hasattr(value, name) else f"_{name}" for name in names}
     lost = [name for name, attribute in kept.items() if not hasattr(value, attribute)]
     arguments = {name: _plain(getattr(value, attribute, None)) for name, attribute in kept.items()}
-    problem = f"its argument `{lost[0]}` cannot be read from the object" if lost else ""
+    problem = f"its argument `{lost[0]}` cannot be read from the object" if lost and is_elsewhere(f"torchvision.{cls.__name__}") else ""
     return _Node(cls.__name__, arguments, None if children is None else tuple(map(_of_object, children)), problem)
 
 

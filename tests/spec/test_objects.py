@@ -1,0 +1,292 @@
+"""Objects of other libraries become steps that draw the same images, or are refused by name."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from itertools import count
+from typing import Any
+
+import numpy as np
+import peer_draws
+import pytest
+import yaml
+from peer_draws import THEIRS, Array, distance, ours, picture
+
+import pipegen
+from pipegen.errors import SpecError
+from pipegen.spec.peers.objects import Steps
+
+os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # which would look for a newer one on the web
+
+COMPOSED = {
+    "classes": "[A.RandomResizedCrop((32, 32), scale=(0.5, 1.0)), A.HorizontalFlip(), A.ColorJitter(0.2, 0.2, 0.2, 0.05, p=0.8), "
+    "A.Normalize()]",
+    "validation": "[A.Resize(40, 40), A.CenterCrop(32, 32), A.Normalize(mean=(0.5, 0.4, 0.3), std=(0.2, 0.2, 0.3))]",
+    "from above": "[A.D4(), A.RandomBrightnessContrast(0.2, 0.2, p=0.5), A.ToFloat()]",
+    "turned": "[A.HorizontalFlip(), A.VerticalFlip(), A.RandomRotate90(), A.Transpose()]",
+    "shifted": "[A.ShiftScaleRotate(0.1, 0.2, 20, border_mode=0, p=0.7), A.HueSaturationValue(10, 20, 10, p=0.5)]",
+    "noise or blur": "[A.HorizontalFlip(), A.OneOf([A.GaussNoise(), A.GaussianBlur(), A.MedianBlur(3)], p=0.6)]",
+    "weighted": "[A.OneOf([A.HorizontalFlip(p=1), A.VerticalFlip(p=0.5), A.NoOp(p=0.5)], p=0.9)]",
+    "holes": "[A.HorizontalFlip(), A.CoarseDropout((1, 4), (0.1, 0.2), (0.1, 0.3), fill=30, p=0.8)]",
+    "padded": "[A.PadIfNeeded(60, 60), A.RandomCrop(44, 44), A.HorizontalFlip()]",
+    "longest": "[A.LongestMaxSize(40), A.HorizontalFlip(), A.RandomGamma((60, 140), p=1)]",
+    "shortest": "[A.SmallestMaxSize(40), A.CenterCrop(36, 36)]",
+    "medical": "[A.Affine(scale=(0.9, 1.1), keep_ratio=True, rotate=(-15, 15), p=0.8), "
+    "A.ElasticTransform(40, 5, noise_distribution='uniform')]",
+    "some": "[A.SomeOf([A.HorizontalFlip(p=1), A.VerticalFlip(p=0.6), A.Rotate(20, p=1)], n=2, p=0.8)]",
+    "one of some": "[A.SomeOf([A.HorizontalFlip(p=0.7), A.InvertImg(p=1)], n=1)]",
+    "any order": "[A.RandomOrder([A.Posterize((2, 4), p=1), A.Solarize(p=1)], n=2)]",
+    "together": "[A.Sequential([A.HorizontalFlip(p=1), A.RandomBrightnessContrast(0.3, 0.3, p=1)], p=0.4)]",
+    "a single one": "[A.Sequential([A.Rotate(30, p=0.8)], p=0.5)]",
+    "either": "[A.OneOrOther(A.HorizontalFlip(), A.InvertImg(), p=0.3)]",
+    "nested": "[A.OneOf([A.OneOf([A.HorizontalFlip(), A.VerticalFlip()]), A.Rotate(20)], p=0.8)]",
+    "tables": "[A.OneOf([A.Posterize((3, 5)), A.Solarize(), A.InvertImg()], p=0.9)]",
+    "gray at times": "[A.ToGray(p=0.3), A.ToSepia(p=0.3), A.ChannelShuffle(p=0.3)]",
+    "floats": "[A.ToFloat(), A.GaussNoise((0.05, 0.1), p=1), A.HorizontalFlip(), A.Normalize(max_pixel_value=1.0)]",
+    "in layers": "A.Compose([A.Compose([A.Resize(36, 36)]), A.Compose([A.Rotate(15, p=1)], p=0.5)])",
+    "one step": "A.HorizontalFlip(p=0.3)",
+}
+"""Transforms of Albumentations that have a form."""
+REFUSED = {
+    "weather": ("[A.OneOf([A.RandomRain(), A.RandomFog()]), A.HorizontalFlip()]", ["`RandomRain`", "`RandomFog`"]),
+    "distortions": (
+        "[A.GridDistortion(), A.OpticalDistortion(), A.Perspective()]",
+        ["`GridDistortion`", "`mode` of `OpticalD", "`Perspective`"],
+    ),
+    "light": ("[A.CLAHE(), A.Sharpen(), A.Emboss()]", ["`CLAHE`", "`Sharpen`"]),
+    "a crop at times": ("[A.Sequential([A.HorizontalFlip(), A.RandomCrop(8, 8)], p=0.5)]", ["`some_of` cannot hold `random_crop`"]),
+    "twice": ("[A.SomeOf([A.HorizontalFlip(), A.VerticalFlip()], n=2, replace=True)]", ["`replace` of `SomeOf`"]),
+    "two of three in any order": ("[A.RandomOrder([A.HorizontalFlip(), A.VerticalFlip(), A.InvertImg()], n=2)]", ["`n` of `RandomOrder`"]),
+    "another order": ("[A.SomeOf([A.RandomBrightnessContrast(p=1), A.InvertImg(p=1)], n=2)]", ["which is another order than here"]),
+    "several steps in a choice": ("[A.OneOf([A.Sequential([A.HorizontalFlip(p=1), A.InvertImg(p=1)]), A.Rotate()])]", ["single ones"]),
+    "a scale in a choice": ("[A.OneOf([A.ToFloat(), A.HorizontalFlip()])]", ["changes the range of the values"]),
+    "colour behind it": ("[A.Normalize(), A.RandomGamma()]", ["values are normalised here"]),
+    "scaled otherwise": ("[A.ToFloat(), A.Normalize()]", ["`max_pixel_value` of `Normalize`"]),
+    "one channel": ("[A.SelectiveChannelTransform([A.HorizontalFlip()])]", ["`SelectiveChannelTransform`", "no steps on single channels"]),
+    "code": ("[A.Lambda(image=len, name='mine')]", ["`Lambda`", "code of your own"]),
+    "code without a name": ("[A.Lambda(image=len)]", ["Albumentations cannot save this"]),
+    "a volume": ("[A.CenterCrop3D((2, 3, 4))]", ["two dimensions"]),
+}
+"""Transforms of Albumentations without a form, and what is said."""
+TORCHVISION = {
+    "classes": "[T.RandomResizedCrop(32, (0.5, 1.0)), T.RandomHorizontalFlip(), T.ToTensor(), "
+    "T.Normalize([0.5, 0.4, 0.3], [0.2, 0.2, 0.3])]",
+    "validation": "[T.Resize(40), T.CenterCrop(32), T.ToTensor(), T.Normalize([0.5], [0.2])]",
+    "small": "[T.RandomCrop(48, padding=4), T.RandomHorizontalFlip(), T.ToTensor()]",
+    "contrastive": "[T.RandomHorizontalFlip(), T.RandomApply([T.ColorJitter(0.4, 0.4, 0.4, 0.1)], p=0.8), T.RandomGrayscale(0.2),"
+    " T.RandomApply([T.GaussianBlur(13, (0.1, 2.0))], p=0.5), T.ToTensor()]",
+    "scaled first": "[T.ToTensor(), T.RandomRotation(20), T.ColorJitter(0.3, 0.3), T.RandomErasing(p=1)]",
+    "of version 2": "[V.ToImage(), V.RandomAffine(15, (0.1, 0.1), (0.8, 1.2)), V.ToDtype(torch.float32, scale=True), V.RandomErasing(0.8)]",
+    "noise": "[V.ToImage(), V.ToDtype(torch.float32, scale=True), V.GaussianNoise(sigma=0.05), V.RandomVerticalFlip(0.3)]",
+    "a choice": "[V.RandomChoice([V.RandomRotation(20), V.RandomInvert(1.0)], p=[0.2, 0.8])]",
+    "an order": "[V.RandomOrder([V.RandomPosterize(3, 1.0), V.RandomSolarize(100, 1.0)])]",
+    "a sequence": "torch.nn.Sequential(V.Resize((40, 44)), V.RandomInvert(0.4))",
+    "policies": "[V.RandAugment(2, 5)]",
+    "moved": "[T.RandomApply([T.RandomAffine(30)], p=0.5), T.RandomAutocontrast(), T.Pad(3)]",
+}
+"""Transforms of torchvision that have a form."""
+TORCHVISION_REFUSED = {
+    "boxes": (
+        "[V.RandomPhotometricDistort(), V.RandomZoomOut(), V.RandomIoUCrop(), V.SanitizeBoundingBoxes()]",
+        ["`RandomZoomOut`", "`RandomIoUCrop`"],
+    ),
+    "code": ("[T.ToTensor(), T.Lambda(lambda x: x), len]", ["`Lambda`", "`len`", "code of your own"]),
+    "a narrow blur": ("[T.GaussianBlur(3), T.RandomPerspective()]", ["`kernel_size` of `GaussianBlur`", "`RandomPerspective`"]),
+    "noise in a hole": ("[T.ToTensor(), V.RandomErasing(value='random')]", ["`value` of `RandomErasing`"]),
+    "tables behind a scale": ("[T.ToTensor(), T.RandomPosterize(3)]", ["values are between 0 and 1 here"]),
+    "halves": ("[V.ToDtype(torch.float16, scale=True)]", ["`dtype` of `ToDtype`"]),
+}
+"""Transforms of torchvision without a form, and what is said."""
+
+
+def in_albumentations(code: str) -> Any:
+    """The object of some code."""
+    A = pytest.importorskip("albumentations")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = eval(code, {"A": A})
+        compose = A.Compose(made if isinstance(made, list) else [made])
+    seeds = count(3)
+
+    def seeded(transform: Any) -> None:
+        """Each by a seed of its own: `Compose(seed=)` gives all the same, so that what they draw is alike."""
+        transform.set_random_seed(next(seeds))
+        for inner in transform.transforms if isinstance(transform, A.BaseCompose) else ():
+            seeded(inner)
+
+    seeded(compose)
+    return compose
+
+
+def in_torchvision(code: str) -> Any:
+    pytest.importorskip("torchvision")
+    torch: Any = pytest.importorskip("torch")
+    torch.manual_seed(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import torchvision.transforms as T
+
+        V = peer_draws.torchvision()
+        made = eval(code, {"T": T, "V": V, "torch": torch})
+        return T.Compose(made) if isinstance(made, list) else made
+
+
+def same(steps: Steps, theirs: Array) -> None:
+    """Compares draws; values of any range are stretched to those of bytes."""
+    mine = ours([*steps], picture())
+    mine = np.repeat(mine, 200 // len(mine), 0) if len(mine) < 200 else mine
+    low, high = float(theirs.min()), float(theirs.max())
+    mine, theirs = ((np.asarray(one, np.float64) - low) * (255 / (high - low)) for one in (mine, theirs))
+    mean, spread, p = distance(mine, theirs)
+    assert mean < 0.02
+    assert spread < 0.02
+    assert p > 1e-4
+
+
+@pytest.mark.tf
+@pytest.mark.peers
+@pytest.mark.by_day(8)
+@pytest.mark.parametrize("name", COMPOSED)
+def test_steps_do_what_albumentations_does(name: str) -> None:
+    compose = in_albumentations(COMPOSED[name])
+    steps = pipegen.from_albumentations(compose)
+    assert accepted(steps)
+    same(steps, np.stack([compose(image=picture())["image"] for _ in range(THEIRS)]))
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_form_of_albumentations_is_named(name: str) -> None:
+    code, said = REFUSED[name]
+    with pytest.raises(SpecError) as error:
+        pipegen.from_albumentations(in_albumentations(code))
+    assert [part for part in said if part not in str(error.value)] == []
+
+
+@pytest.mark.nightly
+@pytest.mark.tf
+@pytest.mark.peers
+@pytest.mark.parametrize("name", TORCHVISION)
+def test_steps_do_what_torchvision_does(name: str) -> None:
+    compose = in_torchvision(TORCHVISION[name])
+    steps = pipegen.from_torchvision(compose)
+    from PIL import Image
+
+    image = Image.fromarray(picture())
+    drawn = [np.asarray(compose(image)) for _ in range(THEIRS)]
+    same(steps, np.stack([np.moveaxis(x, 0, -1) if x.shape[0] == 3 else x for x in drawn]))
+    assert accepted(steps)
+
+
+@pytest.mark.nightly
+@pytest.mark.peers
+@pytest.mark.parametrize("name", TORCHVISION_REFUSED)
+def test_what_has_no_form_of_torchvision_is_named(name: str) -> None:
+    code, said = TORCHVISION_REFUSED[name]
+    with pytest.raises(SpecError) as error:
+        pipegen.from_torchvision(in_torchvision(code))
+    assert [part for part in said if part not in str(error.value)] == []
+
+
+def accepted(steps: Steps) -> bool:
+    """Whether a spec takes the steps as they are, and as text."""
+    spec = {"pipegen": 1, "source": {"image_folder": {"path": "photos"}}, "batch": {"size": 2}}
+    resized = [{"resize": {"size": 48}}]
+    read = yaml.safe_load(steps.to_yaml())["transforms"]
+    pipegen.load({**spec, "transforms": [*resized, *steps]})
+    pipegen.load({**spec, "transforms": [*resized, *read]})
+    return len(read) == len(steps)
+
+
+def in_keras() -> dict[str, tuple[Any, list[dict[str, Any]]]]:
+    """Layers of Keras, and their steps."""
+    from keras import Sequential, layers
+
+    flip = {"random_flip": {}}
+    turned = {"random_rotation": {"degrees": 36}}
+    return {
+        "a layer": (layers.RandomFlip("horizontal"), [flip]),
+        "a list": ([layers.RandomFlip("horizontal"), layers.RandomRotation(0.1)], [flip, turned]),
+        "a model": (Sequential([layers.RandomFlip("horizontal"), Sequential([layers.RandomRotation(0.1)])]), [flip, turned]),
+        "a pipeline": (layers.Pipeline([layers.RandomFlip("horizontal"), layers.Rescaling(1 / 255)]), [flip, {"rescale": {"to": [0, 1]}}]),
+        "around 0": (layers.Rescaling(1 / 127.5, -1), [{"rescale": {"to": [-1, 1]}}]),
+        "scaled first": (
+            [layers.Rescaling(1 / 255), layers.RandomBrightness(0.2, value_range=(0, 1)), layers.GaussianNoise(0.1)],
+            [{"rescale": {"to": [0, 1]}}, {"random_brightness": {"delta": 0.2}}, {"random_gaussian_noise": {"std": [0.1, 0.1]}}],
+        ),
+        "colours": (
+            [layers.RandomBrightness(0.1), layers.RandomContrast((0.1, 0.3))],
+            [{"random_brightness": {"delta": 25.5}}, {"random_contrast": {"factor": [0.9, 1.3], "pivot": "channel"}}],
+        ),
+    }
+
+
+KERAS = ("a layer", "a list", "a model", "a pipeline", "around 0", "scaled first", "colours")
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("name", KERAS)
+def test_layers_of_keras_become_steps(name: str) -> None:
+    given, due = in_keras()[name]
+    steps = pipegen.from_keras(given)
+    assert steps == due
+    assert accepted(steps)
+    assert [*in_keras()] == [*KERAS]
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("layers.Dense(3)", "`Dense`"),
+        ("[layers.RandomFlip(), layers.RandomSaturation(0.3)]", "`factor` of `RandomSaturation`"),
+        ("layers.RandomBrightness(0.2, value_range=(0, 1))", "`value_range` of `RandomBrightness`"),
+        ("[layers.Rescaling(1 / 255), layers.RandomBrightness(0.2)]", "values are between 0 and 1 here"),
+        ("layers.RandomRotation(0.1, interpolation='nearest')", "`interpolation` other than `bilinear`"),
+        ("layers.RandomFlip(data_format='channels_first')", "channels come first"),
+        ("[len]", "code of your own"),
+    ],
+)
+def test_layers_of_keras_without_a_form_are_named(code: str, said: str) -> None:
+    from keras import layers
+
+    with pytest.raises(SpecError, match=said):
+        pipegen.from_keras(eval(code, {"layers": layers}))
+
+
+SAVED: dict[str, Any] = {
+    "__version__": "2.0.8",
+    "transform": {
+        "__class_fullname__": "Compose",
+        "p": 1.0,
+        "transforms": [{"__class_fullname__": "HorizontalFlip", "p": 0.3}, {"__class_fullname__": "Normalize", "p": 1.0}],
+        "bbox_params": {"format": "coco", "min_visibility": 0.2, "min_area": 0.0},
+    },
+}
+FROM_SAVED = """\
+# `bbox_params`: boxes are a feature of the source, which has their `format` and `min_visibility: 0.2`
+transforms:
+  - random_flip: {probability: 0.3}
+  - rescale: {to: [0, 1]}
+  - normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}
+"""
+
+
+def test_what_albumentations_saved_becomes_steps() -> None:
+    assert pipegen.from_albumentations(SAVED).to_yaml() == FROM_SAVED
+
+
+def test_other_objects_are_refused() -> None:
+    with pytest.raises(TypeError, match="takes a transform of Albumentations"):
+        pipegen.from_albumentations(3)
+    with pytest.raises(SpecError, match="`int`"):
+        pipegen.from_torchvision(3)
+
+
+def test_remarks_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "pipegen"):
+        steps = pipegen.from_albumentations(SAVED)
+    assert [record.getMessage() for record in caplog.records] == [*steps.remarks]
+    assert len(steps.remarks) == 1
