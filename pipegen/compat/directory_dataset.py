@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.phases.compilation import collect_data, load
 from pipegen.phases.specs import Spec
 from pipegen.private.functions import untraced
-from pipegen.spec.peers.objects import BYTES
+from pipegen.spec.peers.objects import BYTES, Steps
 from pipegen.terminal import log, say
 
 Labels = Literal["int", "categorical", "binary"]
@@ -105,10 +105,17 @@ class Recipe:
             raise NotProved(f"pipegen refuses the step: {error.diagnostics[0].message}") from None
         return replace(self, sections=sections, mode=mode, element_spec=found.element_spec, range=found.range)
 
+    def stepped(self, steps: Iterable[dict[str, Any]]) -> Recipe:
+        """The recipe with more steps. Raises `SpecError`."""
+        sections = {**self.sections, "transforms": [*self.sections["transforms"], *map(self._everywhere, steps)]}
+        load(sections)
+        return replace(self, sections=sections, range=None)
+
     def _everywhere(self, step: dict[str, Any]) -> dict[str, Any]:
         """The step as it was called, so that a random one also changes images that are not for training."""
         ((op, arguments),) = step.items()
-        return {op: {**arguments, "when": "all"}} if transforms()[op].random and self.split != "train" else step
+        random = self.split != "train" and op in transforms() and transforms()[op].random
+        return {op: {**arguments, "when": "all"}} if random else step
 
 
 @untraced
@@ -180,7 +187,12 @@ class DirectoryDataset(Explains):
         return iter(self._pipegen_built)
 
     def map(self, map_func: Any, *args: Any, **options: Any) -> Any:
-        """Maps like `tf.data.Dataset.map`; a function of Keras' layers becomes steps of the pipeline, if that means the same."""
+        """Maps like `tf.data.Dataset.map`; a function of Keras' layers becomes steps of the pipeline, if that means the same. Steps of
+        `pipegen.from_albumentations` and its kin are added to the pipeline."""
+        if isinstance(map_func, Steps):
+            made = DirectoryDataset(self._pipegen_recipe.stepped(map_func))
+            made._pipegen_recipe = replace(made._pipegen_recipe, element_spec=made._pipegen_built.element_spec)
+            return made
         if not tf.executing_eagerly() or len(args) > 2 or {*options} - _OF_MAP:
             return super().map(map_func, *args, **options)
         try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import warnings
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -283,6 +285,68 @@ def test_other_objects_are_refused() -> None:
         pipegen.from_albumentations(3)
     with pytest.raises(SpecError, match="`int`"):
         pipegen.from_torchvision(3)
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("subset", ["training", "validation"])
+def test_steps_in_place_of_a_function_of_map(subset: str, tmp_path: Path) -> None:
+    """As the sections of a spec give them; in validation, too, where `map` is asked for it."""
+    from PIL import Image
+
+    from pipegen.compat import DirectoryDataset, image_dataset_from_directory
+
+    for i in range(8):
+        (tmp_path / "ab"[i % 2]).mkdir(exist_ok=True)
+        Image.fromarray(np.roll(picture(), i)).save(tmp_path / "ab"[i % 2] / f"{i}.png")
+    asked: dict[str, Any] = {"validation_split": 0.5, "seed": 2, "image_size": (48, 48), "batch_size": 4, "verbose": False}
+    plain = image_dataset_from_directory(str(tmp_path), subset=subset, **asked)
+    steps = Steps([{"random_crop": {"size": 20}}, {"rescale": {"to": [0, 1]}}])
+    cut = plain.map(steps)
+    assert isinstance(cut, DirectoryDataset)
+    assert cut.element_spec[0].shape[1:] == (20, 20, 3)
+    ((x, _),), ((whole, _),) = cut, plain
+    assert x.shape == (4, 20, 20, 3)
+    assert float(np.max(x)) <= 1
+    corners = [[np.abs(whole[i, 14:34, 14:34] / 255 - x[i]).max() for i in range(4)]]
+    assert np.max(corners) > 0.05, "crops are random"
+    assert cut.spec()["transforms"][-1] == steps[-1]
+    with pytest.raises(SpecError, match="crop"):
+        plain.map(Steps([{"random_crop": {"size": 200}}]))
+    with pytest.raises(SpecError):
+        plain.map(Steps([{"nothing_of_the_kind": {}}]))
+
+
+WALKS = {"albumentations": "from_albumentations", "keras": "from_keras_layers", "torchvision": "from_torchvision"}
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize(
+    "library",
+    [
+        pytest.param("albumentations", marks=pytest.mark.peers),
+        "keras",
+        pytest.param("torchvision", marks=[pytest.mark.nightly, pytest.mark.peers]),
+    ],
+)
+def test_the_walk_of_a_page(library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from PIL import Image
+
+    pytest.importorskip(library)
+    page = (Path(__file__).parents[2] / "docs" / f"{WALKS[library]}.md").read_text(encoding="utf-8")
+    code, text = (re.search(rf"<!-- example: {tag} -->\n```[^\n]*\n(.*?)```", page, re.DOTALL) for tag in ("walk", "steps"))
+    assert code is not None
+    assert text is not None
+    monkeypatch.chdir(tmp_path)
+    for name in "ab":
+        (tmp_path / "flowers" / name).mkdir(parents=True)
+        for i in range(3):
+            Image.fromarray(picture()).save(tmp_path / "flowers" / name / f"{i}.png")
+    names: dict[str, Any] = {}
+    exec(code[1], names)
+    assert text[1] in capsys.readouterr().out
+    spec = {"pipegen": 1, "source": {"image_folder": {"path": "flowers/"}}, "batch": {"size": 4}}
+    pipe = names.get("pipe") or pipegen.build({**spec, "transforms": [{"resize": {"size": 32}}, *names["steps"]]})
+    assert next(iter(pipe.train))[0].shape == (4, 32, 32, 3)
 
 
 def test_remarks_are_logged(caplog: pytest.LogCaptureFixture) -> None:

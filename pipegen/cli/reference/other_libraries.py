@@ -1,7 +1,7 @@
 """Reference pages of other libraries' transforms, in Markdown: for each its form in a spec, or why it has none.
 
 The forms come from `spec/peers/` and `diagnostics/foreign.txt`, which findings use, too; the latter has words about boxes and compositions.
-The names and arguments of a library are a file in `libraries/`, written by `tests/collect_transforms.py`.
+The names and arguments of a library are a file in `libraries/`, written by `tests/collect_transforms.py`; the walk is another.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ difference, and nothing replaces it. The tests compare images: the same image, d
 
 {counted}
 
+{walk}
 | {title} | with | in a spec | remark |
 |---|---|---|---|
 """
@@ -76,7 +77,11 @@ def answers(library: str) -> list[Answer]:
 
 
 def _listed(library: str) -> list[str]:
-    return (pkgutil.get_data("pipegen.cli.reference", f"libraries/{library}.txt") or b"").decode().splitlines()
+    return _file(library, "txt").splitlines()
+
+
+def _file(library: str, ending: str) -> str:
+    return (pkgutil.get_data("pipegen.cli.reference", f"libraries/{library}.{ending}") or b"").decode()
 
 
 def pages() -> dict[str, str]:
@@ -88,7 +93,7 @@ def pages() -> dict[str, str]:
         there = sum(a.there for a in flat)
         counted = f"Of {len(flat)} for two-dimensional images, {there} have a form; the remarks explain the other {len(flat) - there}."
         counted = f"All {there} have a form." if there == len(flat) else counted
-        head = _HEAD.format(title=_TITLES[library], said=said, counted=counted)
+        head = _HEAD.format(title=_TITLES[library], said=said, counted=counted, walk=_file(library, "md"))
         made[name] = head + "\n".join([*map(_line, found), "", _ORIGIN]) + "\n"
     return made
 
