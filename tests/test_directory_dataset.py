@@ -181,7 +181,7 @@ def test_wrong_arguments(given: dict[str, Any], says: str, folder: str) -> None:
 @pytest.mark.parametrize(
     ("directory", "given", "says"),
     [
-        (None, {"format": "grain"}, "`format`: a pipeline gives a `tf.data.Dataset`; leave it out"),
+        (None, {"format": "grain", "batch_size": None}, "`batch_size`: Grain gets batches of a pipeline, not single images; give a number"),
         ("gs://bucket/photos", {}, "write a spec"),
         (None, {"labels": [7] * 16}, "number the classes from 0 on"),
     ],

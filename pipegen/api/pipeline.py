@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.distributed import DistributedBatches
     from pipegen.backend.datasets.engine import Shared
     from pipegen.backend.datasets.epoch_callback import ResumeCallback, StageCallback
+    from pipegen.backend.datasets.grain_batches import GrainBatches
     from pipegen.backend.datasets.jax_batches import JaxBatches
     from pipegen.backend.datasets.numpy_batches import NumpyBatches
     from pipegen.backend.datasets.on_device import OnDevice
@@ -461,6 +462,21 @@ class Pipeline:
         from pipegen.backend.datasets.jax_batches import JaxBatches
 
         return JaxBatches(self, split, sharding)
+
+    def grain(self, split: str) -> GrainBatches:
+        """Makes a `grain.IterDataset` of NumPy arrays, whose iterators save and restore their position; keeps TensorFlow off the GPU.
+
+        An iteration of the training split is an epoch; `RepeatIterDataset` would repeat the same one. Transformations of Grain can follow,
+        but not `mp_prefetch`, since batches are made in threads.
+
+        Raises:
+            ModuleNotFoundError: If Grain is not installed.
+        """
+        self._require(split)
+        _leave_accelerators("grain", "Grain")
+        from pipegen.backend.datasets.grain_batches import GrainBatches
+
+        return GrainBatches(self, split)
 
     # Predictions
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.api.building import _built
 from pipegen.api.pipeline import Pipeline
@@ -26,6 +26,9 @@ from pipegen.phases.specs import Spec
 from pipegen.private.functions import untraced
 from pipegen.spec.peers.objects import BYTES, Steps
 from pipegen.terminal import log, say
+
+if TYPE_CHECKING:
+    from pipegen.backend.datasets.grain_batches import GrainBatches
 
 Labels = Literal["int", "categorical", "binary"]
 _FORMATS = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
@@ -71,6 +74,14 @@ class Recipe:
 
         cache = self.sections.get("runtime", {}).get("cache", {})
         return built(load(self.sections, allow_write=[cache["disk"]] if cache else ()))
+
+    def grain(self) -> GrainBatches:
+        """The batches as a dataset of Grain, with `class_names` and `file_paths`."""
+        from pipegen.backend.datasets.grain_batches import GrainBatches
+
+        made: Any = GrainBatches(self.pipeline(), self.split, _as_keras(self.mode, self.data_format))
+        made.class_names, made.file_paths = self.class_names, self.paths
+        return made
 
     def described(self) -> dict[str, Any]:
         """The sections, if a spec reads the same files. Raises `UnsupportedArgument`."""
@@ -302,12 +313,12 @@ def image_dataset_from_directory(
         crop_to_aspect_ratio: Cut off the longer side in place of changing the proportions.
         pad_to_aspect_ratio: Fill the shorter side with zeros in place of changing the proportions.
         data_format: `channels_last` or `channels_first`; by default Keras' setting.
-        format: `tf`.
+        format: `tf`, or `grain` for a `grain.IterDataset` of NumPy arrays, whose iterators save their position.
         verbose: Print how many files there are.
 
     Returns:
-        A `DirectoryDataset` of float32 images `(batch, height, width, channels)` from 0 to 255, alone or with labels; a list of two for
-        `both`.
+        A `DirectoryDataset` of float32 images `(batch, height, width, channels)` from 0 to 255, alone or with labels, or the dataset of
+        Grain; a list of two for `both`.
 
     Raises:
         ValueError: For an invalid argument, and for a folder without images.
@@ -352,7 +363,7 @@ def image_dataset_from_directory(
         paths = [os.path.join(os.fspath(directory), names[i]) for i in parts[split].tolist()]
         of_split = listing, members, split, sections, paths, classes, mode, form
         recipe = Recipe(*of_split, batch_size is not None, labels not in ("inferred", None), spec, values, verbose)
-        found.append(DirectoryDataset(recipe))
+        found.append(recipe.grain() if asked["format"] == "grain" else DirectoryDataset(recipe))
     return found if subset == "both" else found[0]
 
 
@@ -424,8 +435,8 @@ def _check(asked: dict[str, Any]) -> None:
         raise ValueError("with a `validation_split` give a `seed`, or `shuffle=False`: else training and validation could overlap")
     if asked["crop_to_aspect_ratio"] and asked["pad_to_aspect_ratio"]:
         raise ValueError("only one of `crop_to_aspect_ratio` and `pad_to_aspect_ratio` can be true")
-    if asked["format"] == "grain":
-        raise UnsupportedArgument("format", "a pipeline gives a `tf.data.Dataset`", "leave it out")
+    if asked["format"] == "grain" and asked["batch_size"] is None:
+        raise UnsupportedArgument("batch_size", "Grain gets batches of a pipeline, not single images", "give a number")
     if "://" in os.fspath(asked["directory"]):
         address = os.fspath(asked["directory"])
         raise UnsupportedArgument("directory", f"{address} is an address", f"write a spec: `source: {{image_folder: {{path: {address}}}}}`")
