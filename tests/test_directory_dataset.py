@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -189,6 +191,26 @@ def test_wrong_arguments(given: dict[str, Any], says: str, folder: str) -> None:
 def test_what_a_pipeline_cannot_do(directory: str | None, given: dict[str, Any], says: str, folder: str) -> None:
     with pytest.raises(UnsupportedArgument, match=says):
         image_dataset_from_directory(directory or folder, **{**SMALL, **given})
+
+
+@pytest.mark.parametrize("batch_size", [4, None])
+def test_the_speed_of_the_first_epoch_is_said_once(batch_size: int | None, folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {**SMALL, "batch_size": batch_size, "verbose": True}
+    train, validation = image_dataset_from_directory(folder, validation_split=0.3, subset="both", seed=1, **asked)
+    for _ in validation:
+        pass
+    assert "images/s" not in capsys.readouterr().out
+    begun = time.perf_counter()
+    for _ in train:
+        time.sleep(0.05)
+    seconds = time.perf_counter() - begun
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "images/s" in line]
+    rate, share = re.findall(r"[0-9.,]+", line)[:2]
+    assert len(train.file_paths) / seconds / 2 < float(rate.replace(",", "")) < len(train.file_paths) / (len(train) - 1) / 0.04
+    assert 0 <= float(share) <= 100
+    for _ in train:
+        pass
+    assert "images/s" not in capsys.readouterr().out
 
 
 def test_a_folder_without_images_or_none_at_all(tmp_path: Path) -> None:

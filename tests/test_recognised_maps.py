@@ -242,6 +242,20 @@ def test_a_fixed_map_gives_what_keras_gives(style: str, subset: str, photos: str
         np.testing.assert_array_equal(parts[1], others[1])
 
 
+def test_each_layer_resamples_if_so_asked(photos: str) -> None:
+    train = image_dataset_from_directory(photos, exact=True, **SMALL).map(lambda x, y: (AUGMENT(x, training=True), y))
+    steps = {op: arguments for step in train.spec()["transforms"] for op, arguments in step.items()}
+    assert [op for op, arguments in steps.items() if "exact" in arguments] == ["random_rotation", "random_zoom"]
+
+
+def test_parts_of_shuffled_files_are_told(photos: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "pipegen"):
+        image_dataset_from_directory(photos, shuffle=False, **SMALL).skip(1)
+        assert "mix their parts" not in caplog.text
+        image_dataset_from_directory(photos, **SMALL).skip(1)
+    assert "mix their parts in each epoch" in caplog.text
+
+
 @pytest.mark.nightly
 def test_random_layers_change_each_image_in_each_epoch(photos: str) -> None:
     """In validation, too, where Keras' layers are called with `training=True`."""

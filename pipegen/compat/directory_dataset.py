@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -21,11 +22,14 @@ from pipegen.lazy import np, tf
 from pipegen.ops.arguments.geometry import OVERSHOOTS
 from pipegen.ops.registry import transforms
 from pipegen.ops.sources.listing.base import Listing, Location
+from pipegen.ops.step_bases import GeometricTransform
+from pipegen.ops.traits import IMAGE_224
 from pipegen.phases.compilation import collect_data, load
 from pipegen.phases.specs import Spec
 from pipegen.private.functions import untraced
 from pipegen.spec.peers.objects import BYTES, Steps
 from pipegen.terminal import log, say
+from pipegen.waiting import WATCHERS, Waiting
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.grain_batches import GrainBatches
@@ -54,6 +58,7 @@ class Recipe:
     element_spec: Any
     range: tuple[float, float] | None  # of the values of images; `None` if not known
     verbose: bool
+    exact: bool  # whether each layer resamples
 
     @property
     def length(self) -> int:
@@ -104,7 +109,7 @@ class Recipe:
         if self.data_format == "channels_first":
             raise NotProved("channels come first")
         found = recognised(function, self.element_spec, self.range)
-        steps = [self._everywhere(step) for step in found.steps]
+        steps = [self._everywhere(self._exactly(step)) for step in found.steps]
         sections, mode = {**self.sections, "transforms": [*self.sections["transforms"], *steps]}, self.mode
         if found.one_hot is not None:
             if mode != "int" or found.one_hot != len(self.class_names or ()):
@@ -121,6 +126,14 @@ class Recipe:
         sections = {**self.sections, "transforms": [*self.sections["transforms"], *map(self._everywhere, steps)]}
         load(sections)
         return replace(self, sections=sections, range=None)
+
+    def _exactly(self, step: dict[str, Any]) -> dict[str, Any]:
+        """The step of a layer, which resamples by itself if so asked."""
+        ((op, arguments),) = step.items()
+        resamples = (
+            issubclass(transforms()[op], GeometricTransform) and not transforms()[op](**arguments).traits(IMAGE_224).moves_pixels_only
+        )
+        return {op: {**arguments, "exact": True}} if self.exact and resamples else step
 
     def _everywhere(self, step: dict[str, Any]) -> dict[str, Any]:
         """The step as it was called, so that a random one also changes images that are not for training."""
@@ -165,6 +178,8 @@ class DirectoryDataset(Explains):
         recipe = self._pipegen_recipe
         made = self.pipeline[recipe.split].map(_as_keras(recipe.mode, recipe.data_format))
         source = made._pipegen_source() if recipe.batched else made._pipegen_source().unbatch()
+        if recipe.verbose and recipe.split == "train":
+            WATCHERS.append(_FirstEpoch(self.pipeline._engine.executor("train").waiting, recipe.length, len(recipe.paths)))
         counted = source.apply(tf.data.experimental.assert_cardinality(recipe.length))
         return DerivedDataset(counted, made, tf.constant(recipe.length, tf.int64))
 
@@ -214,7 +229,8 @@ class DirectoryDataset(Explains):
         if recipe.verbose:
             ops = [f"`{next(iter(step))}`" for step in recipe.sections["transforms"][len(self._pipegen_recipe.sections["transforms"]) :]]
             what = ", ".join(ops) or "part of the pipeline"
-            say(f"`map` became {what}; pixels are resampled and clipped once for all steps, in Keras by each layer.")
+            once = "" if recipe.exact else "; pixels are resampled and clipped once for all steps, in Keras by each layer (`exact=True`)"
+            say(f"`map` became {what}{once}.")
         return DirectoryDataset(recipe)
 
     def cache(self, filename: str = "", name: str | None = None) -> Any:
@@ -259,9 +275,39 @@ class DirectoryDataset(Explains):
         spec = tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape[1:], t.dtype), recipe.element_spec)
         return DirectoryDataset(replace(recipe, batched=False, element_spec=spec))
 
+    def skip(self, count: int, name: str | None = None) -> Any:
+        """Skips like `tf.data.Dataset.skip`. Of training files it skips others in each epoch, as in Keras."""
+        if self._pipegen_recipe.split == "train" and self._pipegen_recipe.sections.get("shuffle") != "none":
+            log.warning(
+                "`take` and `skip` of shuffled files mix their parts in each epoch: divide by `validation_split`, or `shuffle=False`"
+            )
+        return super().skip(count, name)
+
     def prefetch(self, buffer_size: int, name: str | None = None) -> Any:
         """Returns itself: a pipeline prefetches."""
         return self
+
+
+class _FirstEpoch:
+    """Prints the speed of the first epoch, without its first element, before which functions are traced."""
+
+    def __init__(self, waiting: Waiting, length: int, images: int) -> None:
+        self._waiting, self._length, self._images = waiting, length, images
+        self._begun: tuple[float, Waiting] | None = None
+
+    def __call__(self, waiting: Waiting) -> None:
+        """Counts an element that was handed over."""
+        if waiting is not self._waiting:
+            return
+        now = time.perf_counter()
+        if self._begun is None:
+            self._begun = now, replace(waiting)
+            return
+        taken, seconds = waiting.since(self._begun[1]), now - self._begun[0]
+        if taken.batches >= self._length - 1:
+            WATCHERS.remove(self)
+            rate, share = self._images * taken.batches / self._length / seconds, min(1.0, taken.seconds / seconds)
+            say(f"The first epoch: {rate:,.0f} images/s; {share:.0%} of the time went into waiting for them.")
 
 
 def image_dataset_from_directory(
@@ -283,6 +329,8 @@ def image_dataset_from_directory(
     data_format: str | None = None,
     format: str = "tf",
     verbose: bool = True,
+    *,
+    exact: bool = False,
 ) -> Any:
     """Reads a folder of images like `keras.utils.image_dataset_from_directory`: the same classes, labels and files in each subset, and
     pixels that differ by at most half a level, since they are rounded to whole numbers.
@@ -314,7 +362,8 @@ def image_dataset_from_directory(
         pad_to_aspect_ratio: Fill the shorter side with zeros in place of changing the proportions.
         data_format: `channels_last` or `channels_first`; by default Keras' setting.
         format: `tf`, or `grain` for a `grain.IterDataset` of NumPy arrays, whose iterators save their position.
-        verbose: Print how many files there are.
+        verbose: Print how many files there are, what a `map` became, and the speed of the first epoch.
+        exact: Resample at each layer of a `map`, as Keras does, in place of once for all. It is not an argument of Keras.
 
     Returns:
         A `DirectoryDataset` of float32 images `(batch, height, width, channels)` from 0 to 255, alone or with labels, or the dataset of
@@ -362,7 +411,7 @@ def image_dataset_from_directory(
         split = _SUBSETS[which]
         paths = [os.path.join(os.fspath(directory), names[i]) for i in parts[split].tolist()]
         of_split = listing, members, split, sections, paths, classes, mode, form
-        recipe = Recipe(*of_split, batch_size is not None, labels not in ("inferred", None), spec, values, verbose)
+        recipe = Recipe(*of_split, batch_size is not None, labels not in ("inferred", None), spec, values, verbose, exact)
         found.append(recipe.grain() if asked["format"] == "grain" else DirectoryDataset(recipe))
     return found if subset == "both" else found[0]
 
