@@ -33,7 +33,7 @@ RUNS_ON = {"service dispatcher", "service worker"}
 RUNS_ANOTHER_PROGRAM = {"monitor"}
 """Commands whose standard error is that of the program they run."""
 WITHOUT_TENSORFLOW = {
-    *("init", "show", "diff", "lock", "migrate", "ops", "rule", "schema", "help", "cache ls", "cache clear", "cache verify"),
+    *("init", "show", "diff", "lock", "migrate", "steps", "ops", "rule", "schema", "help", "cache ls", "cache clear", "cache verify"),
 }
 TESTED = "tests: [{examples: {split: train, min: 1}}, {range: {feature: image, within: [0, 255]}}]\n"
 FITTED = GOOD.replace("  - random_flip\n", "  - standardize\n")

@@ -11,7 +11,6 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Label
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
-from pipegen.lazy import np
 from pipegen.ops.families.selections import rank
 from pipegen.ops.registry import transforms
 from pipegen.spec.expect import valid, validated
@@ -462,6 +461,10 @@ def _plain(value: Any) -> Any:
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
+def _flat(value: Any) -> list[float]:
+    return [number for one in value for number in _flat(one)] if isinstance(value, list) else [float(value)]
+
+
 def _of_layer(layer: Any) -> _Node:
     """A layer of Keras, by its configuration."""
     if isinstance(layer, (list, tuple)):
@@ -490,7 +493,7 @@ def layer_node(layer: Any) -> _Node:
         if arguments["mean"] is None or layer.axis not in ((-1,), -1) or getattr(layer, "invert", False):
             problem = "its numbers are not among its arguments"
         else:
-            arguments = {key: [float(one) for one in np.ravel(value)] for key, value in arguments.items()}
+            arguments = {key: _flat(_plain(value)) for key, value in arguments.items()}
     return _Node(name, {key: value for key, value in arguments.items() if value is not None}, problem=problem)
 
 
