@@ -193,6 +193,24 @@ def test_what_a_pipeline_cannot_do(directory: str | None, given: dict[str, Any],
         image_dataset_from_directory(directory or folder, **{**SMALL, **given})
 
 
+def test_the_names_of_keras() -> None:
+    """A module of Keras is replaced by its namesake; what pipegen lacks is Keras' own."""
+    from pipegen import compat
+    from pipegen.compat import preprocessing, utils
+    from pipegen.compat.preprocessing import image
+    from pipegen.compat.preprocessing.image import ImageDataGenerator
+
+    for module in (utils, preprocessing):
+        assert module.image_dataset_from_directory is image_dataset_from_directory
+    assert ImageDataGenerator is compat.ImageDataGenerator is image.ImageDataGenerator
+    assert utils.load_img is image.load_img is compat.load_img
+    assert utils.to_categorical is keras.utils.to_categorical
+    with pytest.raises(AttributeError, match=r"keras.utils"):
+        _ = utils.nothing
+    with pytest.raises(ImportError, match="no sound, text or series yet"):
+        _ = utils.audio_dataset_from_directory
+
+
 @pytest.mark.parametrize("batch_size", [4, None])
 def test_the_speed_of_the_first_epoch_is_said_once(batch_size: int | None, folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     asked = {**SMALL, "batch_size": batch_size, "verbose": True}

@@ -156,6 +156,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "the nearest pixel": (lambda: of_one_layer(layers.Resizing(20, 24, interpolation="nearest")), "other than `bilinear`"),
     "a wider filter": (lambda: of_one_layer(layers.Resizing(20, 24, interpolation="bicubic")), "other than `bilinear`"),
     "a zoom by nearest": (lambda: of_one_layer(layers.RandomZoom(0.1, interpolation="nearest")), "other than `bilinear`"),
+    "a fill at the seam": (
+        lambda: of_one_layer(layers.RandomTranslation(0.1, 0.1, fill_mode="wrap")),
+        "`fill_mode='wrap'` gives other pixels",
+    ),
     "another fill": (lambda: of_one_layer(layers.RandomRotation(0.1, fill_mode="wrap")), "`fill_mode='wrap'` gives other pixels"),
     "classes first": (lambda: lambda x, y: (x, tf.one_hot(y, 3, axis=0)), "`OneHot` is not known"),
     "one more dimension": (lambda: lambda x, y: (x - tf.ones([1, 1, 1, 1, 1]), y), "adds a dimension"),

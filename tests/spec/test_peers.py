@@ -20,6 +20,7 @@ import yaml
 from peer_draws import LEVEL, THEIRS, Array, distance, ours, picture, written
 
 from pipegen.cli.reference.other_libraries import answers
+from pipegen.compat.recognised import KNOWN
 from pipegen.spec.peers.words import LIBRARIES, meanings, shown
 
 os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # which would look for a newer one on the web
@@ -329,7 +330,27 @@ def test_the_steps_do_what_the_library_does(library: str, line: str) -> None:
     assert p > 1e-4
 
 
-def theirs(library: str, word: str, given: Any, image: Array) -> Array:
+@pytest.mark.nightly
+@pytest.mark.tf
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    "line", [line for line in KERAS.split("\n") if line.partition(":")[0] in KNOWN and "wrap" not in line and line.startswith("Random")]
+)
+def test_layers_in_a_map_draw_what_keras_draws(line: str) -> None:
+    """Those that `image_dataset_from_directory` of `pipegen.compat` takes, by 2,000 draws."""
+    word, given = _parsed(line)
+    steps, said = written(f"keras.{word}", given)
+    assert steps is not None, said
+    image = picture()
+    if isinstance(given, dict) and given.get("value_range") == [0, 1]:
+        image = image.astype(np.float32) / 255
+    mean, spread, p = distance(ours(steps, image, 2000), theirs("keras", word, given, image, 2000), LEVELS.get(word, LEVEL))
+    assert mean < 0.01
+    assert spread < 0.01
+    assert p > 1e-4
+
+
+def theirs(library: str, word: str, given: Any, image: Array, draws: int = THEIRS) -> Array:
     """The picture after a library's step, often."""
     made = _step(library, word, given)
     if word == "GaussianNoise":  # whose unit is that of images from 0 to 1
@@ -337,7 +358,7 @@ def theirs(library: str, word: str, given: Any, image: Array) -> Array:
     if library == "keras":
         if word == "RandomCrop":  # which crops a whole batch at one place
             return np.concatenate([np.asarray(made(image[None].astype(np.float32), training=True)) for _ in range(100)])
-        found = np.asarray(made(np.repeat(image[None].astype(np.float32), THEIRS, 0), **({} if word in _CALLED else {"training": True})))
+        found = np.asarray(made(np.repeat(image[None].astype(np.float32), draws, 0), **({} if word in _CALLED else {"training": True})))
         return found * 255 if word == "GaussianNoise" else found
     if library == "albumentations":
         return np.stack([made(image=image)["image"] for _ in range(THEIRS)])

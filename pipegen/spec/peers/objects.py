@@ -484,7 +484,7 @@ def layer_node(layer: Any) -> _Node:
         problem = "channels come first"
     elif arguments.get("interpolation", "bilinear") != "bilinear":
         problem = "`interpolation` other than `bilinear` gives other pixels"
-    elif name in ("RandomRotation", "RandomZoom") and arguments["fill_mode"] not in ("constant", "reflect"):
+    elif arguments.get("fill_mode") == "wrap" or (name in ("RandomRotation", "RandomZoom") and arguments["fill_mode"] == "nearest"):
         problem = f"`fill_mode={arguments['fill_mode']!r}` gives other pixels"
     elif name == "Resizing" and (arguments["crop_to_aspect_ratio"] or arguments["pad_to_aspect_ratio"]):
         problem = "Keras cuts and pads by whole pixels"
