@@ -490,7 +490,7 @@ class Pipeline:
             views: A number of draws of the random training steps, without those that combine examples. Or a list, or a map by name, with
                 the work of each view: nothing (`[]`), or a step or a list of steps as in a spec, which run before the arithmetic at the
                 end; or edits of the spec's steps by their ids: `{"replace": {"center_crop": {"corner_crop": {"size": 224}}}}`, likewise
-                `remove`, `before`, `after` and `append`.
+                `set`, `remove`, `before`, `after` and `append`.
             examples: The number of examples in a batch, on all hosts; by default, their views have about as many rows as a batch.
 
         Returns:

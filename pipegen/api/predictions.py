@@ -35,6 +35,7 @@ from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.rows import Rows
 from pipegen.ops.sources.records.archives import LISTS
+from pipegen.ops.stage import step_kwargs
 from pipegen.ops.traits import ANY_IMAGE, Family
 from pipegen.ops.transform import Transform
 from pipegen.phases.compilation import optimise, read_once
@@ -51,7 +52,7 @@ from pipegen.spec.step_list import ids_of
 from pipegen.types import ElementType, FeatureType
 
 How = Literal["mean", "geometric", "max", "vote"]
-_EDITS = ("replace", "remove", "before", "after", "append")
+_EDITS = ("set", "replace", "remove", "before", "after", "append")
 _ENDING = (Family.POINTWISE, FittedTransform.family)
 """Families of the closing steps, whose output the model takes; a view inserts its steps before them."""
 
@@ -104,9 +105,11 @@ def _carried_out(steps: tuple[Transform, ...], edits: Mapping[str, Any]) -> tupl
     if unknown:
         raise ValueError(f"a view edits {', '.join(map(repr, unknown))}, but the steps are {', '.join(ids)}")
     new = {key: {name: _parsed(value) for name, value in edits.get(key, {}).items()} for key in ("replace", "before", "after")}
+    set_: Mapping[str, Mapping[str, Any]] = edits.get("set", {})
     found: list[Transform] = []
     for own, step in zip(ids, steps, strict=True):
-        kept = () if own in edits.get("remove", ()) else new["replace"].get(own, (step,))
+        changed = _parsed({step.op: {**step_kwargs(step), **set_[own]}}) if own in set_ else (step,)
+        kept = () if own in edits.get("remove", ()) else new["replace"].get(own, changed)
         found += [*new["before"].get(own, ()), *kept, *new["after"].get(own, ())]
     return (*found, *_parsed(edits.get("append", ())))
 

@@ -35,6 +35,11 @@ _STEP = {"$ref": "#/$defs/Step"}
 _STEPS: dict[str, Any] = {"type": "array", "items": _STEP}
 _STEPS_BY_ID = {"type": "object", "additionalProperties": _STEPS}
 EDITS: dict[str, dict[str, Any]] = {
+    "set": {
+        "description": "Arguments to set: a map from ids to maps of arguments.",
+        "type": "object",
+        "additionalProperties": {"type": "object", "propertyNames": {"not": {"enum": ["id", "steps"]}}},
+    },
     "replace": {"description": "Steps to replace: a map from ids to steps.", "type": "object", "additionalProperties": _STEP},
     "remove": {"description": "Steps to leave out: a list of ids.", "type": "array", "items": {"type": "string"}, "uniqueItems": True},
     "before": {"description": "Steps to insert before others: a map from ids to lists of steps.", **_STEPS_BY_ID},

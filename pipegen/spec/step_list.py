@@ -110,6 +110,7 @@ KINDS = frozenset({"text", "audio"})  # reserved kinds of features
 
 STEPS = "transforms"
 FORMS = {
+    "set": "{ID: {probability: 0.5}}",
     "replace": "{ID: {random_flip: {axis: both}}}",
     "remove": "[ID]",
     "before": "{ID: [random_flip]}",
@@ -117,6 +118,13 @@ FORMS = {
     "append": "[random_flip]",
 }
 """The keys of the map, each with an example value."""
+
+_VALUES = {"set": "maps of arguments", "replace": "steps"}
+_OWN = {
+    "id": "it keys the draws of the step: `replace` puts another step in its place",
+    INNER: "the steps inside have ids of their own, such as `one_of/random_hue`",
+}
+"""Arguments that are not set, with what is done in place of that."""
 
 V = TypeVar("V")
 
@@ -151,6 +159,10 @@ def edit_steps(base: Tree, over: Tree, out: Diagnostics, by: str = "", noted: di
     moves.carry_out(base.spans.keys, over.spans.keys)
     moves.carry_out(base.odd_keys, over.odd_keys)
     moves.carry_out(noted if noted is not None else {}, {})
+    for path in moves.arguments.values():
+        step = base.spans.values.get(path[:-2])
+        if step is not None:
+            base.spans.values.setdefault(path[:-1], step)  # of a step that was a word
     for path in moves.named:
         span = base.spans.values.get(path) or base.spans.keys.get(path)
         if span is not None:
@@ -178,6 +190,7 @@ class _Wanted:
     out: Diagnostics
     by: str
     replaced: dict[str, _Entry] = field(default_factory=dict)  # the replacements, by the ids of the replaced steps
+    arguments: dict[str, dict[str, Any]] = field(default_factory=dict)  # the arguments that are set, by the ids of their steps
     removed: dict[str, KeyPath] = field(default_factory=dict)  # the removed ids, with the paths where they are named
     beside: dict[str, dict[str, list[_Entry]]] = field(default_factory=lambda: {"before": {}, "after": {}})  # new steps, by id
     appended: list[_Entry] = field(default_factory=list)  # new steps at the end
@@ -186,26 +199,36 @@ class _Wanted:
     def __post_init__(self) -> None:
         self._ids = list(_every_id(self.base.value[STEPS]))
         for key, value in self.over.value[STEPS].items():
-            path = (STEPS, key)
-            if key not in FORMS:
-                self._unknown(key)
-            elif key == "append":
-                self.appended = self._steps(value, path)
-            elif key == "remove":
-                self._removals(value, path)
-            elif not isinstance(value, dict):
-                self._malformed(key, f"a map from ids to {'steps' if key == 'replace' else 'lists of steps'}", value)
-            else:
-                for name, new in value.items():
-                    at = (*path, name)
-                    if not self._known(name, at, self._at(at, key=True)):
-                        continue
-                    if key != "replace":
-                        self.beside[key][name] = self._steps(new, at)
-                    elif name in self.removed:
-                        self._twice(f"`{name}` is removed and replaced", at, self.removed[name])
-                    else:
-                        self.replaced[name] = _Entry(new, at, True, own_id(new))
+            self._read(key, value, (STEPS, key))
+        for name in self.arguments:
+            how = "removed" if name in self.removed else "replaced"
+            gone = self.removed.get(name) or (self.replaced[name].path if name in self.replaced else None)
+            if gone is not None:
+                self._twice(f"`{name}` is {how}, and its arguments are set", (STEPS, "set", name), gone)
+
+    def _read(self, key: str, value: Any, path: KeyPath) -> None:
+        """Reads one kind of edits."""
+        if key not in FORMS:
+            self._unknown(key)
+        elif key == "append":
+            self.appended = self._steps(value, path)
+        elif key == "remove":
+            self._removals(value, path)
+        elif not isinstance(value, dict):
+            self._malformed(key, f"a map from ids to {_VALUES.get(key, 'lists of steps')}", value)
+        else:
+            for name, new in value.items():
+                at = (*path, name)
+                if not self._known(name, at, self._at(at, key=True)):
+                    continue
+                if key == "set":
+                    self._set(name, new, at)
+                elif key != "replace":
+                    self.beside[key][name] = self._steps(new, at)
+                elif name in self.removed:
+                    self._twice(f"`{name}` is removed and replaced", at, self.removed[name])
+                else:
+                    self.replaced[name] = _Entry(new, at, True, own_id(new))
 
     def _removals(self, value: Any, path: KeyPath) -> None:
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
@@ -221,6 +244,16 @@ class _Wanted:
                 self._twice(f"`{name}` is replaced and removed", here, self.replaced[name].path)
             else:
                 self.removed[name] = here
+
+    def _set(self, name: str, value: Any, path: KeyPath) -> None:
+        if not isinstance(value, dict):
+            example = FORMS["set"].replace("ID", quoted(name) if needs_quotes(name) or "#" in name else name)
+            self._add("PG104", f"`{format_path(path)}` is a map of arguments, got {show(value)}", self._at(path), f"such as `{example}`")
+            return
+        for argument, help_ in _OWN.items():
+            if argument in value:
+                self._add("PG104", f"`set` does not change `{argument}` of a step", self._at((*path, argument), key=True), help_)
+        self.arguments[name] = {argument: new for argument, new in value.items() if argument not in _OWN}
 
     def _steps(self, value: Any, path: KeyPath) -> list[_Entry]:
         if isinstance(value, list):
@@ -272,12 +305,13 @@ class _Moves:
 
     base: dict[KeyPath, KeyPath | None] = field(default_factory=dict)  # new paths by old ones; `None` if removed
     over: dict[KeyPath, KeyPath] = field(default_factory=dict)  # the same for the steps of the map
+    arguments: dict[KeyPath, KeyPath] = field(default_factory=dict)  # the same for the arguments that the map sets
     named: list[KeyPath] = field(default_factory=list)  # the paths of the steps whose ids were written out
 
     def carry_out(self, base: dict[KeyPath, V], over: dict[KeyPath, V]) -> None:
         """Moves the notes of `base` on its steps, and adds those of `over` on the steps of the map."""
         moved: dict[KeyPath, V] = {}
-        for known, moves in ((base, self.base), (over, self.over)):
+        for known, moves in ((base, self.base), (over, {**self.over, **self.arguments})):
             for path in [p for p in known if p[:1] == (STEPS,) and len(p) > 1]:
                 n = next((n for n in range(len(path), 1, -1) if path[:n] in moves), None)
                 to = moves[path[:n]] if n is not None else None
@@ -301,7 +335,10 @@ def _edit_list(steps: list[Any], wanted: _Wanted, moves: _Moves, old: KeyPath, n
             moves.over[entry.path] = here
             continue
         moves.base[entry.path] = here
-        inner = inner_steps(entry.step)
+        if entry.id in wanted.arguments and name is not None:
+            arguments_of(result, k, name).update(wanted.arguments[entry.id])
+            moves.arguments |= {(STEPS, "set", entry.id, argument): (*here, name, argument) for argument in wanted.arguments[entry.id]}
+        inner = inner_steps(result[k])
         if inner is not None and name is not None:
             kept = _edit_list(inner, wanted, moves, (*entry.path, name, INNER), (*here, name, INNER), f"{entry.id}/")
             arguments_of(result, k, name)[INNER] = kept

@@ -83,6 +83,8 @@ def show(loaded: Loaded) -> Spec:
         ("  replace: {random_flip: {random_hue: {degrees: 5}}}", "resize random_hue random_flip#2 tints turn rescale"),
         ("  replace: {turn: {random_shear: {degrees: 5}}}", "resize random_flip random_flip#2 tints turn rescale"),
         ("  replace: {turn: {random_shear: {degrees: 5, id: own}}}", "resize random_flip random_flip#2 tints own rescale"),
+        ("  set: {random_flip: {axis: both}, turn: {degrees: 3}}", "resize random_flip random_flip#2 tints turn rescale"),
+        ("  set: {'random_flip#2': {axis: both}}\n  remove: [random_flip]", "resize random_flip#2 tints turn rescale"),
         ("  before: {turn: [random_grayscale]}\n  after: {turn: [grayscale]}", None),
     ],
 )
@@ -150,6 +152,31 @@ def test_values_from_outside_reach_edited_steps(files: Path) -> None:
     assert loaded.spec.transforms[0].size == 48  # type: ignore[attr-defined]
 
 
+def test_arguments_are_set_and_the_others_stay(files: Path) -> None:
+    """Of a word, of a step with arguments, and of one inside another; a base of a base may set them, too."""
+    loaded = over("  set: {random_flip: {probability: 0.1}, turn: {fill: nearest}, tints/random_hue: {degrees: $size}}")
+    assert loaded.spec is not None
+    _, flip, _, _, turn, _ = (step.model_dump() for step in loaded.spec.transforms)
+    assert (flip["axis"], flip["probability"]) == ("horizontal", 0.1)
+    assert (turn["degrees"], turn["fill"], turn["id"]) == (5, "nearest", "turn")
+    assert [step.degrees for step in loaded.spec.transforms[3].steps[:2]] == [224, 15]  # type: ignore[attr-defined]
+    origins = resolved_json(show(loaded))["origins"]
+    assert origins["transforms[1].random_flip.probability"] == "mine.pipegen.yaml:3:36"
+    assert origins["transforms[4].random_rotation.degrees"] == "base.pipegen.yaml:14:32"
+    Path("mine.pipegen.yaml").rename("base2.pipegen.yaml")
+    twice = over("  set: {turn: {degrees: 9}}", extends="base2", name="last")
+    assert twice.spec is not None
+    assert twice.spec.transforms[4].model_dump() == turn | {"degrees": 9}
+    sets = load("base.pipegen.yaml", env={}, overrides={"transforms.set": "{turn: {degrees: 9}}"}, overrides_from="--set")
+    assert sets.spec is not None
+    assert sets.spec.transforms[4].degrees == 9  # type: ignore[attr-defined]
+
+
+def test_a_wrong_value_of_a_word_stands_where_it_was_set(files: Path) -> None:
+    loaded = over("  set: {random_flip: {axis: up}}")
+    assert (only(loaded).code, marked(only(loaded), loaded)) == ("PG105", "up")
+
+
 def test_edits_from_outside(files: Path) -> None:
     sets = {"transforms.random_flip#2.axis": "both", "transforms.remove": "[random_flip]", "transforms.append": "[grayscale]"}
     loaded = load("base.pipegen.yaml", env={}, overrides=sets, overrides_from="--set")
@@ -171,7 +198,7 @@ def test_a_map_of_python_edits_a_file(files: Path) -> None:
         ("  remove: [random_flp]", "PG121", "random_flp", "did you mean `random_flip`?"),
         ("  replace: {turn#2: grayscale}", "PG121", "turn#2", "did you mean `turn`?"),
         ("  before: {xyz: [grayscale]}", "PG121", "xyz", "it has `resize`, `random_flip`, `random_flip#2`, `tints`, `tints/random_hue`"),
-        ("  insert: {turn: [grayscale]}", "PG102", "insert", "the edits are `replace`, `remove`, `before`, `after` and `append`"),
+        ("  insert: {turn: [grayscale]}", "PG102", "insert", "the edits are `set`, `replace`, `remove`, `before`, `after` and `append`"),
         ("  remov: [turn]", "PG102", "remov", "did you mean `remove`?"),
         ("  remove: turn", "PG104", "turn", "such as `remove: [turn]`"),
         ("  remove: [3]", "PG104", "[3]", "such as `remove: [resize]`"),
@@ -180,6 +207,13 @@ def test_a_map_of_python_edits_a_file(files: Path) -> None:
         ("  append: grayscale", "PG104", "grayscale", "begin each step with a dash"),
         ("  remove: [turn, turn]", "PG122", "turn", "keep one of the two"),
         ("  remove: [turn]\n  replace: {turn: grayscale}", "PG122", "turn", "keep one of the two"),
+        ("  set: {turn: 3}", "PG104", "3", "such as `{turn: {probability: 0.5}}`"),
+        ("  set: [turn]", "PG104", "[turn]", "such as `set: {resize: {probability: 0.5}}`"),
+        ("  set: {turn: {id: other}}", "PG104", "id", "it keys the draws of the step"),
+        ("  set: {tints: {steps: []}}", "PG104", "steps", "the steps inside have ids of their own"),
+        ("  set: {turn: {degrees: 3}}\n  remove: [turn]", "PG122", "turn", "keep one of the two"),
+        ("  set: {turn: {degrees: 3}}\n  replace: {turn: grayscale}", "PG122", "turn", "keep one of the two"),
+        ("  set: {turn: {degreez: 3}}", "PG102", "degreez", "`random_rotation` takes `degrees`"),
         ("  append: [grayscal]", "PG103", "grayscal", "did you mean `grayscale`?"),
     ],
 )

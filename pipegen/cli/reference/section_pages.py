@@ -33,6 +33,7 @@ _MODELS: tuple[type[Model], ...] = (
 )
 _EDITS = {
     **dict.fromkeys(("before", "after"), "a map `{ID: [STEP, …]}`"),
+    "set": "a map `{ID: {ARGUMENT: VALUE}}`",
     "replace": "a map `{ID: STEP}`",
     "remove": "a list of ids",
     "append": "a list of steps",
