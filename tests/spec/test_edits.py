@@ -162,7 +162,7 @@ def test_arguments_are_set_and_the_others_stay(files: Path) -> None:
     assert [step.degrees for step in loaded.spec.transforms[3].steps[:2]] == [224, 15]  # type: ignore[attr-defined]
     origins = resolved_json(show(loaded))["origins"]
     assert origins["transforms[1].random_flip.probability"] == "mine.pipegen.yaml:3:36"
-    assert origins["transforms[4].random_rotation.degrees"] == "base.pipegen.yaml:14:32"
+    assert origins["transforms[4].random_rotation.degrees"] == "base.pipegen.yaml:15:32"
     Path("mine.pipegen.yaml").rename("base2.pipegen.yaml")
     twice = over("  set: {turn: {degrees: 9}}", extends="base2", name="last")
     assert twice.spec is not None
