@@ -98,6 +98,10 @@ def test_a_state_of_something_else_is_refused(pipe: Any, photo_folder: Path) -> 
     iterator = iter(pipe.grain("train"))
     with pytest.raises(StateError, match="not a state of a Grain iterator"):
         iterator.set_state({"step": 1})
+    state = iterator.get_state()
+    for wrong in ({"step": -1}, {"step": 100}, {"step": "x"}, {"epoch": -1}, {"epoch": None}):
+        with pytest.raises(StateError, match="of no place in split `train`"):
+            iterator.set_state({**state, **wrong})
     other = iter(pipeline(photo_folder, transforms=[RESIZE]).grain("train"))
     with pytest.raises(StateError, match="of another spec, or of other data"):
         iterator.set_state(other.get_state())

@@ -61,20 +61,21 @@ def steps(
     Examples:
       pipegen steps augmentation.json
     """
-    from pipegen.diagnostics.diagnostic import Diagnostics
-    from pipegen.errors import SpecError
+    import yaml
+
     from pipegen.files import read_regular
-    from pipegen.spec.compose import MAX_BYTES, compose
+    from pipegen.spec.compose import MAX_BYTES
     from pipegen.spec.peers.objects import steps_of_saved
 
     with refused("read", file):
-        text = read_regular(file, MAX_BYTES + 1).decode(errors="replace")
-    found = Diagnostics()
-    tree = compose(text, file, found)
-    if tree is None or found.has_errors:
-        raise SpecError(found.items)
+        text = read_regular(file, MAX_BYTES).decode(errors="replace")
     try:
-        made = steps_of_saved(tree.value)
+        saved = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        where = str(error).splitlines()
+        raise CannotRun(f"{file} is neither JSON nor YAML: {where[0]}{where[-1]}") from None
+    try:
+        made = steps_of_saved(saved)
     except TypeError as error:
         raise CannotRun(f"{file}: {error}", "write it with `A.save(transform, file)`") from None
     say(made.to_yaml().rstrip())

@@ -216,7 +216,7 @@ class DirectoryDataset(Explains):
         """Maps like `tf.data.Dataset.map`; a function of Keras' layers becomes steps of the pipeline, if that means the same. Steps of
         `pipegen.from_albumentations` and its kin are added to the pipeline."""
         if isinstance(map_func, Steps):
-            made = DirectoryDataset(self._pipegen_recipe.stepped(map_func))
+            made = DirectoryDataset(self._pipegen_recipe.stepped(Steps(map_func)))
             made._pipegen_recipe = replace(made._pipegen_recipe, element_spec=made._pipegen_built.element_spec)
             return made
         if not tf.executing_eagerly() or len(args) > 2 or {*options} - _OF_MAP:
@@ -229,8 +229,8 @@ class DirectoryDataset(Explains):
         if recipe.verbose:
             ops = [f"`{next(iter(step))}`" for step in recipe.sections["transforms"][len(self._pipegen_recipe.sections["transforms"]) :]]
             what = ", ".join(ops) or "part of the pipeline"
-            once = "" if recipe.exact else "; pixels are resampled and clipped once for all steps, in Keras by each layer (`exact=True`)"
-            say(f"`map` became {what}{once}.")
+            once = "clipped once" if recipe.exact else "resampled and clipped once (`exact=True`: resampled by each layer)"
+            say(f"`map` became {what}; side by side, pixels are {once}, in Keras by each layer.")
         return DirectoryDataset(recipe)
 
     def cache(self, filename: str = "", name: str | None = None) -> Any:

@@ -78,6 +78,7 @@ def _opaque_calls(classes: Iterable[type]) -> Iterator[dict[tuple[int, str], Lay
     dtype of its result. Yields the calls, by the id of the graph and the name of the placeholder.
 
     Replaces `call` of the classes, which Keras runs with `training` resolved: the argument, else that of the layer around it, else true.
+    Layers that were built in a graph, and hold tensors of it, are built again outside, so that they can be used elsewhere.
     """
     import tensorflow as tf
 
@@ -110,6 +111,11 @@ def _opaque_calls(classes: Iterable[type]) -> Iterator[dict[tuple[int, str], Lay
                 del each.call  # type: ignore[attr-defined]
             else:
                 each.call = original  # type: ignore[attr-defined]
+        for made in calls.values():
+            if any(tf.is_tensor(held) and not hasattr(held, "numpy") for held in vars(made.layer).values()):
+                with tf.init_scope():
+                    made.layer.built = False
+                    made.layer.build(tuple(made.given.shape))
 
 
 def fits() -> bool:

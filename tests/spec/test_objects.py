@@ -49,6 +49,7 @@ COMPOSED = {
     "floats": "[A.ToFloat(), A.GaussNoise((0.05, 0.1), p=1), A.HorizontalFlip(), A.Normalize(max_pixel_value=1.0)]",
     "in layers": "A.Compose([A.Compose([A.Resize(36, 36)]), A.Compose([A.Rotate(15, p=1)], p=0.5)])",
     "one step": "A.HorizontalFlip(p=0.3)",
+    "dropped pixels": "[A.PixelDropout(p=1)]",
 }
 """Transforms of Albumentations that have a form."""
 REFUSED = {
@@ -65,6 +66,12 @@ REFUSED = {
     "several steps in a choice": ("[A.OneOf([A.Sequential([A.HorizontalFlip(p=1), A.InvertImg(p=1)]), A.Rotate()])]", ["single ones"]),
     "a scale in a choice": ("[A.OneOf([A.ToFloat(), A.HorizontalFlip()])]", ["changes the range of the values"]),
     "colour behind it": ("[A.Normalize(), A.RandomGamma()]", ["values are normalised here"]),
+    "tables behind a scale": (
+        "[A.ToFloat(), A.OneOf([A.InvertImg(), A.HorizontalFlip()]), A.ColorJitter()]",
+        ["`InvertImg`", "`ColorJitter`"],
+    ),
+    "a scale of its own": ("[A.ToFloat(max_value=127.5), A.GaussNoise()]", ["values are between 0 and 2 here"]),
+    "bytes that are not scaled": ("[A.Normalize(max_pixel_value=1.0)]", ["`max_pixel_value` of `Normalize`", "between 0 and 255"]),
     "scaled otherwise": ("[A.ToFloat(), A.Normalize()]", ["`max_pixel_value` of `Normalize`"]),
     "one channel": ("[A.SelectiveChannelTransform([A.HorizontalFlip()])]", ["`SelectiveChannelTransform`", "no steps on single channels"]),
     "code": ("[A.Lambda(image=len, name='mine')]", ["`Lambda`", "code of your own"]),
@@ -86,6 +93,7 @@ TORCHVISION = {
     "an order": "[V.RandomOrder([V.RandomPosterize(3, 1.0), V.RandomSolarize(100, 1.0)])]",
     "a sequence": "torch.nn.Sequential(V.Resize((40, 44)), V.RandomInvert(0.4))",
     "policies": "[V.RandAugment(2, 5)]",
+    "of modules": "torch.nn.Sequential(T.RandomApply(torch.nn.ModuleList([T.RandomRotation(20)]), p=0.5), torch.nn.Identity())",
     "moved": "[T.RandomApply([T.RandomAffine(30)], p=0.5), T.RandomAutocontrast(), T.Pad(3)]",
 }
 """Transforms of torchvision that have a form."""
@@ -98,6 +106,11 @@ TORCHVISION_REFUSED = {
     "a narrow blur": ("[T.GaussianBlur(3), T.RandomPerspective()]", ["`kernel_size` of `GaussianBlur`", "`RandomPerspective`"]),
     "noise in a hole": ("[T.ToTensor(), V.RandomErasing(value='random')]", ["`value` of `RandomErasing`"]),
     "tables behind a scale": ("[T.ToTensor(), T.RandomPosterize(3)]", ["values are between 0 and 1 here"]),
+    "floats that are not scaled": (
+        "[V.ToImage(), V.ToDtype(torch.float32), V.Normalize([0.5] * 3, [0.5] * 3)]",
+        ["`mean` of `Normalize`", "`scale=True`"],
+    ),
+    "jitter behind a scale": ("[T.ToTensor(), T.ColorJitter(hue=0.1)]", ["`ColorJitter`", "rounds to whole numbers"]),
     "halves": ("[V.ToDtype(torch.float16, scale=True)]", ["`dtype` of `ToDtype`"]),
 }
 """Transforms of torchvision without a form, and what is said."""
@@ -215,8 +228,8 @@ def in_keras() -> dict[str, tuple[Any, list[dict[str, Any]]]]:
         "a pipeline": (layers.Pipeline([layers.RandomFlip("horizontal"), layers.Rescaling(1 / 255)]), [flip, {"rescale": {"to": [0, 1]}}]),
         "around 0": (layers.Rescaling(1 / 127.5, -1), [{"rescale": {"to": [-1, 1]}}]),
         "scaled first": (
-            [layers.Rescaling(1 / 255), layers.RandomBrightness(0.2, value_range=(0, 1)), layers.GaussianNoise(0.1)],
-            [{"rescale": {"to": [0, 1]}}, {"random_brightness": {"delta": 0.2}}, {"random_gaussian_noise": {"std": [0.1, 0.1]}}],
+            [layers.Rescaling(1 / 255), layers.RandomBrightness(0.2, value_range=(0, 1)), layers.RandomRotation(0.1)],
+            [{"rescale": {"to": [0, 1]}}, {"random_brightness": {"delta": 0.2}}, turned],
         ),
         "colours": (
             [layers.RandomBrightness(0.1), layers.RandomContrast((0.1, 0.3))],
@@ -248,6 +261,14 @@ def test_layers_of_keras_become_steps(name: str) -> None:
         ("[layers.Rescaling(1 / 255), layers.RandomBrightness(0.2)]", "values are between 0 and 1 here"),
         ("layers.RandomRotation(0.1, interpolation='nearest')", "`interpolation` other than `bilinear`"),
         ("layers.RandomFlip(data_format='channels_first')", "channels come first"),
+        ("layers.GaussianNoise(0.1)", "it does not clip"),
+        ("layers.Rescaling([1.0, 2.0, 3.0])", "`scale` of `Rescaling`"),
+        ("layers.Rescaling(1.0, offset=__import__('numpy').ones(3))", "`offset` of `Rescaling`"),
+        ("[layers.Rescaling(1 / 255), layers.Rescaling(1 / 255)]", "the values are already in"),
+        ("[layers.Rescaling(1 / 255), layers.RandomInvert(value_range=(0, 1))]", "rounds to whole numbers"),
+        ("[layers.Rescaling(1 / 127.5, -1), layers.RandomGrayscale(0.3)]", "values are between -1 and 1 here"),
+        ("layers.Normalization(axis=None, mean=1.0, variance=2.0)", "another `axis`"),
+        ("layers.Normalization()", "`standardize` learns them"),
         ("[len]", "code of your own"),
     ],
 )
@@ -347,6 +368,28 @@ def test_the_walk_of_a_page(library: str, tmp_path: Path, monkeypatch: pytest.Mo
     spec = {"pipegen": 1, "source": {"image_folder": {"path": "flowers/"}}, "batch": {"size": 4}}
     pipe = names.get("pipe") or pipegen.build({**spec, "transforms": [{"resize": {"size": 32}}, *names["steps"]]})
     assert next(iter(pipe.train))[0].shape == (4, 32, 32, 3)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    ("code", "remarks"),
+    [
+        ("[A.HorizontalFlip(), A.Rotate(20), A.VerticalFlip()]", []),
+        ("[A.Rotate(20), A.Rotate(10)]", ["geometric steps side by side resample once"]),
+        ("[A.RandomBrightnessContrast(), A.ToSepia()]", ["colour steps side by side, or in `random_order`, clip once"]),
+        ("[A.ColorJitter(hue=0)]", ["colour steps side by side, or in `random_order`, clip once"]),
+        ("[A.Rotate(20, fill_mask=255)]", ["`fill_mask` of `Rotate`"]),
+        ("[A.CoarseDropout(fill_mask=0)]", ["`fill_mask` of `CoarseDropout`"]),
+        ("[A.Equalize()]", ["`Equalize`: up to 5 levels apart"]),
+    ],
+)
+def test_small_differences_are_remarked(code: str, remarks: list[str]) -> None:
+    found = pipegen.from_albumentations(in_albumentations(code)).remarks
+    assert [one.startswith(due) for one, due in zip(found, remarks, strict=True)] == [True] * len(remarks), found
+
+
+def test_words_and_maps_without_arguments_are_steps() -> None:
+    assert [*Steps(["random_flip", {"random_invert": None}])] == [{"random_flip": {}}, {"random_invert": {}}]
 
 
 def test_remarks_are_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -88,6 +88,8 @@ Resizing: {height: 60, width: 60, interpolation: bicubic}
 Solarization: {threshold_factor: 0.5}
 Solarization: {addition_factor: [0.1, 0.3], threshold_factor: [0.2, 0.8]}
 Solarization: [0.2, 0.5]
+Solarization: {threshold_factor: [0.4, 0.4]}
+Solarization: {addition_factor: [0.1, 0.1], threshold_factor: [0.5, 0.5]}
 Solarization
 """
 ALBUMENTATIONS = """

@@ -72,9 +72,7 @@ class GrainIterator(grain.DatasetIterator[Any]):
         self._pipe, self._split, self._convert = pipe, split, convert
         self._at = Position(0)
         if split == "train":
-            progress = pipe._at(split)._engine.train_progress()
-            progress.check()
-            self._at = progress.next_start()
+            self._at = pipe._at(split)._engine.train_progress().next_start()
         self._batches: Iterator[Any] | None = None
         self._ended = False
 
@@ -82,6 +80,8 @@ class GrainIterator(grain.DatasetIterator[Any]):
         if self._ended:
             raise ValueError("this iterator is closed")
         if self._batches is None:
+            if self._split == "train":
+                self._pipe._at(self._split, self._at.epoch)._engine.train_progress().check()
             self._batches = iter(self._pipe._from(self._split, self._at))
         batch = next(self._batches)
         if self._split == "train":
@@ -109,9 +109,13 @@ class GrainIterator(grain.DatasetIterator[Any]):
                 f"the state is of another spec, or of other data, than split `{self._split}` has now: `pipe.state()` and `pipe.restore()` "
                 "say what differs, and allow another batch size"
             )
-        self._at, self._batches = Position(*(int(state[name]) for name in Position._fields)), None
+        try:
+            at = self._pipe._position(self._split, *(state[name] for name in Position._fields))
+        except (TypeError, ValueError) as error:
+            raise StateError(f"the state is of no place in split `{self._split}`: {error}") from None
+        self._at, self._batches = at, None
         if self._split == "train":
-            self._pipe._seek(self._at)
+            self._pipe._seek(at)
 
     def _hash(self) -> str:
         return f"{self._pipe.spec_hash}/{self._pipe._manifest.split_fingerprint}/{self._split}"

@@ -34,9 +34,8 @@ def contrast(factor: tf.Tensor, channels: int) -> ColourMatrix:
 
 
 def contrast_by_channel(factor: tf.Tensor, channels: int) -> ColourMatrix:
-    """`y = factor · x + (1 - factor) · mean`, with the mean of each channel; the fourth of four channels is transparency and stays."""
-    factors = [factor] * channels if channels != 4 else [factor, factor, factor, factor * 0.0 + 1.0]
-    return diagonal(factors, factor), zeros(channels, factor), diagonal([1.0 - own for own in factors], factor)
+    """`y = factor · x + (1 - factor) · mean`, with the mean of each channel."""
+    return diagonal([factor] * channels, factor), zeros(channels, factor), diagonal([1.0 - factor] * channels, factor)
 
 
 def saturation(factor: tf.Tensor) -> ColourMatrix:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from itertools import pairwise
 from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Label
-from pipegen.errors import SpecError
+from pipegen.errors import OpError, SpecError
 from pipegen.frozen import dataclass
 from pipegen.ops.families.selections import rank
 from pipegen.ops.registry import transforms
+from pipegen.ops.sampling_sections import sized
+from pipegen.ops.step_bases import ColourTransform, GeometricTransform
+from pipegen.ops.traits import IMAGE_224
+from pipegen.ops.transform import Policy
 from pipegen.spec.expect import valid, validated
-from pipegen.spec.peers.converting import Unsuited, refuse
+from pipegen.spec.peers.converting import Unsuited, number, refuse, whole
 from pipegen.spec.peers.words import Meaning, is_elsewhere, meaning_in
 from pipegen.spec.templates import written
 from pipegen.spec.translate import instead_of_step
 from pipegen.terminal import log
+from pipegen.types import FeatureType, Interval
 
 BYTES, UNIT = (0.0, 255.0), (0.0, 1.0)
 OWN = "it is code of your own: use the step `random_python`, or `python`"
@@ -41,7 +47,7 @@ class Steps(list[dict[str, Any]]):
     """
 
     def __init__(self, steps: Iterable[dict[str, Any]] = (), remarks: Iterable[str] = ()) -> None:
-        super().__init__(steps)
+        super().__init__({step: {}} if isinstance(step, str) else {op: given or {} for op, given in step.items()} for step in steps)
         self.remarks = tuple(remarks)
 
     def to_yaml(self) -> str:
@@ -120,15 +126,31 @@ class _Node:
 
     @property
     def p(self) -> float:
-        """Its probability; 1 without one."""
-        return float(self.arguments.get("p", 1.0))
+        """Its probability; 1 without one. Raises `Unsuited` if it is no number."""
+        return float(number("p", self.arguments.get("p", 1.0)))
 
 
 def _translated(node: _Node, library: _Library) -> Steps:
     steps = [*library.steps(node, "")]
     if library.problems:
         raise SpecError(library.problems)
-    return Steps(steps, dict.fromkeys(library.remarks))
+    return Steps(steps, dict.fromkeys([*library.remarks, *_neighbours(steps)]))
+
+
+def _neighbours(steps: list[dict[str, Any]]) -> Iterator[str]:
+    """Yields what is done once for steps side by side, which each does by itself in other libraries."""
+    made = [validated(transforms()[op], given) for step in steps for op, given in step.items()]
+    for one, other in pairwise(made):
+        if isinstance(one, ColourTransform) and isinstance(other, ColourTransform):
+            yield "colour steps side by side, or in `random_order`, clip once"
+        if all(isinstance(step, GeometricTransform) and not step.traits(IMAGE_224).moves_pixels_only for step in (one, other)):
+            yield "geometric steps side by side resample once; with `exact: true`, a step resamples for itself"
+    if any(
+        isinstance(step, Policy) and sum(isinstance(inner, ColourTransform) for inner in step.inner_steps()) > 1
+        for step in made
+        if step.op == "random_order"
+    ):
+        yield "colour steps side by side, or in `random_order`, clip once"
 
 
 def _told(steps: Steps) -> Steps:
@@ -259,20 +281,30 @@ class _Library:
     def named(self, node: _Node, **arguments: Any) -> list[dict[str, Any]]:
         """The steps of a transform for the values at this place. Raises `Unsuited`."""
         meaning = self.meaning(node, **arguments)
-        if meaning.remark:
+        if meaning.differs:
             self.remarks.append(f"`{node.name}`: {meaning.remark}")
         return [self._in_units(step) for step in meaning.steps]
 
     def _in_units(self, step: dict[str, Any]) -> dict[str, Any]:
         """A step for values in their range at this place. Raises `Unsuited`."""
         ((op, arguments),) = step.items()
-        if self.range == BYTES or transforms()[op].moves or {*arguments} <= _SHAPES:
+        if self.range == BYTES:
             return step
-        if op == "random_order" and self.range == UNIT:
+        if "steps" in arguments:
             return {op: {**arguments, "steps": [self._in_units(inner) for inner in arguments["steps"]]}}
-        if self.range != UNIT or not {*arguments} <= _IN_ANY_UNITS:
+        if not (transforms()[op].moves or {*arguments} <= (_IN_ANY_UNITS if self.range == UNIT else set()) | _SHAPES):
             refuse(f"values are {_said(self.range)} here, and `{op}` is for 0 to 255: put it before that")
-        return {op: {name: _divided(value) if name in _UNITS and self.for_bytes else value for name, value in arguments.items()}}
+        scaled = {name: _divided(value) if name in _UNITS and self.for_bytes else value for name, value in arguments.items()}
+        self._check(op, scaled)
+        return {op: scaled}
+
+    def _check(self, op: str, arguments: dict[str, Any]) -> None:
+        """Raises `Unsuited` if a step does not take values of this range."""
+        values = FeatureType("image", "float32", (224, 224, 3), Interval(*self.range) if self.range else None)
+        try:
+            sized(validated(transforms()[op], arguments), (224, 224)).infer(values)
+        except OpError as error:
+            refuse(f"values are {_said(self.range)} here: {error}")
 
     def scaled(self, to: tuple[float, float] = UNIT) -> list[dict[str, Any]]:
         """The step from bytes to numbers of a range; none where they are in it."""
@@ -282,6 +314,11 @@ class _Library:
             refuse("values are not bytes here")
         self.range = to
         return [{"rescale": {"to": [*map(int, to)]}}]
+
+    def through(self, scale: float, offset: float = 0.0) -> None:
+        """Scales the range."""
+        ends = sorted(round(end * scale + offset, 6) for end in self.range or ())
+        self.range = (ends[0], ends[1]) if ends else None
 
     def normalized(self, node: _Node, *, scaled: bool, **arguments: Any) -> list[dict[str, Any]]:
         """The step of a normalisation, and one before it if it is `scaled`: if it gets values from 0 to 1."""
@@ -301,14 +338,24 @@ class _Albumentations(_Library):
         if node.name == "ToTensorV2":
             self.remarks.append("`ToTensorV2`: channels come last in a batch; `output: {channels: first}` puts them first")
             return []
-        if node.name == "ToFloat" and node.arguments.get("max_value") in (None, self.range and self.range[1]):
-            self.meaning(node)
-            return self.scaled()
+        if node.name == "ToFloat":
+            steps = list(self.meaning(node).steps)
+            if node.arguments.get("max_value") in (None, self.range and self.range[1]):
+                return self.scaled()
+            self.through(1 / node.arguments["max_value"])
+            return steps
         if node.name == "Normalize":
             most = node.arguments.get("max_pixel_value", 255)
-            if most not in (1, 255) or (self.range == UNIT and most != 1):
-                refuse("values before it have another range", "max_pixel_value")
+            small = max(_flat([node.arguments.get("mean", 0), node.arguments.get("std", 0)])) <= 1
+            if most not in (1, 255) or (self.range == UNIT and most != 1) or (self.range == BYTES and most == 1 and small):
+                refuse(f"values are {_said(self.range)} here", "max_pixel_value")
             return self.normalized(node, scaled=most == 255, max_pixel_value=255)
+        for name in ("fill_mask", "mask_interpolation", "mask_drop_value"):
+            given = node.arguments.get(name)
+            if given is not None and (given != 0 or "Dropout" in node.name):
+                self.remarks.append(
+                    f"`{name}` of `{node.name}`: masks are read by the nearest pixel, and filled with the `ignore` of the mask"
+                )
         return self.named(node)
 
     def of_group(self, node: _Node, path: str) -> list[dict[str, Any]]:
@@ -322,7 +369,7 @@ class _Albumentations(_Library):
         return super().of_group(node, path)
 
     def of_choice(self, node: _Node, inner: list[tuple[_Node, str]]) -> list[dict[str, Any]]:
-        count = min(int(node.arguments.get("n", 1)), len(inner))
+        count = min(whole("n", node.arguments.get("n", 1)), len(inner))
         always = [(child.forced(), place) for child, place in inner]
         if node.name == "OneOf":
             return self._one_of(self._each(always), [child.p for child, _ in inner], node.p)
@@ -343,6 +390,7 @@ class _Albumentations(_Library):
 class _Torchvision(_Library):
     name, title = "torchvision", "torchvision"
     groups = frozenset({"Compose", "RandomApply", "Sequential"})
+    cast = False  # whether bytes have become floats as they are
 
     def own(self, node: _Node) -> list[dict[str, Any]]:
         if node.name in ("Identity", "PILToTensor", "ToImage", "ToPureTensor"):
@@ -355,9 +403,17 @@ class _Torchvision(_Library):
                 return []
             if dtype != "float32":
                 refuse("images become float32, or stay bytes", "dtype")
-            return self.scaled() if node.arguments.get("scale", node.name != "ToDtype") else [{"cast": {"dtype": "float32"}}]
+            if node.arguments.get("scale", node.name != "ToDtype"):
+                return self.scaled()
+            self.cast = self.range == BYTES
+            return [{"cast": {"dtype": "float32"}}]
         if node.name == "Normalize":
-            return self.normalized(node, scaled=max(*node.arguments["mean"], *node.arguments["std"]) <= 1)
+            small = max(*node.arguments["mean"], *node.arguments["std"]) <= 1
+            if small and self.cast and self.range == BYTES:
+                refuse("values are between 0 and 255 here: `ToDtype` does not scale them without `scale=True`", "mean")
+            if small and self.range == BYTES:
+                self.remarks.append("`Normalize`: images are scaled to 0 to 1 before it, as `ToTensor` does")
+            return self.normalized(node, scaled=small)
         return self.named(node)
 
     def of_choice(self, node: _Node, inner: list[tuple[_Node, str]]) -> list[dict[str, Any]]:
@@ -381,24 +437,27 @@ class KerasLayers(_Library):
         if given is not None and tuple(given) != self.range:
             refuse(f"values are {_said(self.range)} here", "value_range")
         if node.name == "Rescaling":
-            return self._rescaled(float(node.arguments["scale"]), float(node.arguments["offset"]))
+            return self._rescaled(*(self._one(name, node.arguments[name]) for name in ("scale", "offset")))
         if node.name == "Normalization":
             return self.normalized(node, scaled=False)
-        if node.name == "GaussianNoise":  # in the units of the values, where the table has it for values from 0 to 1
-            return [{op: {"std": _divided(own["std"])} for step in self.meaning(node).steps for op, own in step.items()}]
+        if node.name == "GaussianNoise":
+            refuse("it does not clip, and `random_gaussian_noise` does: leave it in the model")
         return self.named(node)
+
+    def _one(self, name: str, value: Any) -> float:
+        numbers = [] if isinstance(value, Mapping) else _flat(_plain(value))  # Keras writes an array as a map
+        if len(numbers) != 1:
+            refuse("it has several numbers", name)
+        return numbers[0]
 
     def _rescaled(self, scale: float, offset: float) -> list[dict[str, Any]]:
         for to in (UNIT, (-1.0, 1.0)):
             if self.range == BYTES and abs(scale - (to[1] - to[0]) / 255) < 1e-9 and offset == to[0]:
                 return self.scaled(to)
+        arguments = {"scale": scale} | ({"offset": offset} if offset else {})
+        self._check("rescale", arguments)
         self.through(scale, offset)
-        return [{"rescale": {"scale": scale} | ({"offset": offset} if offset else {})}]
-
-    def through(self, scale: float, offset: float = 0.0) -> None:
-        """Scales the range."""
-        ends = sorted(round(end * scale + offset, 6) for end in self.range or ())
-        self.range = (ends[0], ends[1]) if ends else None
+        return [{"rescale": arguments}]
 
 
 def _said(values: tuple[float, float] | None) -> str:
@@ -420,6 +479,7 @@ def _saved(compose: Any) -> Mapping[str, Any]:
 
 def _of_saved(saved: Mapping[str, Any]) -> _Node:
     name = str(saved.get("__class_fullname__", ""))
+    name = name.rpartition(".")[2] if name.startswith("albumentations.") else name
     left_out = ("__class_fullname__", "transforms", *_DERIVED.get(name, ()))
     arguments = {key: _plain(value) for key, value in saved.items() if key not in left_out}
     children = saved.get("transforms")
@@ -438,12 +498,12 @@ def _of_object(value: Any) -> _Node:
     if isinstance(value, (list, tuple)):
         return _Node("", {}, tuple(map(_of_object, value)))
     cls = type(value)
-    if not _is_of(value, "torchvision") and not (_is_of(value, "torch") and cls.__name__ == "Sequential"):
+    if not _is_of(value, "torchvision") and not (_is_of(value, "torch") and cls.__name__ in ("Identity", "Sequential")):
         return _Node(getattr(value, "__name__", cls.__name__), {}, problem=OWN)
     if cls.__name__ == "Lambda":
         return _Node("Lambda", {}, problem=OWN)
-    children = list(value) if cls.__name__ == "Sequential" else vars(value).get("transforms")
-    names = [] if cls.__name__ == "Sequential" else [name for name in inspect.signature(cls).parameters if name != "transforms"]
+    children = list(value) if cls.__name__ == "Sequential" else getattr(value, "transforms", None)
+    names = [] if _is_of(value, "torch") else [name for name in inspect.signature(cls).parameters if name != "transforms"]
     kept = {name: name if hasattr(value, name) else f"_{name}" for name in names}
     lost = [name for name, attribute in kept.items() if not hasattr(value, attribute)]
     arguments = {name: _plain(getattr(value, attribute, None)) for name, attribute in kept.items()}
@@ -458,6 +518,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(one) for key, one in value.items()}
     value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
@@ -490,8 +552,10 @@ def layer_node(layer: Any) -> _Node:
         problem = "Keras cuts and pads by whole pixels"
     elif name == "Normalization":
         arguments = {"mean": arguments.get("mean"), "variance": arguments.get("variance")}
-        if arguments["mean"] is None or layer.axis not in ((-1,), -1) or getattr(layer, "invert", False):
-            problem = "its numbers are not among its arguments"
+        if arguments["mean"] is None:
+            problem = "its numbers are not among its arguments: `standardize` learns them from the data"
+        elif layer.axis not in ((-1,), -1) or getattr(layer, "invert", False):
+            problem = "it has another `axis` than that of the channels, or is inverted"
         else:
             arguments = {key: _flat(_plain(value)) for key, value in arguments.items()}
     return _Node(name, {key: value for key, value in arguments.items() if value is not None}, problem=problem)

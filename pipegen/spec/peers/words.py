@@ -27,6 +27,7 @@ class Meaning:
     library: str  # the library's name
     steps: tuple[dict[str, Any], ...] = ()  # the steps of a spec; none without an equivalent
     remark: str = ""  # a small or apparent difference
+    differs: bool = False  # whether it is a difference
     why: str = ""  # the difference, without an equivalent
     about: str = ""  # the argument with the difference, if it is one
     value: Any = None  # the value of that argument
@@ -149,13 +150,16 @@ def _named(library: str, name: str, parameters: list[inspect.Parameter], given: 
 
     module, function = _module(library), _functions(library)[plain(name)]
     remark = next((text for (text,) in _rows(library, "remark", name)), "")
+    note = next((text for (text,) in _rows(library, "note", name)), "")
     known = {plain(p.name): p.name for p in parameters}
     named = {plain(str(key)): (str(key), value) for key, value in (given if isinstance(given, dict) else {}).items()}
     ignored = {plain(name) for name in module.IGNORED}
     strange = tuple(written for key, (written, _) in named.items() if known and key not in known and key not in ignored)
     own = {known[key]: value for key, (_, value) in named.items() if key in known}
     lacking = tuple(p.name for p in parameters if p.default is p.empty and p.name not in own)
-    made = Meaning(module.TITLE, remark=remark, lacking=lacking, strange=strange, arguments=tuple(known.values()))
+    made = Meaning(
+        module.TITLE, remark=remark or note, differs=bool(remark), lacking=lacking, strange=strange, arguments=tuple(known.values())
+    )
     long = next((name for name, value in own.items() if is_long(value)), None)
     if long is not None:
         return replace(made, why="its value is too long to be said again", about=long)
