@@ -71,7 +71,7 @@ PARTS = {
         12,
         _folders("examples")
         + _files(
-            "device_stage eject evaluation_layer jax_batches jax_training keras model_ranges other_backends predict_on released serving"
+            "device_stage eject evaluation_layer grain_batches jax_batches jax_training keras model_ranges other_backends predict_on released serving"
             " weighted_mean"
         ),
     ),
