@@ -33,7 +33,9 @@ def _folders(names: str) -> tuple[str, ...]:
 
 
 PARTS = {
-    "steps": Part("each step by itself", 12, (*_folders("ops/transforms"), *_files("contract soundness schedules drawn", "ops/"))),
+    "steps": Part(
+        "each step by itself", 12, (*_folders("ops/transforms"), *_files("contract soundness schedules drawn traced_once", "ops/"))
+    ),
     "arguments": Part("every wrong argument is judged", 15, _files("wrong_arguments", "ops/")),
     "kinds": Part("boxes, masks, keypoints, and the sources by themselves", 7, _folders("ops/kinds ops/sources")),
     "sources": Part("a pipeline on every source", 10, _files("every_source record_pipelines sources_page huggingface tfds_pipeline")),
@@ -53,6 +55,7 @@ PARTS = {
         8,
         _files(
             "every_choice mix mixing_docs data_tests fitting from_image_dataset directory_dataset recognised_maps masking tasks pipeline"
+            " own_source plan_page several_labels"
         ),
     ),
     "views": Part("every step in views", 15, _files("views tta")),
@@ -71,8 +74,8 @@ PARTS = {
         12,
         _folders("examples")
         + _files(
-            "device_stage eject evaluation_layer grain_batches jax_batches jax_training keras model_ranges other_backends predict_on released serving"
-            " weighted_mean"
+            "device_stage eject evaluation_layer grain_batches jax_batches jax_training keras model_ranges other_backends predict_on"
+            " released serving stages_built_once weighted_mean"
         ),
     ),
     "onednn": Part("the proofs by day, with TensorFlow as users have it", 20, _files("onednn")),

@@ -108,6 +108,7 @@ def check(found: list[Any], records: range | list[int], *, mirrored: bool = Fals
         np.testing.assert_allclose([box for _, *box in own], [box for _, *box in there], atol=1 / 64)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("op", ["coco", *NIGHTLY])
 def test_boxes_follow_their_photo_from_every_format(op: str, tmp_path: Path) -> None:
     pipe = build(write(tmp_path, op), {"random_flip": {"probability": 1}}, splits={"parts": {"train": 0.7, "validation": 0.3}})
@@ -280,6 +281,7 @@ def test_labelme_s_outlines_are_drawn_as_it_draws_them(tmp_path: Path) -> None:
         list(pipegen.build(spec, runtime={"jit": "never"}).train)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("op", ["voc", pytest.param("labelme", marks=pytest.mark.nightly)])
 def test_an_image_as_long_as_what_its_mask_is_read_from_is_not_empty(op: str, tmp_path: Path) -> None:
     """The bytes of a record are those of all its files."""

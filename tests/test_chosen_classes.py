@@ -40,6 +40,7 @@ def seen(pipe: Any, split: str) -> list[tuple[int, int, int, str]]:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", [pytest.param(form, marks=[] if form == "tfrecord" else pytest.mark.nightly) for form in FORMS])
 def test_records_have_the_classes_that_are_meant(form: str, tmp_path: Path) -> None:
     """Of the stored classes 0 to 3 (of tables, their names), 0 and 1 are one, and 3 is left out."""

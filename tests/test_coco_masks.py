@@ -130,6 +130,7 @@ def test_a_damaged_image_is_skipped_and_takes_its_mask_along(tmp_path: Path) -> 
             np.testing.assert_array_equal(mask[..., 0], painted(round(image.max() / 20)))
 
 
+@pytest.mark.nightly
 def test_an_image_of_another_size_than_its_mask_is_told_of(tmp_path: Path) -> None:
     from PIL import Image
 
@@ -193,6 +194,7 @@ def test_classes_that_are_said_join_parts_and_splits(tmp_path: Path) -> None:
             np.testing.assert_array_equal(mask[..., 0], painted(round(image.max() / 20), lambda name: NAMES.index(name) + 1))
 
 
+@pytest.mark.nightly
 def test_parts_of_a_mix_that_have_boxes_are_for_training(tmp_path: Path) -> None:
     parts = {
         name: {"weight": 1, "source": {"coco": outlined(tmp_path / name, keys)}} for name, keys in (("a", range(5)), ("b", range(5, 10)))
@@ -211,6 +213,7 @@ def test_an_ejected_graph_has_no_outlines(tmp_path: Path) -> None:
         pipe.eject(tmp_path / "graph")
 
 
+@pytest.mark.nightly
 def test_who_asks_for_no_mask_reads_none(tmp_path: Path) -> None:
     source = outlined(tmp_path)
     pipe = pipegen.build(spec(source | {"masks": "instances"}, output={"y": "boxes"}), runtime={"jit": "never"})

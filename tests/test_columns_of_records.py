@@ -252,7 +252,7 @@ def test_records_are_chosen_as_in_a_table(op: str, use: str, tmp_path: Path, mon
     assert use != "where" or len(expected["train"]) < COUNT
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("op", [op for op in WRITERS if op != "zarr"])  # whose images are numbers
@@ -292,7 +292,7 @@ def images(pipe: Any, split: str) -> list[tuple[int, ...]]:
     return [tuple(np.asarray(image)[0, 0].round().astype(int).tolist()) for batch in batches(pipe[split]) for image in batch[0]]
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize("op", ["tfrecord", "webdataset", "arrow", "hdf5"])
 def test_batches_are_those_of_the_chosen_records(op: str, tmp_path: Path) -> None:

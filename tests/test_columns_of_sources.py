@@ -282,7 +282,7 @@ def test_names_of_columns_and_classes_are_no_paths(written: Any, tmp_path: Path)
     assert len({spec_hash(spec) for spec in loaded}) == len(loaded)
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize("form", FORMS)
 def test_chosen_records_give_the_pixels_that_they_give_among_all(written: Any, form: str) -> None:
@@ -408,6 +408,7 @@ def test_joined_features_of_split_folders_are_of_their_images(tmp_path: Path) ->
     assert values_of(found) == {key: {"team": TEAMS[i % 3], "kg": 1 + i / 4} for i, key in enumerate(keys)}
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize("form", ["files", "coco"])
 def test_joined_features_reach_the_batch_beside_their_image(written: Any, form: str, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def boxes_of(spec: str) -> list[list[tuple[Any, ...]]]:
     return found
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("section", LIBRARIES)
 def test_a_section_is_true(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

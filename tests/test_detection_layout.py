@@ -50,7 +50,7 @@ def spec_of(path: Path | str, features: Mapping[str, Any] | None, op: str = "tfr
     return same.spec_of({op: {key: value for key, value in source.items() if value is not None}}, output=OUTPUT)
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize("op", WRITERS)
 def test_batches_are_those_of_the_features(op: str, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def decoded(path: str) -> Any:
 CASES = [*itertools.product((0, 123), (0.1, 0.3), (True, False), ("inferred", None), ("training", "validation"))]
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("seed", "split", "shuffle", "labels", "subset"), CASES)
 def test_the_files_of_each_subset(seed: int, split: float, shuffle: bool, labels: Any, subset: str, folder: str) -> None:
     given = {"labels": labels, "validation_split": split, "subset": subset, "seed": seed, "shuffle": shuffle, **SMALL}
@@ -73,7 +73,7 @@ def test_the_files_of_each_subset(seed: int, split: float, shuffle: bool, labels
         assert seen == of if subset == "validation" or not shuffle else sorted(seen) == sorted(of)
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["bilinear", "area", "bicubic", "lanczos3", "lanczos5", "gaussian", "mitchellcubic"])
 def test_every_interpolation(method: str, folder: str) -> None:
     pair = [make(folder, shuffle=False, interpolation=method, **SMALL) for make in (image_dataset_from_directory, utility)]
@@ -82,7 +82,7 @@ def test_every_interpolation(method: str, folder: str) -> None:
         np.testing.assert_array_equal(y, y_there)
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     "given",
     [
@@ -111,6 +111,7 @@ def test_every_form_of_a_batch(given: dict[str, Any], folder: str) -> None:
             np.testing.assert_array_equal(part, other)
 
 
+@pytest.mark.nightly
 def test_both_subsets_at_once_and_an_epoch_of_each(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     given = {**SMALL, "verbose": True, "validation_split": 0.3, "seed": 7}
     train, validation = image_dataset_from_directory(folder, subset="both", **given)
@@ -211,6 +212,7 @@ def test_the_names_of_keras() -> None:
         _ = utils.audio_dataset_from_directory
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("batch_size", [4, None])
 def test_the_speed_of_the_first_epoch_is_said_once(batch_size: int | None, folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     asked = {**SMALL, "batch_size": batch_size, "verbose": True}

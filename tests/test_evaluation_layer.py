@@ -108,6 +108,7 @@ def test_bytes_stay_bytes_without_random_colours(photo_folder: Path) -> None:
         np.testing.assert_array_equal(pipe.layer()(images.astype(np.float32)), stream(pipe.dataset(split))[0])
 
 
+@pytest.mark.nightly
 def test_random_steps_among_those_of_the_layer_are_a_finding(photo_folder: Path) -> None:
     mixed = pipeline(photo_folder, transforms=[RESIZE, {"rescale": {"to": [0, 1]}}, {"random_brightness": {"factor": 0.2}}])
     with pytest.raises(SpecError, match=r"PG544.*`random_brightness` of split `train` is among the layer's steps"):

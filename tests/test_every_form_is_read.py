@@ -95,6 +95,7 @@ def test_every_source_is_compared() -> None:
     assert compared | {"by_split", "mix"} == set(sources()), "what joins other sources has tests of its own"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [*(n if n in BY_DAY else pytest.param(n, marks=pytest.mark.nightly) for n in CONTAINERS), IN_MEMORY])
 def test_the_same_records_give_the_same_numbers(name: str, tmp_path: Path) -> None:
     folder, data = tmp_path / "data", None

@@ -69,6 +69,7 @@ def differences(folder: Path, steps: list[Any], **arguments: Any) -> Array:
     return np.stack([np.abs(ours[path] - theirs[path]) for path in ours])
 
 
+@pytest.mark.nightly
 def test_the_code_and_the_spec_of_the_page_give_the_same(flowers: Path) -> None:
     code, text = (re.search(rf"<!-- example: {tag} -->\n```[^\n]*\n(.*?)```", PAGE, re.DOTALL) for tag in ("utility", "same"))
     assert code is not None
@@ -91,6 +92,7 @@ def test_the_code_and_the_spec_of_the_page_give_the_same(flowers: Path) -> None:
     assert sorted(Path(path).resolve() for path in data.file_paths) == sorted(Path(path) for path in pipe.files("train"))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["bilinear", "area"])
 def test_the_same_pixels_to_the_bit(flowers: Path, method: str) -> None:
     """Photographs that lie on their sides, chroma of every subsampling, PNG."""
@@ -98,6 +100,7 @@ def test_the_same_pixels_to_the_bit(flowers: Path, method: str) -> None:
     assert found.max() == 0
 
 
+@pytest.mark.nightly
 def test_nearest_differs_between_two_pixels_alone(flowers: Path) -> None:
     resize = {"resize": {"size": [48, 60], "method": "nearest"}}
     found = differences(flowers, [*SAME, resize], image_size=(48, 60), interpolation="nearest")
@@ -112,15 +115,18 @@ def test_the_same_pixels_of_wider_filters(flowers: Path, method: str, size: tupl
     assert found.max() == 0
 
 
+@pytest.mark.nightly
 def test_whole_numbers_are_half_a_level_off_at_most(flowers: Path) -> None:
     assert differences(flowers, [*ROUNDED, {"resize": {"size": [48, 60]}}], image_size=(48, 60)).max() <= 0.5
 
 
+@pytest.mark.nightly
 def test_the_quick_decode_is_a_few_levels_off(flowers: Path) -> None:
     found = differences(flowers, [{"decode": {"exif": "ignore"}}, {"resize": {"size": [48, 60]}}], image_size=(48, 60))
     assert 0.5 < found.mean() < 5
 
 
+@pytest.mark.nightly
 def test_gray_is_equal_for_jpegs_and_a_level_off_for_png(flowers: Path) -> None:
     """The gray of a colour PNG is Pillow's, which rounds otherwise than TensorFlow's."""
     decode = {"decode": {"jpeg": "tensorflow", "exif": "ignore", "channels": 1}}
@@ -131,7 +137,7 @@ def test_gray_is_equal_for_jpegs_and_a_level_off_for_png(flowers: Path) -> None:
     assert differences(flowers, steps, image_size=(48, 60), color_mode="grayscale").max() == 0
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("mode", "argument"), [("crop", "crop_to_aspect_ratio"), ("pad", "pad_to_aspect_ratio")])
 def test_crops_and_pads_lie_within_a_pixel(tmp_path: Path, mode: str, argument: str) -> None:
     """On a slope of one level a pixel, a shift by a pixel is a level; the outermost pixels of a pad may be fill in one of both."""
@@ -146,6 +152,7 @@ def test_crops_and_pads_lie_within_a_pixel(tmp_path: Path, mode: str, argument: 
     assert (found > 2).mean() < (0.06 if mode == "pad" else 1e-9)
 
 
+@pytest.mark.nightly
 def test_the_code_with_a_changed_import_runs(flowers: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import keras
 

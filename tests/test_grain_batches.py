@@ -65,6 +65,7 @@ def test_an_iterator_goes_on_from_each_state(pipe: Any, split: str) -> None:
         assert split != "train" or pipe.state()["epoch"] == 2
 
 
+@pytest.mark.nightly
 def test_transformations_of_grain_follow(pipe: Any) -> None:
     pipe.seek(0)
     expected = arrays(pipe.dataset("train", epoch=0))
@@ -132,6 +133,7 @@ def test_orbax_saves_and_restores_it(pipe: Any, tmp_path: Path) -> None:
     check_same(arrays(other), rest)
 
 
+@pytest.mark.nightly
 def test_keras_fits_on_it(pipe: Any) -> None:
     import keras
 
@@ -143,6 +145,7 @@ def test_keras_fits_on_it(pipe: Any) -> None:
     assert pipe.state()["epoch"] == 2
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("mode", ["int", "binary", None])
 def test_keras_utility_in_the_format_of_grain(mode: Any, photo_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from pipegen.compat import image_dataset_from_directory

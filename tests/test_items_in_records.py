@@ -69,7 +69,7 @@ def equal(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> None
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("cache_", ["none", "memory", "disk"])
 @pytest.mark.parametrize("op", OPS)
 def test_batches_are_those_of_arrays(op: str, cache_: str, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_batches_are_those_of_arrays(op: str, cache_: str, tmp_path: Path) -> No
         equal(batches(pipe.train), as_arrays(least))
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("op", ["tfrecord", "webdataset"])
 def test_the_items_of_a_split_are_those_of_its_records(op: str, tmp_path: Path) -> None:
     """Also after another start, from what was kept, and in another share."""
@@ -171,7 +171,7 @@ def split_up(record: Record) -> Record:
     return {**flat(record), **{f"bbox/{side}": [box[i] for box in record["boxes"]] for i, side in enumerate("xywh")}}
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("op", ["tfrecord", "webdataset"])
 def test_the_four_numbers_of_a_box_may_have_a_key_each(op: str, tmp_path: Path) -> None:
     held = [split_up(r) for r in records()]
@@ -219,6 +219,7 @@ def test_photos_that_are_turned_by_their_exif_are_reported(op: str, tmp_path: Pa
     assert "assumed: on the images as they are stored" in caplog.text
 
 
+@pytest.mark.nightly
 def test_a_mix_of_two_formats_has_the_items_of_both(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -235,7 +236,7 @@ def test_a_mix_of_two_formats_has_the_items_of_both(tmp_path: Path) -> None:
     assert seen == COUNT
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "text"])
 def test_items_whose_kept_file_is_damaged_are_read_again(damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
@@ -330,6 +331,7 @@ def test_splits_of_other_files_have_room_for_the_most_items(tmp_path: Path) -> N
     expect(pipe, "validation", 3)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("fetch", ["blocks", "whole"])
 @pytest.mark.parametrize("op", ["tfrecord", pytest.param("webdataset", marks=pytest.mark.nightly)])
 def test_items_of_remote_files(op: str, fetch: str, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_every_source_of_tables_is_tried() -> None:
     assert {name for name, source in sources().items() if issubclass(source, TableSource)} == set(WRITERS)
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
 @pytest.mark.parametrize("op", WRITERS)
 def test_batches_are_those_of_arrays(op: str, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def with_masks(op: str, path: Path, masks: list[Any]) -> dict[str, Any]:
     return {"zip": {"path": str(path / "a.zip"), "features": keys}}
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("cache", ["none", "memory"])
 @pytest.mark.parametrize("op", ["csv", "parquet", "tfrecord", "zip"])
 def test_masks_of_instances_are_those_of_arrays(op: str, cache: str, tmp_path: Path) -> None:

@@ -103,8 +103,8 @@ def values(spec: dict[str, Any]) -> dict[bytes, list[Any]]:
 OUTPUT = {"x": "image", "y": ["label", "weight", "both", "tags", "boxes", "names", "boxes_valid"]}
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
-@pytest.mark.by_day(1)
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
 @pytest.mark.parametrize("op", [op for op in WRITERS if op != "zarr"])
 def test_batches_are_those_of_a_table(op: str, cache: str, tmp_path: Path) -> None:
@@ -138,6 +138,7 @@ def test_records_of_archives_have_names(op: str, tmp_path: Path) -> None:
     assert colours == {(i, 7 * i, 90): sorted(BREEDS).index(BREEDS[i % 3]) for i in range(COUNT) if i != 4}
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_parts_with_other_classes(tmp_path: Path) -> None:
     """A mix unites the classes of joined labels; `by_split` wants the same."""

@@ -99,7 +99,7 @@ def compared(dataset: Any, due: dict[bytes, tuple[Any, ...]]) -> list[bytes]:
     return seen
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("cache_", ["none", "memory", "disk"])
 @pytest.mark.parametrize(("op", "name"), PAIRS)
 def test_a_kind_from_a_source_is_that_of_arrays(op: str, name: str, cache_: str, tmp_path: Path) -> None:

@@ -459,6 +459,7 @@ def read(pipe: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize(
     ("form", "names"), [("webdataset", READ_BY_DAY), *(pytest.param(form, (*COLUMNS,), marks=pytest.mark.nightly) for form in FORMS)]

@@ -145,6 +145,7 @@ def test_layers_that_fail_hide_nothing_else(photo_folder: Path) -> None:
     assert "the model fits" in shared(photo_folder, transforms=[RESIZE, UNIT]).check(model)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("app", ["MobileNetV3Small", pytest.param("EfficientNetB0", marks=pytest.mark.nightly),
                                  pytest.param("EfficientNetV2B0", marks=pytest.mark.nightly),
                                  pytest.param("ConvNeXtTiny", marks=pytest.mark.nightly)])  # fmt: skip

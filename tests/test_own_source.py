@@ -130,6 +130,7 @@ def seen(batches: Any) -> list[tuple[int, ...]]:
     return found
 
 
+@pytest.mark.nightly
 def test_it_is_read_resumed_and_split(tmp_path: Path) -> None:
     parts = {"parts": {"train": 0.7, "validation": 0.3}, "stratify": "label"}
     pipe = build({"packs": {"path": packed(tmp_path / "a", 9, 5, 8)}}, splits=parts)
@@ -142,6 +143,7 @@ def test_it_is_read_resumed_and_split(tmp_path: Path) -> None:
     assert "portable" not in text
 
 
+@pytest.mark.nightly
 def test_each_split_has_its_own(tmp_path: Path) -> None:
     a, b = packed(tmp_path / "a", 4, 3), packed(tmp_path / "b", 2, 0, 5)
     source = {"by_split": {"train": {"packs": {"path": a}}, "validation": {"packs": {"path": b}}}}
@@ -154,6 +156,7 @@ def test_each_split_has_its_own(tmp_path: Path) -> None:
         build({"by_split": {"train": {"packs": {"path": a}}, "validation": {"packs": {"path": b, "classes": 5}}}})
 
 
+@pytest.mark.nightly
 def test_a_damaged_record_is_named_or_skipped(tmp_path: Path) -> None:
     folder = packed(tmp_path / "a", 5, 6, damaged=(1, 2))
     with pytest.raises(DataError, match=r"cannot decode \S+/1\.pack#2 \("):

@@ -108,7 +108,7 @@ def test_a_batch_that_hosts_cannot_share_is_a_finding(photo_folder: Path) -> Non
 # outputs
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("output", "x", "y"), [
     ({"encode": {"label": "one_hot"}}, ((8, 24, 24, 3), "float32"), ((8, 3), "float32")),
     ({"channels": "first"}, ((8, 3, 24, 24), "float32"), ((8,), "int64")),
@@ -169,7 +169,7 @@ def test_several_inputs_without_targets_are_none_of_them_a_target() -> None:
 # preview
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("rows", "draws", "split"), [(3, 4, "train"), (2, 5, "validation"), (100, 1, "validation")])
 def test_a_contact_sheet(photo_folder: Path, rows: int, draws: int, split: str) -> None:
     made = shared(photo_folder)
@@ -196,6 +196,7 @@ def test_a_contact_sheet_of_any_recipe(photo_folder: Path, transforms: list[Any]
     assert drawn.std() > 5, "the picture is there, and not blank"
 
 
+@pytest.mark.nightly
 def test_preview_moves_nothing_and_shows_what_training_sees(photo_folder: Path) -> None:
     from pipegen.views.preview import render_example
 
@@ -460,6 +461,7 @@ def test_a_device_that_is_not_there_is_refused(photo_folder: Path, pipe: Any) ->
         pipe.dataset("train", device="TPU:0")
 
 
+@pytest.mark.nightly
 def test_the_caches_of_all_splits_share_the_ram_budget(photo_folder: Path) -> None:
     """32 and 11 examples of 24 x 24 x 3 bytes: 55,296 and 19,008."""
     with pytest.raises(SpecError, match="split `validation` in memory"):
@@ -483,6 +485,7 @@ def test_splits_that_there_are_not_are_told_with_those_that_there_are(photo_fold
             ask()
 
 
+@pytest.mark.nightly
 def test_the_element_is_that_of_training_whatever_the_order_of_the_parts(photo_folder: Path) -> None:
     made = pipegen.build(sections(photo_folder, splits={"parts": {"validation": 0.25, "train": 0.75}}), runtime={"jit": "never"})
     assert made.element_spec[0].shape == (8, 24, 24, 3)

@@ -66,6 +66,7 @@ def build(given: dict[str, Any], **runtime: Any) -> Any:
     return pipegen.build(given, runtime={"jit": "never", "cache": "none", **runtime})
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_task_3_patients_are_never_split_and_nothing_is_clipped(place: Path) -> None:
     """16-bit grayscale, patients never split, five folds: from a table, where the feature says it."""
@@ -84,6 +85,7 @@ def test_task_3_patients_are_never_split_and_nothing_is_clipped(place: Path) -> 
     assert len(held) == len(set(held)) == N
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_folder_says_it_in_decode_and_a_table_is_the_same(place: Path) -> None:
     folder = {"image_folder": {"path": str(place / "scans")}}
@@ -133,8 +135,8 @@ def files() -> tuple[bytes, ...]:
     return tuple(found)
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
-@pytest.mark.by_day(1)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_works_on_16_bits_and_optimised_is_plain(files: tuple[bytes, ...], family: str) -> None:
     """The optimised plan gives what the plain one does, and no value leaves the range of 16 bits."""
@@ -184,6 +186,7 @@ def test_caches_and_compiled_kernels_change_no_value(place: Path, tmp_path: Path
             same(epoch_of(pipe, 0), expected)
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_file_of_16_bits_is_never_clipped_silently(place: Path) -> None:
     pipe = build(spec(table(place, channels=1), RESIZE, shuffle="none"))
@@ -191,6 +194,7 @@ def test_a_file_of_16_bits_is_never_clipped_silently(place: Path) -> None:
         stream(pipe.train)
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_predictions_and_previews(place: Path) -> None:
     pipe = build(spec(table(place, **DEEP), RESIZE))
@@ -203,6 +207,7 @@ def test_predictions_and_previews(place: Path) -> None:
     assert np.ptp(sheet) > 200
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_arrays_of_five_channels_of_16_bits() -> None:
     x = np.stack([scan(i, 5) for i in range(12)])
@@ -233,6 +238,7 @@ def test_init_says_that_a_folder_and_a_table_have_16_bits(place: Path) -> None:
     assert "image: {kind: image, column: file, channels: 1, bits: 16}" in text
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_mask_moves_with_a_scan_of_16_bits(tmp_path: Path) -> None:
     """The mask shows where the scan is bright, and still does after both were turned; one of another size is found out."""

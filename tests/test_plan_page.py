@@ -127,6 +127,7 @@ def test_the_page_has_every_node_and_an_example_at_each_edge(pipe: Pipeline, pag
     assert "form: training" in tags.text
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_the_examples_are_those_of_the_first_batch(pipe: Pipeline) -> None:
     """What the page says of the last edge is what the dataset gives."""

@@ -139,7 +139,7 @@ def equal(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> None
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("cache_", ["none", "memory", "disk"])
 @pytest.mark.parametrize("op", WRITERS)
 def test_batches_are_those_of_arrays(op: str, cache_: str, tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_what_is_damaged_is_named_with_its_place(case: str, tmp_path: Path) -> N
         pipegen.build(spec_of(make(tmp_path)))
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("orientation", [5, 6])
 @pytest.mark.parametrize("op", WRITERS)
 def test_points_are_turned_with_their_image(op: str, orientation: int, tmp_path: Path) -> None:

@@ -242,7 +242,7 @@ FIXED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("style", FIXED)
 @pytest.mark.parametrize("subset", ["training", "validation"])
 def test_a_fixed_map_gives_what_keras_gives(style: str, subset: str, photos: str) -> None:
@@ -341,7 +341,7 @@ def test_a_cache_with_a_name_is_a_folder(photos: str, tmp_path: Path) -> None:
     assert any((tmp_path / "kept").iterdir())
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("drop", [True, False])
 def test_batches_made_and_taken_apart(drop: bool, photos: str) -> None:
     plain = image_dataset_from_directory(photos, shuffle=False, **{**SMALL, "batch_size": None})

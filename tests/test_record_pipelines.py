@@ -56,6 +56,7 @@ def seen(batches: Any) -> list[tuple[int, ...]]:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", FORMATS)
 def test_records_are_read_in_any_order_resumed_and_split(tmp_path: Path, form: str) -> None:
     pipe = build(written(tmp_path, form), form=form, splits={"parts": {"train": 0.7, "validation": 0.3}})
@@ -105,6 +106,7 @@ def test_other_features_come_along_and_caches_keep_labels(tmp_path: Path, form: 
         assert count == len(ALL)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_damaged_record_is_named_or_skipped(tmp_path: Path, form: str) -> None:
     folder = written(tmp_path / "d", form, damaged=(1, 2))

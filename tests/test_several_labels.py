@@ -79,6 +79,7 @@ def test_a_class_that_is_not_listed_is_named(tmp_path: Path) -> None:
         assert caught.value.field == "features.tags.classes"
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_parts_of_a_mix_with_other_classes_get_those_of_both(tmp_path: Path) -> None:
     import pipegen

@@ -112,7 +112,7 @@ def test_a_split_is_what_it_is_beside_one_of_its_own_form(train: str, validation
 ORDERS = [("tfrecord", "files"), ("files", "mds"), ("webdataset", "csv"), ("jsonl", "tfrecord"), ("archive, zip", "lmdb")]
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
 @pytest.mark.parametrize(("train", "validation"), ORDERS)
 def test_epochs_resumed_and_shared(train: str, validation: str, cache: str, folder_of: Folder, tmp_path: Path) -> None:
@@ -213,6 +213,7 @@ def corners(boxes: list[list[float]]) -> list[float]:
     return [number for x, y, width, height in boxes for number in (x, y, x + width, y + height)]
 
 
+@pytest.mark.nightly
 def test_boxes_of_annotations_beside_boxes_of_records(tmp_path: Path) -> None:
     """Each split has the boxes, the classes and the room for boxes that it has alone."""
     (tmp_path / "images").mkdir()

@@ -68,6 +68,7 @@ def watched() -> Iterator[Work]:
         yield work
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_build_checks_once_as_loaded_and_once_with_its_data(photo_folder: Path) -> None:
     with watched() as work:

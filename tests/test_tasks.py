@@ -58,6 +58,7 @@ def build(place: Path, name: str, params: Mapping[str, Any] | None = None) -> An
     return pipegen.build(place / f"{name}.pipegen.yaml", params=params, runtime={"jit": "never"})
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.smoke
 def test_transfer_learning(place: Path) -> None:
@@ -81,6 +82,7 @@ def test_three_places(place: Path) -> None:
     assert labels.numpy().tolist() == [0, 0, 0, 1, 1, 1, 1]
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_patients_are_never_split(place: Path) -> None:
     import numpy as np
@@ -104,6 +106,7 @@ def test_patients_are_never_split(place: Path) -> None:
     np.testing.assert_array_equal(np.unique(images), [1000.0 * int(Path(file).stem) for file in pipe.files("validation")])
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_an_image_and_its_mask(place: Path) -> None:
     import numpy as np
@@ -123,6 +126,7 @@ def test_an_image_and_its_mask(place: Path) -> None:
     assert "loss: sparse_categorical_crossentropy" in repr(pipe)
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_arrays_in_memory_with_mixup(place: Path) -> None:
     import numpy as np
@@ -195,6 +199,7 @@ def test_several_labels_and_two_inputs_from_one_table(place: Path) -> None:
     np.testing.assert_array_equal(y, x["facts"][:, 0] >= 10)
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_prediction_with_file_names(place: Path) -> None:
     pipe = build(place, "09-prediction")
@@ -220,6 +225,7 @@ def test_small_images_first_from_records(place: Path) -> None:
     assert [next(iter(stage.train))[0].shape[1:] for stage in pipe.stages] == [(128, 128, 3), (224, 224, 3)]
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_one_base_and_three_projects(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     daisies, field, box = (build(place, f"12-{name}") for name in ("daisies", "field", "gpu-box"))
@@ -234,6 +240,7 @@ def test_one_base_and_three_projects(place: Path, monkeypatch: pytest.MonkeyPatc
     assert there.peek("train", 1)[0].shape == (1, 16, 16, 3)
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_mix(place: Path) -> None:
     pipe = build(place, "11-a-mix")

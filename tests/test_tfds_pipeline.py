@@ -49,6 +49,7 @@ def seen(batches: Any) -> list[tuple[int, int]]:
 TRAIN = [(shard, row) for shard, n in enumerate(COUNTS) for row in range(n)]
 
 
+@pytest.mark.nightly
 def test_a_prepared_data_set_is_read_split_and_resumed(tmp_path: Path) -> None:
     folder = written(tmp_path)
     splits = {"train": "train[:50%]", "validation": "train[50%:]", "test": "test"}

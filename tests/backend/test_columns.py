@@ -55,6 +55,7 @@ def written(pipe: pipegen.Pipeline) -> tuple[GraphDef, GraphDef]:
     return own, derived
 
 
+@pytest.mark.nightly
 def test_no_function_holds_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a dataset written for another process needs of each record stands beside its functions, and once."""
     for graph in graphs(100_000, monkeypatch):

@@ -122,6 +122,7 @@ def test_a_folder_that_is_lost_before_it_is_used_is_a_finding(photo_folder: Path
     assert [d.code for d in caught.value.diagnostics] == ["PG417"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("forms", [("parquet", "csv"), ("csv", "parquet")])
 def test_files_of_a_split_beside_rows_of_another_are_watched(tmp_path: Path, forms: tuple[str, str]) -> None:
     """A cache is not read for images that have changed, whichever split comes first."""

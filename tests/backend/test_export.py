@@ -52,6 +52,7 @@ def seen(pipe: Pipeline, epoch: int) -> tuple[Array, Array]:
     return np.rint((x + 1) * 127.5).astype(np.uint8), y
 
 
+@pytest.mark.nightly
 @pytest.mark.smoke
 def test_a_whole_epoch_is_what_training_sees(pipe: Pipeline, tmp_path: Path) -> None:
     counted: list[int] = []
@@ -72,6 +73,7 @@ def test_a_whole_epoch_is_what_training_sees(pipe: Pipeline, tmp_path: Path) -> 
     assert done.why == ("batch.remainder" if done.left_out else "")
 
 
+@pytest.mark.nightly
 def test_what_no_epoch_has_is_counted_or_written(photo_folder: Path, tmp_path: Path) -> None:
     cut = pipeline(photo_folder, transforms=STEPS[:1], batch={"size": 5})
     done = cut.export(tmp_path / "cut", examples=None, draws=2)
@@ -85,6 +87,7 @@ def test_what_no_epoch_has_is_counted_or_written(photo_folder: Path, tmp_path: P
     assert (len(whole.files), whole.left_out, whole.why) == (examples, 0, "")
 
 
+@pytest.mark.nightly
 def test_draws_are_versions_of_the_same_examples(pipe: Pipeline, tmp_path: Path) -> None:
     done = pipe.export(tmp_path, examples=5, draws=3, prefix="a_")
     table = lines(tmp_path)
@@ -121,6 +124,7 @@ def test_other_steps_after_one_that_is_not_full(
         np.testing.assert_allclose(pixels(tmp_path, line), trained[line["epoch"]][line["position"]], atol=0.51)
 
 
+@pytest.mark.nightly
 def test_the_parameters_make_the_pixels(pipe: Pipeline, photo_folder: Path, tmp_path: Path) -> None:
     """What the table says, written as steps that draw nothing, gives the same picture."""
     pipe.export(tmp_path, examples=9)
@@ -224,6 +228,7 @@ def test_masks_numbers_and_values_that_are_no_levels(tmp_path: Path) -> None:
     assert evaluated.files[0].endswith(".jpg")
 
 
+@pytest.mark.nightly
 def test_labels_that_are_read_with_their_record_are_named(tmp_path: Path) -> None:
     """Each by its own classes, also one that does not give the data its classes."""
     rows = [{"image": png(i, 0, 0), "label": i % 2, "kind": ("y", "x", "y")[i].encode()} for i in range(3)]

@@ -63,6 +63,7 @@ class ForeignRotation(RandomRotation):
         return tf.ensure_shape(tf.numpy_function(lambda matrix: matrix, [made], made.dtype), made.shape)
 
 
+@pytest.mark.nightly
 def test_parameters_of_such_a_step_are_not_compiled_in_a_long_run() -> None:
     import tensorflow as tf
 

@@ -60,6 +60,7 @@ def made_ready_anew(ds: tf.data.Dataset) -> tuple[set[str], int]:
     return {name for name in nested if "experimental_ints_on_device" not in library[name].attr}, len(nested)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "errors",
     [pytest.param({}, marks=pytest.mark.nightly), {"errors": {"decode": {"skip": {"max_fraction": 0.5}}}}],
@@ -113,7 +114,7 @@ def calls_of(ds: tf.data.Dataset) -> set[str]:
     return found
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("jit", ["auto", "never"])
 @pytest.mark.parametrize(
     "more", [{}, {"batch": {"size": 16}}, {"errors": {"decode": {"skip": {"max_fraction": 0.5}}}}], ids=["", "chunks", "skip"]

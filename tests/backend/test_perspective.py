@@ -125,8 +125,8 @@ def homographies(n: int) -> Array:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.smoke
-@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("interpolation", "fill"), [("bilinear", "reflect"), ("nearest", "wrap"), ("bicubic", "constant")])
 def test_the_same_bits_in_xla_and_at_every_batch_size(interpolation: str, fill: str) -> None:
     images, matrices = noise(8, 21, 34), homographies(8)
@@ -152,6 +152,7 @@ def test_affine_bicubic_has_the_same_bits_in_xla_and_at_every_batch_size() -> No
     np.testing.assert_array_equal(warp(images, matrices, interpolation="bicubic", narrow=False), eager)
 
 
+@pytest.mark.nightly
 def test_floats_agree_with_xla_within_e1() -> None:
     images, matrices = noise(4, 21, 34).astype(np.float32), homographies(4)
     eager, compiled = (warp(images, matrices, interpolation="bicubic", projective=True, xla=x) for x in (False, True))

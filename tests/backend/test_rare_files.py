@@ -37,7 +37,7 @@ def every(form: str, channels: Any, *, rare: bool, exif: Any, need: tuple[int, i
     return found
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("need", [None, (8, 8)])
 @pytest.mark.parametrize("exif", ["apply", "ignore"])

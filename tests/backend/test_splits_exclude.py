@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.tf
 
 
+@pytest.mark.nightly
 def test_the_cache_and_every_other_example_stay(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     for name in ("cat", "dog"):

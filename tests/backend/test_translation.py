@@ -75,6 +75,7 @@ def test_a_dataset_has_the_operations_and_scopes_of_its_plan(
             assert scopes <= {node_name(function) for function in operation.functions}
 
 
+@pytest.mark.nightly
 def test_what_is_handed_over_is_noted_as_the_plan_says(photo_folder: Path) -> None:
     pipe = pipeline(photo_folder, transforms=STEPS)
     executor, progress = pipe._engine.executor("train"), pipe._engine.train_progress()

@@ -37,6 +37,7 @@ def matrices(seed: int) -> Any:
     return tf.constant(made)
 
 
+@pytest.mark.nightly
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(FILLS), st.sampled_from((1, 3)))
 def test_every_bit_is_that_of_four_neighbours(seed: int, fill: str, channels: int) -> None:

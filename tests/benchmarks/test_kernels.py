@@ -36,6 +36,7 @@ def test_arrangements_agree_on_every_pixel() -> None:
         np.testing.assert_array_equal(image, images[0])
 
 
+@pytest.mark.nightly
 def test_the_command_prints_a_row(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     import tensorflow as tf
 

@@ -358,6 +358,7 @@ def test_folders_of_classes_are_no_pairs(cli: Cli, tmp_path: Path, first: tuple[
     assert "mask:" not in text
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_the_written_spec_runs(cli: Cli, tmp_path: Path) -> None:
     for name in ("rose", "tulip"):

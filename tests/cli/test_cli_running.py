@@ -12,6 +12,7 @@ from cli_helpers import GOOD, Cli
 pytestmark = pytest.mark.tf
 
 
+@pytest.mark.nightly
 def test_preview_writes_a_png_with_a_column_for_each_draw(cli: Cli, good: Path, photos: Path, tmp_path: Path) -> None:
     from PIL import Image
 
@@ -104,6 +105,7 @@ def test_a_spec_without_data_is_1(cli: Cli, good: Path) -> None:
     assert "PG401" in result.stderr
 
 
+@pytest.mark.nightly
 def test_a_damaged_file_is_named_without_a_traceback(cli: Cli, good: Path, photos: Path) -> None:
     for path in photos.rglob("*.jpg"):
         path.write_bytes(path.read_bytes()[:200])

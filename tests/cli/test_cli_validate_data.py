@@ -40,6 +40,7 @@ def test_missing_data_is_an_error_and_only_with_data(cli: Cli, good: Path) -> No
     assert "PG401" in result.stdout
 
 
+@pytest.mark.nightly
 def test_damaged_files_are_named_with_the_reason(cli: Cli, good: Path, photos: Path) -> None:
     truncate(photos / "rose" / "03.jpg")
     (photos / "tulip" / "05.jpg").write_bytes(b"")
@@ -153,6 +154,7 @@ def test_spread() -> None:
     assert spread(0, 200) == []
 
 
+@pytest.mark.nightly
 def test_an_ignore_comment_about_data_is_not_idle_when_data_is_read(cli: Cli, photos: Path, tmp_path: Path) -> None:
     write_images(photos / "lily", 1)
     commented = GOOD.replace(

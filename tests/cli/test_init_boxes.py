@@ -132,6 +132,7 @@ def test_files_that_say_nothing_of_boxes(cli: Cli, tmp_path: Path) -> None:
     assert "has no boxes of images in its folder or below" in refused.stderr
 
 
+@pytest.mark.nightly
 def test_annotations_of_images_that_are_not_there(cli: Cli, tmp_path: Path) -> None:
     """The first spec runs: it leaves them out, and says so."""
     coco(tmp_path / "pets", "boxes.json", "images")
@@ -159,6 +160,7 @@ def pointed(cli: Cli, path: str, expected: str) -> None:
     assert points.numpy().any()
 
 
+@pytest.mark.nightly
 def test_keypoints_of_coco(cli: Cli, tmp_path: Path) -> None:
     coco(tmp_path / "pets", "person_keypoints.json", "images")
     file = tmp_path / "pets/person_keypoints.json"

@@ -229,7 +229,7 @@ BOXED = [
 ]
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize(("record", "own", "boxes", "labels"), BOXED, ids=["object detection", "a list of each", "boxes alone"])
 def test_boxes_are_found_and_read(

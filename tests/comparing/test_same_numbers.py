@@ -35,6 +35,7 @@ def images(path: Path) -> list[Any]:
     return [np.asarray(x) for x, _ in pipe.dataset("train", epoch=1)]
 
 
+@pytest.mark.nightly
 def test_edited_steps_draw_what_they_drew(photo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A flip that never flips goes, and the one after it flips the same photographs; other words for a factor change no bit."""
     monkeypatch.chdir(tmp_path)

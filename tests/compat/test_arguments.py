@@ -110,6 +110,7 @@ def test_bfloat16_is_float32_with_fewer_bits() -> None:
     np.testing.assert_allclose(batch.astype(np.float32), X / np.float32(255), rtol=2**-8)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["arrays", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("folder", "table"))])
 def test_a_seed_says_it_all(folder: Path, table: Any, kind: str) -> None:
     """Order and draws; without it they come from NumPy's global stream, which nothing else touches."""
@@ -135,6 +136,7 @@ def test_a_seed_says_it_all(folder: Path, table: Any, kind: str) -> None:
     assert not np.array_equal(made(), unseeded)
 
 
+@pytest.mark.nightly
 def test_tables_are_read_as_keras_reads_them(folder: Path, table: Any, theirs: Any) -> None:
     """Another column of paths, gray pictures, and a map in place of a DataFrame."""
     pd = pytest.importorskip("pandas")
@@ -147,6 +149,7 @@ def test_tables_are_read_as_keras_reads_them(folder: Path, table: Any, theirs: A
         assert ours.image_shape == (12, 16, 1)
 
 
+@pytest.mark.nightly
 def test_the_validation_rows_of_a_table_are_keras(folder: Path, table: Any, theirs: Any) -> None:
     pd = pytest.importorskip("pandas")
     given = {"validation_split": 0.3, "rescale": 1 / 255}
@@ -181,6 +184,7 @@ def test_transparency_is_not_made_brighter() -> None:
         ImageDataGenerator(brightness_range=(0.5, 1.5)).flow(x[..., :2])
 
 
+@pytest.mark.nightly
 def test_proportions_are_kept_as_by_keras(folder: Path, theirs: Any) -> None:
     asked = {**SMALL, "target_size": (12, 12), "keep_aspect_ratio": True, "interpolation": "bilinear"}
     ours, other = (kind().flow_from_directory(folder, **asked) for kind in (ImageDataGenerator, theirs))

@@ -112,6 +112,7 @@ def test_flows_are_not_turned_to_other_rows() -> None:
         flow._get_batches_of_transformed_samples(np.arange(2))
 
 
+@pytest.mark.nightly
 def test_the_order_of_the_open_epoch_is_known() -> None:
     """`it.filenames[it.index_array]`, as people found out what a shuffled iterator had given."""
     y = np.arange(7) * 10

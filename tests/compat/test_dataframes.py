@@ -73,7 +73,7 @@ BY_NIGHT = ({"class_mode": "categorical"}, {"class_mode": "binary"}, {"class_mod
 """Of tables as of folders, whose flows are compared by day; those that are left say which columns and classes are read."""
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "mode",
     [pytest.param(mode, marks=[pytest.mark.nightly] * (mode in BY_NIGHT)) for mode in MODES],
@@ -151,6 +151,7 @@ def test_a_table_that_leaves_no_row_is_an_empty_iterator_and_a_warning(
     assert ours.index_array.tolist() == []
 
 
+@pytest.mark.nightly
 def test_classes_are_those_of_the_rows_that_are_left(folder: Path, table: Any, theirs: Any) -> None:
     gone = table.assign(filename=["no.png" if name == "a" else file for name, file in zip(table["class"], table["filename"], strict=True)])
     for mode in ("categorical", "sparse", "binary"):
@@ -190,6 +191,7 @@ def test_without_a_look_at_the_files_a_missing_one_waits_until_it_is_read(folder
     assert len(ImageDataGenerator().flow_from_dataframe(nothing, folder, color_mode="grayscale", **asked)) == 1
 
 
+@pytest.mark.nightly
 def test_augmented_rows_keep_their_targets(folder: Path, table: Any) -> None:
     generator = ImageDataGenerator(horizontal_flip=True)
     asked = {"class_mode": "raw", "y_col": "height", "weight_col": "weight", "target_size": (8, 8), "batch_size": N}

@@ -25,6 +25,7 @@ def deep(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_values_of_16_bits_are_keras(deep: Path) -> None:
     pd = pytest.importorskip("pandas")

@@ -62,6 +62,7 @@ def alike(ours: Array, theirs: Array) -> None:
     assert (ours.min(), ours.max()) == pytest.approx((theirs.min(), theirs.max()), abs=0.01 * np.ptp(theirs))
 
 
+@pytest.mark.nightly
 def test_rotation(matrices: dict[str, Any], reference: dict[str, Array]) -> None:
     m = matrices["random_rotation"]
     alike(np.rad2deg(np.arctan2(m[:, 1, 0], m[:, 0, 0])), reference["theta"])

@@ -40,7 +40,7 @@ def both(folder: Path, asked: dict[str, Any]) -> tuple[Array, Array]:
     return next(ours), theirs[0]
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("asked", [
     {"target_size": (96, 128), "color_mode": "grayscale", "interpolation": "bilinear"},
     {"target_size": (100, 80), "interpolation": "lanczos", "keep_aspect_ratio": True},
@@ -58,6 +58,7 @@ def test_pixels_are_keras(photographs: Path, asked: dict[str, Any]) -> None:
     np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.nightly
 def test_small_photographs_are_keras(photo_folder: Path) -> None:
     """JPEGs with EXIF, and a PNG."""
     ours, theirs = both(photo_folder, {"target_size": (48, 56), "interpolation": "bilinear", "batch_size": 64})

@@ -129,6 +129,7 @@ def test_images_of_another_dtype_are_cast_with_a_remark(theirs: Any, images: Arr
     np.testing.assert_allclose(batch, other, rtol=1e-6)
 
 
+@pytest.mark.nightly
 def test_subsets_of_a_folder_hold_the_files_that_keras_takes(folder: Path, theirs: Any) -> None:
     asked = {"target_size": (12, 12), "batch_size": 4}
     given = {"validation_split": 0.4, "vertical_flip": True}
@@ -190,6 +191,7 @@ def test_whitened_batches_are_keras(theirs: Any, data_format: str) -> None:
     assert "taken from the generator" in mine.pipeline.explain("train"), "the numbers of `fit`, not of what flows"
 
 
+@pytest.mark.nightly
 def test_arrays_go_along() -> None:
     flow = ImageDataGenerator().flow((X, [WEIGHTS, Y]), Y[:, 0], batch_size=5, shuffle=False)
     x, y = next(flow)
@@ -210,6 +212,7 @@ def test_the_validation_subset_is_the_first_rows_and_is_neither_shuffled_nor_aug
         np.testing.assert_array_equal(a, b[:5])
 
 
+@pytest.mark.nightly
 def test_each_epoch_has_every_row_once_in_another_order_with_other_draws(from_arrays: Any) -> None:
     flow = fresh(from_arrays)
     first, second = epoch(flow), epoch(flow)
@@ -259,6 +262,7 @@ def test_loops_have_no_end(from_arrays: Any) -> None:
     assert orders == [5, 5, 3, 5, 5, 3, 5]
 
 
+@pytest.mark.nightly
 def test_fit_takes_the_flow_and_its_dataset(from_arrays: Any) -> None:
     import keras
 

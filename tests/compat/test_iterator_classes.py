@@ -59,6 +59,7 @@ def test_the_signatures_are_keras(keras_image: Any, name: str) -> None:
     assert ours == theirs
 
 
+@pytest.mark.nightly
 def test_what_is_made_by_hand_is_the_flow(folder: Path, table: Any) -> None:
     generator = ImageDataGenerator(rescale=1 / 255)
     asked = {"batch_size": 4, "seed": 5}
@@ -96,6 +97,7 @@ def test_tables_keep_proportions_too(folder: Path, table: Any) -> None:
         np.testing.assert_array_equal(images, [by_name[name] for name in flow.filenames[:4]])
 
 
+@pytest.mark.nightly
 def test_float64_is_handed_over(keras_image: Any, folder: Path) -> None:
     kinds = (ImageDataGenerator, keras_image.ImageDataGenerator)
     ours, theirs = (kind(rescale=1 / 255, dtype="float64").flow_from_directory(folder, **SMALL) for kind in kinds)
@@ -109,6 +111,7 @@ def test_float64_is_handed_over(keras_image: Any, folder: Path) -> None:
         ImageDataGenerator(dtype="float64").to_spec()
 
 
+@pytest.mark.nightly
 def test_format_and_dtype_take_the_place_of_the_generators() -> None:
     generator = ImageDataGenerator(zca_whitening=True, featurewise_center=True)
     few = RNG.integers(0, 256, (40, 3, 4, 3)).astype(np.uint8)

@@ -34,6 +34,7 @@ def theirs() -> Any:
     return image.ImageDataGenerator
 
 
+@pytest.mark.nightly
 def test_arrays_are_the_subset_and_no_copy(theirs: Any) -> None:
     asked = {"batch_size": 4, "subset": "training", "ignore_class_split": True, "seed": 6}
     ours, other = (kind(validation_split=0.3).flow((X, [Y * 2]), Y, **asked) for kind in (ImageDataGenerator, theirs))
@@ -50,6 +51,7 @@ def test_arrays_are_the_subset_and_no_copy(theirs: Any) -> None:
     np.testing.assert_array_equal(weighted.sample_weight, Y[3:] + 1)
 
 
+@pytest.mark.nightly
 def test_folders_say_what_they_were_given(folder: Path, theirs: Any) -> None:
     asked: dict[str, Any] = {"target_size": (6, 8), "seed": 3, "color_mode": "grayscale", "interpolation": "bilinear"}
     ours, other = (kind().flow_from_directory(str(folder), **asked, follow_links=True) for kind in (ImageDataGenerator, theirs))

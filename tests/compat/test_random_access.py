@@ -40,6 +40,7 @@ def same(batches: dict[int, Any], wanted: list[Any]) -> None:
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.nightly
 def test_any_order_gives_the_same_batches() -> None:
     flow, wanted = flow_of(), expected()
     for order in (range(8), range(7, -1, -1), [3, 3, 4, 5, 1, 7, 0, 1, 2, 3, 6]):
@@ -104,6 +105,7 @@ def test_damage_is_named_and_the_others_go_on(tmp_path: Path) -> None:
         np.testing.assert_array_equal(flow[i], images[2 * i : 2 * i + 2])
 
 
+@pytest.mark.nightly
 def test_a_sequence_of_ones_own_reads_it_out_of_order() -> None:
     """The class that people wrote around a flow, for two inputs; `fit` shuffles its batches."""
     import keras

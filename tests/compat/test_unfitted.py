@@ -43,6 +43,7 @@ def test_a_flow_does_without_as_keras_does(theirs: Any, asked: dict[str, Any]) -
     assert all(getattr(flow.image_data_generator, name) for name in needing), "the generator stays as it is"
 
 
+@pytest.mark.nightly
 def test_what_is_there_has_its_effect() -> None:
     """Each of the three by itself: a mean that was set by hand, a matrix without a mean."""
     centred = ImageDataGenerator(**WHOLE)
@@ -63,6 +64,7 @@ def test_what_is_there_has_its_effect() -> None:
         np.testing.assert_allclose(batch.reshape(6, -1), expected, rtol=1e-4, atol=1e-2)
 
 
+@pytest.mark.nightly
 def test_folders_and_tables_do_without_too(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     for i in range(3):

@@ -28,6 +28,7 @@ def bitmap_of(mask: Array, at_once: int = 2 * BLOCK) -> Bitmap:
     return writer.done()
 
 
+@pytest.mark.nightly
 @given(masks(), st.sampled_from([BLOCK, 2 * BLOCK, 8 * BLOCK]))
 def test_members_and_ranks_are_those_of_the_mask(mask: Array, at_once: int) -> None:
     bitmap = bitmap_of(mask, at_once)
@@ -37,6 +38,7 @@ def test_members_and_ranks_are_those_of_the_mask(mask: Array, at_once: int) -> N
     np.testing.assert_array_equal(bitmap.rank(np.arange(len(mask) + 1)), np.concatenate([[0], np.cumsum(mask)]))
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 @settings(max_examples=15)
 @given(masks())

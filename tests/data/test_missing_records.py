@@ -290,6 +290,7 @@ def test_records_without_a_file(form: str, tmp_path: Path) -> None:
     assert all(f"{GONE} of {total} is more than `max_fraction: {few:g}` allows" in d.message for d in over.lost)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", [form if form == "csv" else pytest.param(form, marks=pytest.mark.nightly) for form in FORMS])
 @pytest.mark.tf
 def test_the_list_that_validate_writes_leaves_them_out(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

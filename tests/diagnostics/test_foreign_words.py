@@ -135,6 +135,7 @@ def test_every_step_of_another_library_has_lines_to_paste(words: list[str]) -> N
         assert _works({**BASE, "transforms": [{"resize": {"size": 256}}, word]}), word
 
 
+@pytest.mark.nightly
 def test_words_of_detection_have_lines_to_paste_that_work() -> None:
     coco = {"images": "photos/", "annotations": "a.json"}
     base = {**BASE, "source": {"coco": coco}, "output": {"y": "boxes"}}

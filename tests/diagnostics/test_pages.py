@@ -374,6 +374,7 @@ def test_a_build_refuses_a_cache_that_does_not_fit(name: str, tmp_path: Path, mo
     assert "runtime: {cache: memory" in str(caught.value)
 
 
+@pytest.mark.nightly
 def test_a_build_logs_whatever_the_listing_warns_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over the pages of all warnings: what `collect` finds is what `build` logs, a line each."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))

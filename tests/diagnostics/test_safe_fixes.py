@@ -91,6 +91,7 @@ def _mended(text: str) -> tuple[str, int]:
     return text, done
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("every", [101, pytest.param(1, marks=pytest.mark.nightly)])
 def test_a_safe_fix_of_a_typo_gives_back_what_was_meant(every: int) -> None:
     """Every key, word, argument and step of the language, misspelt in four ways; by day one in 101."""

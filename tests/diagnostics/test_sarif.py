@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -124,6 +125,7 @@ def test_a_finding_without_a_file() -> None:
     assert "locations" not in second
 
 
+@pytest.mark.nightly
 @settings(max_examples=50, deadline=None)
 @given(st.builds(Span, st.sampled_from(["a.yaml", "<stdin>", "x\\y é.yaml", "/abs/a.yaml"]), *[st.integers(-2, 5)] * 4))
 def test_odd_spans_stay_within_the_schema(span: Span) -> None:

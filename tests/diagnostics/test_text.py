@@ -343,6 +343,7 @@ _found = st.builds(
 )
 
 
+@pytest.mark.nightly
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(_found, min_size=1, max_size=3), st.lists(_texts, max_size=8).map("\n".join), st.booleans(), st.none() | st.integers(-5, 200)

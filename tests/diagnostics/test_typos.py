@@ -142,6 +142,7 @@ def misspelt(every: int = 1) -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield name, typo, {**SPEC, "tests": [typo]}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.nightly)])
 def test_at_least_95_percent_of_typos_get_the_right_suggestion(every: int) -> None:
     """By day one in 11, which is prime to the four ways of misspelling."""

@@ -25,6 +25,7 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.nightly
 def test_scenes_fit_the_spec(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from make_scenes import write_scenes
 

@@ -225,6 +225,7 @@ RUN_BY_DAY = 30
 """Every so many arguments are run by day."""
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize("each", [RUN_BY_DAY, pytest.param(1, marks=pytest.mark.nightly)])
 def test_what_runs_reads_the_schedule(each: int, monkeypatch: pytest.MonkeyPatch) -> None:

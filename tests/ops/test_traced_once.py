@@ -16,6 +16,7 @@ def scaled(x: Any, *, by: int) -> Any:
     return x * by
 
 
+@pytest.mark.nightly
 def test_graphs_share_what_is_traced_and_a_search_over_sizes_keeps_few() -> None:
     import tensorflow as tf
     from tensorflow.python.eager import context

@@ -185,6 +185,7 @@ _values = st.recursive(
 )
 
 
+@pytest.mark.nightly
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=4), _values, max_size=5), st.booleans())
 @settings(max_examples=60, deadline=None)
 @example({"a": ["-.1", "1e5", "0o17", "+.5", "1.e1", ".1", "10", "0x1f", "null", "yes", "1_000"], "b": "1e1"}, False)

@@ -212,6 +212,7 @@ def _corpus() -> Iterator[tuple[str, str]]:
             yield path.name, block
 
 
+@pytest.mark.nightly
 def test_what_the_loader_accepts_the_schema_accepts() -> None:
     refused, seen = [], 0
     for name, text in _corpus():

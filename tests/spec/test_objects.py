@@ -308,6 +308,7 @@ def test_other_objects_are_refused() -> None:
         pipegen.from_torchvision(3)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.parametrize("subset", ["training", "validation"])
 def test_steps_in_place_of_a_function_of_map(subset: str, tmp_path: Path) -> None:

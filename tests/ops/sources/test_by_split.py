@@ -107,6 +107,7 @@ def _two_labels(root: Path, *kinds: str) -> Any:
     return {"by_split": {"train": records("train", ("k0", "k1")), "validation": records("validation", kinds)}}
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_second_label_is_read_with_boxes(tmp_path: Path) -> None:
     output = {"x": "image", "y": {"kind": "kind", "boxes": "boxes"}}

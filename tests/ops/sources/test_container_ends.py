@@ -102,7 +102,7 @@ def flipped(content: bytes, bits: range | list[int], every: int = 1) -> Iterator
                 yield f"byte {place - header} of the header at {header}, bit {(bit + place) % 8}", bytes(damaged)
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.nightly
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_flipped_bit_in_a_header_of_a_tar_archive_is_found(tmp_path: Path, variant: str) -> None:
     assert check(tmp_path / "a.tar", VARIANTS[variant], flipped(VARIANTS[variant], [0], 5)) > 900

@@ -83,6 +83,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("parquet"))
 
 
+@pytest.mark.nightly
 def test_order_resume_shares_and_words(file: Path) -> None:
     pipe = build(file)
     whole, others = seen(at(pipe)), seen(pipe["validation"])

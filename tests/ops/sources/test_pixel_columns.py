@@ -52,7 +52,7 @@ def rows(pipe: Any) -> list[tuple[bytes, int]]:
     return [(image.tobytes(), int(label)) for images, labels in found for image, label in zip(images, labels, strict=True)]
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize("cache", ["none", "memory"])
 @pytest.mark.parametrize("form", ["blanks", "commas", "columns", "parquet", "jsonl"])

@@ -71,6 +71,7 @@ def test_no_window_and_no_scale(crop: str) -> None:
         assert plain == leaves, crop
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_crop_shows_pillow_s_pixels() -> None:
     """Through every pass, one by one and in chunks: a window that is decoded alone could not, since its border depends on what lies

@@ -60,6 +60,7 @@ def ssd(u: Array, boxes: Array, height: int, width: int, step: RandomIouCrop) ->
     return whole
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_the_window_is_the_first_that_overlaps_enough() -> None:
     import tensorflow as tf
@@ -81,6 +82,7 @@ def test_the_window_is_the_first_that_overlaps_enough() -> None:
     assert step.num_draws() == 2 + 4 * TRIES
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_window_lies_around_one_of_the_boxes() -> None:
     import tensorflow as tf
@@ -109,6 +111,7 @@ def test_a_window_lies_around_one_of_the_boxes() -> None:
     assert chosen == {0, 1, 2}
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_safe_window_holds_every_box() -> None:
     """Albumentations' `BBoxSafeRandomCrop`, with edges on whole pixels."""
@@ -181,6 +184,7 @@ def examples() -> list[tuple[Any, Any, Any, Any]]:
     return delivered(spec(STEPS), jit="never")
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_boxes_lie_where_their_pixels_went(examples: list[tuple[Any, Any, Any, Any]]) -> None:
     """Each box that is left is just around what is left of its colour; of a colour without one, the middle is cut off."""

@@ -67,6 +67,7 @@ def test_colours_keep_their_chroma() -> None:
         assert np.abs(out - expected.astype(int)).max() <= 1
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_each_example_draws_its_limit_and_xla_gives_the_same() -> None:
     import tensorflow as tf

@@ -167,6 +167,7 @@ def test_image_mask_boxes_and_keypoints_are_cut_to_the_same_window(around: str, 
         assert not pointed.any() or seen[int(point[0, 1]), int(point[0, 0])]
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_by_default_a_mask_comes_before_boxes_and_these_before_keypoints() -> None:
     data = scenes()
@@ -216,6 +217,7 @@ def test_an_instance_mask_leads_as_any_mask_and_the_model_need_not_get_it(around
     np.testing.assert_array_equal(plane["x0"], alone["x0"])
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize("jit", ["never", pytest.param("always", marks=pytest.mark.nightly)])
 def test_views_choose_their_own_windows_and_batches_of_any_size_have_the_same(around_masks: dict[str, Array], jit: str) -> None:

@@ -92,7 +92,7 @@ def test_jpeg_is_near_pillow_s(options: dict[str, Any]) -> None:
     assert difference.max() <= (8 if options.get("subsampling") == 0 else 24)
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["L", "CMYK"])
 def test_gray_and_cmyk_jpeg(mode: str) -> None:
     contents = encode(photo().convert(mode), "JPEG")
@@ -251,7 +251,7 @@ def windowed(need: tuple[int, int] | None) -> Any:
     return tf.function(lambda c, w: [way(c, lambda height, width: w) for way in ways], input_signature=signature, autograph=False)
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", WINDOWED)
 @pytest.mark.parametrize("need", [None, (6, 5)])
 def test_a_window_alone_is_the_window_cut_out(name: str, need: tuple[int, int] | None) -> None:
@@ -281,6 +281,7 @@ def test_a_window_alone_is_the_window_cut_out(name: str, need: tuple[int, int] |
     assert len(ratios) == (1 if need is None or name == "png" else 4)
 
 
+@pytest.mark.nightly
 def test_a_window_in_a_graph() -> None:
     import tensorflow as tf
 

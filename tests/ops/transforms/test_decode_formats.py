@@ -148,6 +148,7 @@ def refusal(contents: bytes, bits: int = 8, channels: int = 3) -> str:
     return reason(caught.value)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("kind", ["png", "tiff", "netpbm"])
 def test_a_file_of_another_depth_is_refused(kind: str) -> None:
     name = {"png": "PNG", "tiff": "TIFF", "netpbm": "PPM"}[kind]
@@ -160,7 +161,7 @@ def test_formats_without_16_bits_are_refused(kind: str, name: str) -> None:
     assert refusal(saved(pixels(3, 8), kind), 16).startswith(f"is {name}, but `bits: 16`")
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("bits", [8, 16])
 @pytest.mark.parametrize("samples", [1, 3])
 def test_a_tiff_is_turned_upright_as_its_orientation_says(samples: int, bits: int) -> None:

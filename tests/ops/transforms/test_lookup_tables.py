@@ -84,6 +84,7 @@ def test_tables_are_pillow_s(step: LookupTableTransform, function: Any, argument
     np.testing.assert_array_equal(apply(folded(step), images), pillow(function, images, *arguments))
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_auto_contrast_rounds_as_pillow_does() -> None:
     """One range of every seven, in XLA and out of it: Pillow is 1 below the exact quotient in places."""

@@ -76,6 +76,7 @@ def test_hsv_has_colours() -> None:
     assert step.infer(IMAGE_224.with_(dtype="float32")).dtype == "uint8"
 
 
+@pytest.mark.nightly
 def test_salt_and_pepper_have_their_shares() -> None:
     images = np.full((4, 90, 100, 3), 100, np.uint8)
     done = applied(RandomSaltAndPepper(share=(0.2, 0.2), salt=0.25), images)
@@ -105,6 +106,7 @@ def test_counts_are_poisson_s(photons: float) -> None:
         assert count.std() == pytest.approx(np.sqrt((top**2 * chance).sum() - mean**2), rel=0.06)
 
 
+@pytest.mark.nightly
 def test_a_sensor_s_noise_has_its_deviation() -> None:
     gray = np.full((2, 90, 100, 3), 128, np.uint8)
     step = RandomIsoNoise(std=(12, 12), hue_degrees=(9, 9))

@@ -53,6 +53,7 @@ def test_bytes_are_the_same_in_xla(step: NeighbourhoodTransform) -> None:
     np.testing.assert_array_equal(applied(step, images, jit=True), done)
 
 
+@pytest.mark.nightly
 def test_noise_has_its_distribution() -> None:
     gray = np.full((2, 90, 100, 3), 128, np.uint8)
     flat = (applied(RandomAdditiveNoise(delta=(60, 60)), gray).astype(float) - 128).ravel()
@@ -69,6 +70,7 @@ def test_noise_has_its_distribution() -> None:
     assert ((dropped == 7).all(-1) | (dropped == 128).all(-1)).all()
 
 
+@pytest.mark.nightly
 def test_plasma_reaches_both_ways_and_shadows_darken() -> None:
     gray = np.full((3, 120, 140, 3), 128, np.uint8)
     done = applied(RandomPlasma(brightness=(0.4, 0.4), sigma=12), gray).astype(int) - 128

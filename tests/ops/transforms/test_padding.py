@@ -118,6 +118,7 @@ def delivered(steps: str, batch: int, **runtime: str) -> tuple[Array, Array]:
     return tuple(np.concatenate([np.asarray(one[i]) for one in got]) for i in (0, 1))  # type: ignore[return-value]
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize("jit", ["never", pytest.param("always", marks=pytest.mark.nightly)])
 def test_a_padded_crop_behind_other_geometry_copies(jit: str) -> None:

@@ -88,7 +88,8 @@ def test_a_whole_picture_that_is_not_read_is_not_called_damaged(form: str, chann
     assert refused > 10 or form != "TIFF"
 
 
-@pytest.mark.by_day(1)  # and `test_accurate_jpeg.py` reads gray
+@pytest.mark.nightly
+# and `test_accurate_jpeg.py` reads gray
 @pytest.mark.parametrize("channels", [3, 1, 4])
 def test_accurate_jpeg_is_pillow_s_to_the_bit(channels: Any) -> None:
     step = Decode(channels=channels, jpeg="accurate")
@@ -160,7 +161,7 @@ def test_what_python_reads_is_known_without_tensorflow() -> None:
 # ---- orientation
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", ORIENTED)
 def test_every_format_is_turned_upright_as_pillow_turns_it(form: str) -> None:
     if form == "AVIF":
@@ -197,6 +198,7 @@ def test_an_orientation_in_xmp_counts_where_exif_has_none(orientation: int) -> N
         assert not differs("", decode(contents, Decode(jpeg="accurate")), made.pillow(contents, 3))
 
 
+@pytest.mark.nightly
 def test_16_bits_of_colour_are_opencv_s(tmp_path: Path) -> None:
     cv2 = pytest.importorskip("cv2")
     colour = np.random.default_rng(1).integers(0, 65536, (22, 19, 4)).astype(np.uint16)
@@ -314,6 +316,7 @@ def named(files: Iterator[tuple[str, bytes]]) -> dict[str, bytes]:
 NIGHTLY = [pytest.param(store, marks=pytest.mark.nightly) for store in (as_files, as_zip, as_table)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("cache", ["none", pytest.param("memory", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("store", [as_webdataset, *NIGHTLY])
 def test_every_way_to_store_them_gives_the_same(store: Any, cache: str, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def apply(step: Resize, image: Array) -> Array:
     return y.numpy()
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_nearest_is_pillow_s_to_the_pixel() -> None:
     rng = np.random.default_rng(0)
@@ -94,6 +95,7 @@ def test_interpolation_is_tensorflow_s(size: tuple[int, int], method: Any, antia
     np.testing.assert_allclose(floats, theirs, atol=255e-6)
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 @settings(max_examples=40, deadline=None)
 @given(

@@ -89,6 +89,7 @@ def test_a_run_of_turns_and_mirrors_is_one_copy() -> None:
     np.testing.assert_array_equal(image, want)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [pytest.param(SQUARE, marks=pytest.mark.nightly), WIDE])
 def test_among_resampling_steps_it_is_part_of_their_matrix(size: tuple[int, int]) -> None:
     """A zoom about the centre and a quarter turn commute, so that the bits are those of the turned zoom."""

@@ -48,6 +48,7 @@ def applied(step: ByteTransform, x: Array, u: Array, *, jit: bool = False) -> Ar
 BY_DAY = ("random_rain",)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "step", [pytest.param(s, marks=[pytest.mark.nightly] * (s.op not in BY_DAY)) for s in STEPS], ids=lambda step: step.op
 )

@@ -130,6 +130,7 @@ def test_a_covariance_does_not_depend_on_how_images_are_parted(sizes: list[int],
     np.testing.assert_allclose(found.products, exact.T @ exact, rtol=0, atol=1e-8 * scale)
 
 
+@pytest.mark.nightly
 def test_one_pass_in_batches_is_the_whole_array() -> None:
     x = images(n=2500).astype(np.float64)
     whole = Covariance(60)
