@@ -119,5 +119,16 @@ if not TYPE_CHECKING:  # with it, a type checker would accept every name
         return value
 
 
+def ours_or_keras(module: str, name: str) -> Any:
+    """Finds a name of a module of Keras: that of pipegen if it has one, else Keras' own. Raises `AttributeError` as Keras does."""
+    import importlib
+
+    if name in (*__all__, *_MISSING):
+        return getattr(importlib.import_module(__name__), name)
+    if name.startswith("__"):  # the import system asks for some, and Keras need not be imported for that
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(module), name)
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)

@@ -33,19 +33,6 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(visible(message), category, stacklevel=level)
 
 
-def ours_or_keras(module: str, name: str) -> Any:
-    """Finds a name of a module of Keras: that of `pipegen.compat` if it has one, else Keras' own. Raises `AttributeError` as Keras does."""
-    from importlib import import_module
-
-    from pipegen import compat
-
-    if name in (*compat.__all__, *compat._MISSING):
-        return getattr(compat, name)
-    if name.startswith("__"):  # the import system asks for some, and Keras need not be imported for that
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    return getattr(import_module(module), name)
-
-
 def image_data_format(given: str | None = None) -> str:
     """Data format: the given one, or Keras' `image_data_format()`.
 

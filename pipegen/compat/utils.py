@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipegen.compat import array_to_img, image_dataset_from_directory, img_to_array, load_img, save_img
+    from pipegen.compat import array_to_img as array_to_img
+    from pipegen.compat import image_dataset_from_directory as image_dataset_from_directory
+    from pipegen.compat import img_to_array as img_to_array
+    from pipegen.compat import load_img as load_img
+    from pipegen.compat import save_img as save_img
 
-    __all__ = ["array_to_img", "image_dataset_from_directory", "img_to_array", "load_img", "save_img"]
-else:
+if not TYPE_CHECKING:  # with it, a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
-        """Finds a name here, else in Keras."""
-        from pipegen.compat.checks import ours_or_keras
+        from pipegen.compat import ours_or_keras
 
         return ours_or_keras("keras.utils", name)

@@ -116,7 +116,6 @@ def test_the_advice_of_the_golden_files(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(APPLIED) > 30
 
 
-@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_the_advice_of_the_pages(whole: bool, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -589,9 +588,8 @@ def test_all_advice_of_the_code_base_has_been_followed() -> None:
     assert left == [], "\n".join(map(str, left))
 
 
-@pytest.mark.nightly
 @pytest.mark.tf
-@pytest.mark.parametrize("each", [40, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("each", [32, pytest.param(1, marks=pytest.mark.nightly)])
 def test_what_advice_leads_to_runs(each: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """One batch of each spec that the tests above came to, by night; by day of some."""
     if each == 1:  # those tests do not run by night
@@ -620,7 +618,6 @@ def _texts() -> Iterator[tuple[str, str]]:
         yield f"rare {i}", re.sub(r'"(\w+)": ', r"\1: ", text)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("each", [5, pytest.param(1, marks=pytest.mark.nightly)])
 def test_every_fix_mends_what_it_is_for(each: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each fix on its own takes its finding away and brings no other error; a suggestion may leave another mistake to see.

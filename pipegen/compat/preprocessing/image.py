@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipegen.compat import *  # noqa: F403
-else:
+
+if not TYPE_CHECKING:  # with it, a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
-        """Finds a name here, else in Keras."""
-        from pipegen.compat.checks import ours_or_keras
+        from pipegen.compat import ours_or_keras
 
         return ours_or_keras("keras.preprocessing.image", name)
