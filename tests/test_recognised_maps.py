@@ -17,7 +17,7 @@ from keras import layers
 from PIL import Image
 
 import pipegen
-from pipegen.compat import DirectoryDataset, image_dataset_from_directory
+from pipegen.compat import DirectoryDataset, UnsupportedArgument, image_dataset_from_directory
 from pipegen.compat.recognised import NotProved, recognised
 
 pytestmark = pytest.mark.tf
@@ -306,6 +306,62 @@ def test_a_step_that_a_spec_refuses_runs_as_it_is(photos: str, caplog: pytest.Lo
         cut = plain.map(lambda x, y: (crop(x), y))
     assert "pipegen refuses the step" in caplog.text
     assert next(iter(cut))[0].shape == (4, 50, 60, 3)
+
+
+ENDS: dict[str, Callable[[Any], Any]] = {
+    "taken": lambda data: data.take(2),
+    "skipped": lambda data: data.skip(1),
+    "both": lambda data: data.skip(1).take(1),
+    "all": lambda data: data.take(-1),
+    "more than there are": lambda data: data.take(99),
+    "none": lambda data: data.take(0),
+    "skipped too far": lambda data: data.skip(99),
+    "repeated": lambda data: data.repeat(2),
+    "without an end": lambda data: data.repeat().take(9),
+    "a part repeated": lambda data: data.skip(1).repeat(3).take(4),
+    "batched again": lambda data: data.unbatch().repeat(2).batch(5),
+    "taken apart": lambda data: data.unbatch().skip(3).batch(4).take(2),
+    "cached": lambda data: data.repeat(2).cache(),
+}
+
+
+@pytest.mark.by_day(5)
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("subset", ["training", "validation"])
+def test_parts_and_repetitions_are_those_of_tensorflow(end: str, subset: str, photos: str) -> None:
+    """With the steps of a map behind them, too."""
+    plain = image_dataset_from_directory(photos, validation_split=0.6, subset=subset, shuffle=False, **{**SMALL, "batch_size": 2})
+    made = ENDS[end](plain)
+    due = flat(ENDS[end](tf.data.Dataset.from_generator(lambda: iter(plain), output_signature=plain.element_spec)))
+    mapped = flat(made.map(lambda x, y: (x / 255.0, y)))
+    found = flat(made)
+    assert len(found) == len(due) == len(mapped)
+    for one, other, scaled in zip(found, due, mapped, strict=True):
+        np.testing.assert_array_equal(one[0], other[0])
+        np.testing.assert_array_equal(one[1], other[1])
+        np.testing.assert_allclose(scaled[0] * 255, other[0], atol=1e-3)
+    assert isinstance(made, DirectoryDataset) == (
+        end not in ("none", "skipped too far", "without an end", "a part repeated", "batched again", "cached")
+    )
+    if isinstance(made, DirectoryDataset):
+        assert len(made) == int(tf.data.experimental.cardinality(made)) == len(found)
+
+
+def test_repetitions_of_training_have_epochs_of_their_own(photos: str) -> None:
+    train = image_dataset_from_directory(photos, **SMALL).repeat()
+    assert int(train.cardinality()) == tf.data.INFINITE_CARDINALITY
+    with pytest.raises(TypeError, match="infinite"):
+        len(train)
+    labels = [np.concatenate([y for _, y in epoch]) for epoch in np.array_split(np.array(flat(train.take(8)), object), 2)]
+    assert sorted(labels[0]) == sorted(labels[1])
+    images = [np.concatenate([x for x, _ in epoch]).sum((1, 2, 3)) for epoch in np.array_split(np.array(flat(train.take(8)), object), 2)]
+    assert sorted(images[0]) == sorted(images[1])
+    assert [*images[0]] != [*images[1]]
+
+
+def test_a_part_has_no_spec(photos: str) -> None:
+    with pytest.raises(UnsupportedArgument, match="a spec has no part of a split"):
+        image_dataset_from_directory(photos, shuffle=False, **SMALL).take(1).spec()
 
 
 def test_the_usual_chain_is_one_pipeline_with_a_spec(photos: str, capsys: pytest.CaptureFixture[str]) -> None:

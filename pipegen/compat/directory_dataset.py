@@ -59,9 +59,16 @@ class Recipe:
     range: tuple[float, float] | None  # of the values of images; `None` if not known
     verbose: bool
     exact: bool  # whether each layer resamples
+    repeats: int = 1  # the epochs of an iteration; -1 is endless
+    cut: bool = False  # whether files were taken or skipped
 
     @property
     def length(self) -> int:
+        """Number of elements of an iteration; -1 is endless."""
+        return -1 if self.repeats < 0 else self.epoch * self.repeats
+
+    @property
+    def epoch(self) -> int:
         """Number of elements of an epoch."""
         batch, count = self.sections["batch"], len(self.paths)
         full, rest = divmod(count, batch["size"])
@@ -80,6 +87,17 @@ class Recipe:
         cache = self.sections.get("runtime", {}).get("cache", {})
         return built(load(self.sections, allow_write=[cache["disk"]] if cache else ()))
 
+    def part(self, begin: int, end: int | None) -> Recipe | None:
+        """The recipe with some elements alone, if each epoch has the same; `None` if it has none, or they are not whole batches."""
+        shuffled = self.split == "train" and self.sections.get("shuffle") != "none"
+        cut_off = not self.batched and self.sections["batch"]["remainder"] == "drop"
+        size = self.sections["batch"]["size"] if self.batched else 1
+        where = slice(begin * size, None if end is None else end * size)
+        paths = self.paths[where]
+        if shuffled or cut_off or self.repeats != 1 or begin < 0 or not paths:
+            return None
+        return replace(self, paths=paths, members={**self.members, self.split: self.members[self.split][where]}, cut=True)
+
     def grain(self) -> GrainBatches:
         """The batches as a dataset of Grain, with `class_names` and `file_paths`."""
         from pipegen.backend.datasets.grain_batches import GrainBatches
@@ -90,6 +108,8 @@ class Recipe:
 
     def described(self) -> dict[str, Any]:
         """The sections, if a spec reads the same files. Raises `UnsupportedArgument`."""
+        if self.cut:
+            raise UnsupportedArgument("take", "a spec has no part of a split", "name the files in a table with a column for the split")
         if self.numbered:
             raise UnsupportedArgument("labels", "a spec has no list of labels", "write files and labels to a table, and read it with `csv`")
         manifest, ours = collect_data(load(self.sections)), {split: {*self.listing.keys.take(own)} for split, own in self.members.items()}
@@ -146,8 +166,8 @@ class Recipe:
 class DirectoryDataset(Explains):
     """Batches of a folder of images: a `tf.data.Dataset`. The pipeline is built when they are asked for.
 
-    `map` with a function of Keras' layers, `cache`, `shuffle`, `batch`, `unbatch` and `prefetch` become parts of the pipeline where they
-    mean the same. Anything else runs as it is, on top of it, and a line of the log says from where on.
+    `map` with a function of Keras' layers, `cache`, `shuffle`, `batch`, `unbatch`, `prefetch`, `repeat`, `take` and `skip` become parts of
+    the pipeline where they mean the same. Anything else runs as it is, on top of it, and a line of the log says from where on.
 
     Attributes:
         class_names: The classes, in the order of their indices; `None` without labels.
@@ -179,8 +199,9 @@ class DirectoryDataset(Explains):
         made = self.pipeline[recipe.split].map(_as_keras(recipe.mode, recipe.data_format))
         source = made._pipegen_source() if recipe.batched else made._pipegen_source().unbatch()
         if recipe.verbose and recipe.split == "train":
-            WATCHERS.append(_FirstEpoch(self.pipeline._engine.executor("train").waiting, recipe.length, len(recipe.paths)))
-        counted = source.apply(tf.data.experimental.assert_cardinality(recipe.length))
+            WATCHERS.append(_FirstEpoch(self.pipeline._engine.executor("train").waiting, recipe.epoch, len(recipe.paths)))
+        counted = source.apply(tf.data.experimental.assert_cardinality(recipe.epoch))
+        counted = counted if recipe.repeats == 1 else counted.repeat(recipe.repeats)
         return DerivedDataset(counted, made, tf.constant(recipe.length, tf.int64))
 
     @property
@@ -203,10 +224,12 @@ class DirectoryDataset(Explains):
         return self._pipegen_recipe.element_spec
 
     def cardinality(self) -> tf.Tensor:
-        """Returns the number of elements, int64."""
-        return tf.constant(len(self), tf.int64)
+        """Returns the number of elements, int64; -1 if it is endless."""
+        return tf.constant(self._pipegen_recipe.length, tf.int64)
 
     def __len__(self) -> int:
+        if self._pipegen_recipe.length < 0:
+            raise TypeError("this dataset is infinite")
         return self._pipegen_recipe.length
 
     def __iter__(self) -> Iterator[Any]:
@@ -237,6 +260,8 @@ class DirectoryDataset(Explains):
         """Caches like `tf.data.Dataset.cache`. A pipeline keeps images in memory by itself, as far as they fit; a file name is a folder
         for them. Behind random layers the draws of the first epoch are kept, as in Keras."""
         recipe = self._pipegen_recipe
+        if recipe.repeats != 1:
+            return super().cache(filename, name)
         if recipe.draws:
             log.warning("`cache` behind random layers keeps what they drew in the first epoch: put it before `map`")
             return super().cache(filename, name)
@@ -259,7 +284,7 @@ class DirectoryDataset(Explains):
     def batch(self, batch_size: int, drop_remainder: bool = False, *args: Any, **options: Any) -> Any:
         """Batches like `tf.data.Dataset.batch`."""
         recipe = self._pipegen_recipe
-        if recipe.batched or args or options or recipe.sections["batch"]["remainder"] == "drop":
+        if recipe.batched or args or options or recipe.repeats != 1 or recipe.sections["batch"]["remainder"] == "drop":
             return super().batch(batch_size, drop_remainder, *args, **options)
         batch = {"size": int(batch_size), "remainder": "drop" if drop_remainder else "keep"}
         spec = tf.nest.map_structure(
@@ -275,8 +300,23 @@ class DirectoryDataset(Explains):
         spec = tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape[1:], t.dtype), recipe.element_spec)
         return DirectoryDataset(replace(recipe, batched=False, element_spec=spec))
 
+    def repeat(self, count: int | None = None, name: str | None = None) -> Any:
+        """Repeats like `tf.data.Dataset.repeat`, through the following epochs."""
+        times = -1 if count is None else int(count)
+        if self._pipegen_recipe.repeats != 1 or not times:
+            return super().repeat(count, name)
+        return DirectoryDataset(replace(self._pipegen_recipe, repeats=times))
+
+    def take(self, count: int, name: str | None = None) -> Any:
+        """Takes the first elements like `tf.data.Dataset.take`."""
+        part = self._pipegen_recipe.part(0, None if count == -1 else int(count))
+        return super().take(count, name) if part is None else DirectoryDataset(part)
+
     def skip(self, count: int, name: str | None = None) -> Any:
         """Skips like `tf.data.Dataset.skip`. Of training files it skips others in each epoch, as in Keras."""
+        part = self._pipegen_recipe.part(int(count), None)
+        if part is not None:
+            return DirectoryDataset(part)
         if self._pipegen_recipe.split == "train" and self._pipegen_recipe.sections.get("shuffle") != "none":
             log.warning(
                 "`take` and `skip` of shuffled files mix their parts in each epoch: divide by `validation_split`, or `shuffle=False`"
