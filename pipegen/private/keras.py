@@ -112,7 +112,8 @@ def _opaque_calls(classes: Iterable[type]) -> Iterator[dict[tuple[int, str], Lay
             else:
                 each.call = original  # type: ignore[attr-defined]
         for made in calls.values():
-            if any(tf.is_tensor(held) and not hasattr(held, "numpy") for held in vars(made.layer).values()):
+            held = () if made.layer.weights else vars(made.layer).values()
+            if any(tf.is_tensor(value) and not hasattr(value, "numpy") for value in held):
                 with tf.init_scope():
                     made.layer.built = False
                     made.layer.build(tuple(made.given.shape))
