@@ -163,8 +163,8 @@ def normalization(axis=-1, mean=None, variance=None, invert=False) -> Steps:
 def solarization(addition_factor=0.0, threshold_factor=0.0, value_range=(0, 255)) -> Steps:
     low, high = up_to("threshold_factor", threshold_factor, 0, 1)
     least, most = up_to("addition_factor", addition_factor, 0, 1)
-    turned = step("random_solarization", threshold=span(low, high, 255))
-    return [step("random_brightness", delta=span(least, most, 255)), turned] if most else turned
+    turned = step("random_solarization", threshold=[low, tidy(high * 255)])  # Keras scales the upper end alone
+    return [step("random_brightness", delta=[least, tidy(most * 255)]), turned] if most else turned
 
 
 def cut_mix(factor=1.0) -> Steps:
