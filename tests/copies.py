@@ -1,6 +1,6 @@
 """Programs in processes of their own that begin with TensorFlow imported: to import it takes longer than most of them.
 
-They are copies of one process for all tests of this one. What TensorFlow and Keras settle when they are imported is settled there: a
+They are copies of one process for each thread of this one. What TensorFlow and Keras settle when they are imported is settled there: a
 program that asks for another backend of Keras, or for what a first import says, is started anew.
 """
 
@@ -17,6 +17,7 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 MODULE = "import runpy; runpy.run_module('pipegen', run_name='__main__', alter_sys=True)"
@@ -33,7 +34,7 @@ class Copy:
             file.touch()
         asked: dict[str, Any] = {name: str(file) for name, file in self._files.items()}
         asked |= {"program": program, "argv": argv, "cwd": str(cwd or Path.cwd()), "env": dict(os.environ if env is None else env)}
-        self._server = _server()
+        self._server = _server(get_ident())
         self._server.sendall((json.dumps(asked) + "\n").encode())
         self.returncode: int | None = None
         self.pid = self._answer(200)
@@ -86,8 +87,8 @@ def run(
 
 
 @cache
-def _server() -> socket.socket:
-    """The process that is copied, begun at first need; it ends with this one."""
+def _server(thread: int) -> socket.socket:
+    """The process that is copied for a thread, begun at first need; it ends with this one."""
     ours, theirs = socket.socketpair()
     script = Path(__file__).with_name("copied_process.py")
     process = subprocess.Popen(

@@ -381,7 +381,7 @@ except ValueError as error:
 def test_under_keras_on_jax_it_says_that_it_is_not_there(photo_folder: Path) -> None:
     pytest.importorskip("jax")
     said = in_process(photo_folder, ELSEWHERE, KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
-    assert "Keras runs on jax: there, train on `pipe.train`, `pipe.numpy` or `pipe.jax`" in said
+    assert "Keras runs on jax: train on `pipe.train`, `pipe.numpy` or `pipe.jax`" in said
 
 
 @pytest.mark.nightly
