@@ -252,8 +252,12 @@ class DirectoryDataset(Explains):
         if recipe.verbose:
             ops = [f"`{next(iter(step))}`" for step in recipe.sections["transforms"][len(self._pipegen_recipe.sections["transforms"]) :]]
             what = ", ".join(ops) or "part of the pipeline"
-            once = "clipped once" if recipe.exact else "resampled and clipped once (`exact=True`: resampled by each layer)"
-            say(f"`map` became {what}; side by side, pixels are {once}, in Keras by each layer.")
+            once = (
+                "clip once; in Keras each layer does"
+                if recipe.exact
+                else "resample and clip once; with `exact=True` each resamples, as in Keras"
+            )
+            say(f"`map` became {what}. Neighbouring steps {once}.")
         return DirectoryDataset(recipe)
 
     def cache(self, filename: str = "", name: str | None = None) -> Any:

@@ -45,8 +45,9 @@ class Decode(DecodeTransform):
     1/8 of its size: the smallest whose sides (of the image, or of the window of a random crop) are no smaller than that step needs. Sides
     are rounded up, and a window grows to whole pixels.
 
-    `jpeg: accurate` gives the pixels that Pillow, and so Keras, reads: the slow integer transform with smooth upsampling of chroma, at full
-    size and never a window alone. It is for parity, with `resize: {method: {pillow: FILTER}}`, and takes several times as long.
+    `jpeg: accurate` gives the pixels that Pillow reads, and with it Keras' `load_img`: the slow integer transform with smooth upsampling of
+    chroma, at full size and never a window alone. It is for parity, with `resize: {method: {pillow: FILTER}}`, and takes several times as
+    long.
     `jpeg: tensorflow` gives the pixels of `tf.io.decode_image`, which `keras.utils.image_dataset_from_directory` reads: the fast transform
     with smooth upsampling of chroma, also at full size.
     """

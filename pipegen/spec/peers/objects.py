@@ -163,7 +163,6 @@ class _Library:
     """The translation of a tree of one library's transforms, in order."""
 
     name: str
-    title: str
     groups: frozenset[str] = frozenset()  # transforms that do all that they hold, with a probability
     for_bytes = True  # whether the table writes amounts for bytes, whatever the values are
 
@@ -329,7 +328,7 @@ class _Library:
 
 
 class _Albumentations(_Library):
-    name, title = "albumentations", "Albumentations"
+    name = "albumentations"
     groups = frozenset({"Compose", "ReplayCompose", "Sequential"})
 
     def own(self, node: _Node) -> list[dict[str, Any]]:
@@ -388,7 +387,7 @@ class _Albumentations(_Library):
 
 
 class _Torchvision(_Library):
-    name, title = "torchvision", "torchvision"
+    name = "torchvision"
     groups = frozenset({"Compose", "RandomApply", "Sequential"})
     cast = False  # whether bytes have become floats as they are
 
@@ -428,7 +427,7 @@ class _Torchvision(_Library):
 class KerasLayers(_Library):
     """The translation of layers of Keras, in order."""
 
-    name, title = "keras", "Keras"
+    name = "keras"
     groups = frozenset({"Pipeline", "Sequential"})
     for_bytes = False
 
