@@ -16,6 +16,8 @@ from pipegen.ops.traits import Example, Family, Traits
 from pipegen.types import FeatureType, times
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import tensorflow as tf
     from typing_extensions import Self
 
@@ -145,6 +147,10 @@ class Transform(Model):
 
     def evaluation_form(self) -> tuple[Transform, ...]:
         """Lists the steps that replace a random step that fixes the shape, on the other splits."""
+    def beside(self, aligned: Sequence[FeatureType]) -> Transform:
+        """Returns the step for images with which features of these types are aligned."""
+        return self
+
         return ()
 
     _scheduled: Any = PrivateAttr(default=None)

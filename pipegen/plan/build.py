@@ -98,7 +98,7 @@ class Builder:
         self.split = split
         self.assembly = Assembly(source_type.padded())
         self.record = self.type
-        self.lanes = Lanes(spec, split, self.record)
+        self.lanes = Lanes(spec, split, self.record, record or source_type)
         self.spec = self.lanes.spec
         self.findings = Findings(locate, wrong_buckets(source_type, locate))
         self.unknowns = Unknowns()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import ConstantFill, Fill
-from pipegen.ops.families.combining import acted_on, anchor
+from pipegen.ops.families.combining import CombiningTransform, acted_on, anchor
 from pipegen.ops.families.crops import ItemCrop, window_name
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.base import Levels, PixelValues, having, kind_of, kinds
@@ -31,15 +31,11 @@ def anchors(type_: ElementType) -> tuple[str, ...]:
 
 def left_behind(step: Transform, type_: ElementType) -> str | None:
     """A feature that would no longer match its image, since `feature` narrows a step that moves pixels to another one."""
-    if (
-        step.feature is None
-        or step.feature not in type_
-        or not all(step.acts_on(kind) for kind in kinds() if kind.pixels is not None)
-        or not (step.random or isinstance(step, GeometricTransform))
-    ):
+    if step.feature is None or step.feature not in type_ or not (step.random or isinstance(step, GeometricTransform)):
         return None
     home = anchor(type_, step.feature)
-    return next((name for name, _ in type_.items() if name != step.feature and anchor(type_, name) == home), None)
+    near = ((name, t) for name, t in type_.items() if name != step.feature and anchor(type_, name) == home)
+    return next((name for name, t in near if step.reaches(t) or isinstance(step, CombiningTransform)), None)
 
 
 def in_order(type_: ElementType, leading: Collection[str] = ()) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ from pipegen.types import ElementType, valid_name
 
 
 class Lanes:
-    """The views of an example on one split; `type_` is the type of a record, padded.
+    """The views of an example on one split; `type_` is the type of a record, padded, which may have only some features of the `whole`.
 
     Attributes:
         viewed: The features that can have views (images and features aligned with them), each with its image.
@@ -43,12 +43,13 @@ class Lanes:
         draws: The uses of steps that draw, in the order of the vector of draws.
     """
 
-    def __init__(self, spec: PipelineSpec, split: str, type_: ElementType) -> None:
+    def __init__(self, spec: PipelineSpec, split: str, type_: ElementType, whole: ElementType) -> None:
         self._lanes = lanes(spec, split)
         self._type = type_
         self.viewed = viewed(type_)
         self.spec = spec if spec.views == 1 else spec.model_copy(update={"output": arranged(spec, self._lanes, self.viewed)})
-        each = dict(zip(dict.fromkeys(lane.branch for lane in self._lanes), recipes(spec, split), strict=True))
+        made_of = (own.beside(whole) for own in recipes(spec, split))
+        each = dict(zip(dict.fromkeys(lane.branch for lane in self._lanes), made_of, strict=True))
         self._steps = [_with_decode(each[lane.branch].steps, type_) for lane in self._lanes]
         self._places: dict[str, tuple[int, str]] = {}
         draws: list[StepRef] = []

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from pipegen.frozen import dataclass
-from pipegen.ops.families.combining import runs_on
+from pipegen.ops.families.combining import anchor, runs_on
 from pipegen.ops.stage import Choice, Path, Stage, StepRef
 from pipegen.ops.transform import Transform
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.step_list import ids_of
+from pipegen.types import ElementType
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,17 @@ class Recipe:
     steps: tuple[StepRef, ...]  # each use of a step, with its place in the vector of draws; a policy is expanded into its parts
     draws: tuple[StepRef, ...]  # the uses that draw, in the order of the vector; a policy counts as one
     stand_ins: frozenset[Path]  # the paths of random steps replaced by their evaluation form
+
+    def beside(self, record: ElementType) -> Recipe:
+        """Gives each step the form that it has beside what is aligned with the images of a record."""
+        homes = {name: anchor(record, name) for name in record}
+
+        def form(step: Transform) -> Transform:
+            return step.beside([record[name] for name, home in homes.items() if home != name and step.feature in (None, home)])
+
+        own = {id(ref.step): form(ref.step) for ref in (*self.steps, *self.draws)}
+        steps, draws = (tuple(replace(ref, step=own[id(ref.step)]) for ref in refs) for refs in (self.steps, self.draws))
+        return replace(self, steps=steps, draws=draws)
 
 
 def step_path(index: int, step: Transform) -> Path:

@@ -158,7 +158,7 @@ def _fold(image: tf.Tensor, params: Params) -> Params:
 def _locate(stage: BlendChains, image: tf.Tensor, params: Params) -> Params:
     values, matrices, weights, *rest = params
     step: Any = stage.ref.step
-    if not step.geometry:
+    if step.geometry is False:
         return (values, weights, *rest)
     fixed = fixed_matrix(_together(matrices), step.interpolation)
     size = sides(image)

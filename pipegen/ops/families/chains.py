@@ -36,8 +36,9 @@ class ChainsTransform(NeighbourhoodTransform):
 
     on_bytes = True
 
-    geometry: bool = True
-    """Whether the operations include geometry. A mask cannot follow several chains at once, so with a mask this has to be `false`."""
+    geometry: bool | None = None
+    """Whether the operations include geometry. By default they do, unless a mask, boxes or points are aligned with the image: these cannot
+    follow several chains at once."""
     fill: Fill = "reflect"
     """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
     interpolation: Interpolation = "bilinear"

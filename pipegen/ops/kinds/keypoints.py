@@ -75,6 +75,12 @@ class PointGeometry(Geometry):
             places = tf.where(mirrored, tf.gather(places, details.swaps, axis=-2), places)
         return places, kept
 
+    def displace(self, items: tf.Tensor, shown: Callable[[tf.Tensor], tf.Tensor], size: Size, details: Any) -> Items:
+        shape = tf.shape(items)
+        places = shown(tf.reshape(tf.cast(items[..., :2], tf.float64), [shape[0], -1, 2]))
+        places = tf.reshape(tf.round(places * SUBPIXELS) / SUBPIXELS, tf.concat([shape[:-1], [2]], 0))
+        return _kept(places, items[..., 2] > 0, items[..., 2], size, details)
+
     def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> Items:
         ones = [1] * (items.shape.rank - 2)
         places = tf.cast(items[..., :2], tf.float64) + tf.reshape(shift[:, ::-1], [-1, *ones, 2])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -21,6 +21,9 @@ from pipegen.ops.lowering.windows import whole_between
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 MIXED = ("auto_contrast", "equalize", "posterize", "rotate", "solarize", "shear_x", "shear_y", "translate_x", "translate_y")
 _LIMITS = Limits(shear=0.3, translation=1 / 3, in_pixels=False, degrees=30.0, enhancement=0.0, bits=4.0)
 _STRONGEST = 10.0
@@ -37,8 +40,9 @@ class AugMix(ChainsTransform):
     drawn from Dirichlet(alpha), and the weight of their blend against the image itself from Beta(alpha, alpha). Within a chain tables come
     first, layer by layer, then all geometry as one resampling. Arithmetic is in whole numbers.
 
-    Masks, boxes and points cannot follow chains that move an image in several ways: with them, set `geometry: false`, which leaves the four
-    operations on colour. The paper's loss compares two or three `views` of an image, one plain and the others with this step.
+    Masks, boxes and points cannot follow chains that move an image in several ways: beside them, the chains choose from the four operations
+    on colour alone, as with `geometry: false`. The paper's loss compares two or three `views` of an image, one plain and the others with
+    this step.
 
     Source: Hendrycks, Mu, Cubuk, Zoph, Gilmer, Lakshminarayanan, "AugMix: A Simple Data Processing Method to Improve Robustness and
     Uncertainty" (2020). Its operations leave out colour, contrast, brightness and sharpness, which torchvision and Keras add by default.
@@ -67,20 +71,27 @@ class AugMix(ChainsTransform):
         return kind.has(PixelValues, Geometry)  # so that `infer` can refuse features that would have to move
 
     def reaches(self, x: FeatureType) -> bool:
-        return self.geometry
+        return kind_of(x).has(Levels) if self.geometry is None else self.geometry
+
+    def beside(self, aligned: Sequence[FeatureType]) -> AugMix:
+        follow = all(kind_of(x).has(Levels) for x in aligned)
+        return self if follow or self.geometry is not None else self.model_copy(update={"geometry": False})
+
+    def meaning(self) -> dict[str, Any]:
+        return super().meaning() | {"geometry": self.geometry is not False}
 
     def infer(self, x: FeatureType) -> FeatureType:
         if not kind_of(x).has(Levels):
             message = f"`{self.op}` moves the pixels of an image several ways at once, and what is aligned with it cannot follow"
-            raise OpError("PG203", message, help="`geometry: false` leaves out the operations that move pixels")
+            raise OpError("PG203", message, field="geometry", help="leave `geometry` out: beside such features, chains move no pixels")
         return super().infer(x)
 
     def used(self) -> tuple[str, ...]:
         """The operations that a chain chooses from."""
-        return tuple(name for name in MIXED if self.geometry or name not in GEOMETRY)
+        return tuple(name for name in MIXED if self.geometry is not False or name not in GEOMETRY)
 
     def weight(self) -> float:
-        return self.chains * (4.0 if self.geometry else 0.7)
+        return self.chains * (0.7 if self.geometry is False else 4.0)
 
     def num_draws(self) -> int:
         return 2 + self.chains * (2 + 3 * as_pair(self.depth)[1])

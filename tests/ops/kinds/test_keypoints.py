@@ -127,16 +127,25 @@ def check(image: Any, points: Any, was: Any, tolerance: float) -> int:
 @pytest.mark.parametrize("steps", [
     MOVES, [{"one_of": {"steps": [{"random_rotation": {"degrees": 30, **FILL}}, {"flip": {}}, {"transpose": {}}]}}],
     *(pytest.param(steps, marks=pytest.mark.nightly) for steps in (
+        [{"random_grid_distortion": FILL}, {"random_piecewise_affine": {"x": 0.05, "y": 0.05, **FILL}}, {"random_flip": FILL}],
+        [{"random_thin_plate_spline": {"x": 0.06, "y": 0.06, "probability": 0.7, **FILL}}],
         [{"random_resized_crop": {"size": 36}}, {"random_flip": FILL}],
         [{"random_affine": {"degrees": 90, "x": 0.2, "factor": [0.7, 2], **FILL}}],
         [{"some_of": {"count": 2, "steps": [{"random_shear": {"degrees": 20, **FILL}}, {"random_flip": {"axis": "vertical", **FILL}}]}}],
     )),
-], ids=["moves", "one_of", "resized_crop", "affine", "some_of"])  # fmt: skip
+], ids=["moves", "one_of", "grid", "spline", "resized_crop", "affine", "some_of"])  # fmt: skip
 def test_a_pose_follows_its_image(steps: list[Any], jit: str) -> None:
     pipe, was = build(steps, jit), given()["pose"]
     got = stream(pipe)
     assert got[0][2].shape == (len(NAMES), 3)
     assert sum(check(image, points, was[key], 0.6) for key, image, points in got) > 40
+
+
+@pytest.mark.tf
+def test_a_pose_follows_distortions() -> None:
+    lens = {"random_optical_distortion": {"coefficient": [-0.2, 0.4], **FILL}}
+    pipe, was = build([{"random_elastic": {"alpha": [20, 40], "sigma": 6, **FILL}}, lens]), given()["pose"]
+    assert sum(check(image, points, was[key], 0.6) for key, image, points in stream(pipe)) > 40
 
 
 @pytest.mark.tf
@@ -158,11 +167,19 @@ def test_a_mirror_swaps_pairs_and_half_a_turn_does_not() -> None:
 @pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize(
-    "steps", [MOVES, ["mosaic", {"random_flip": FILL}], [{"cutmix": {}}], [{"mixup": {}}]], ids=["moves", "mosaic", "cutmix", "mixup"]
+    "steps",
+    [
+        MOVES,
+        [{"random_elastic": {"alpha": [20, 40], "sigma": 6, **FILL}}],
+        ["mosaic", {"random_flip": FILL}],
+        [{"cutmix": {}}],
+        [{"mixup": {}}],
+    ],
+    ids=["moves", "elastic", "mosaic", "cutmix", "mixup"],
 )
 def test_the_keypoints_of_boxes_stay_with_them(steps: list[Any]) -> None:
     """Boxes that are lost or sorted take theirs along, and in combined images the colour says whose they are."""
-    data, combined = given(boxed=True), steps is not MOVES
+    data, combined = given(boxed=True), not isinstance(steps[0], dict) or steps[0].keys() & {"cutmix", "mixup"}
     seen = 0
     for key, image, y in stream(build(steps, boxed=True)):
         assert not y["pose"][~y["boxes_valid"]].any()
@@ -256,7 +273,7 @@ def test_what_contradicts_itself_is_a_finding(pose: dict[str, Any], says: str) -
 
 
 @pytest.mark.parametrize(("step", "says"), [
-    ({"random_elastic": {"alpha": 20, "sigma": 4}}, "`random_elastic` has no rule for a feature of kind `keypoints`"),
+    ("random_grid_shuffle", "`random_grid_shuffle` has no rule for a feature of kind `keypoints`"),
     ({"cutmix": {}}, "`cutmix` has no rule to combine `pose`, a feature of kind `keypoints`"),
 ])  # fmt: skip
 def test_a_step_that_has_no_rule_for_a_pose_is_an_error(step: Any, says: str) -> None:

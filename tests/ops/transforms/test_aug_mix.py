@@ -127,14 +127,40 @@ def test_weights_are_dirichlet_s() -> None:
 
 
 @pytest.mark.nightly  # by day a blend is compared with Pillow's
-def test_a_plan_of_it_is_the_same_in_xla_and_masks_are_refused() -> None:
+def test_a_plan_of_it_is_the_same_in_xla() -> None:
     text = "transforms: [{resize: {size: [24, 30]}}, {aug_mix: {probability: 0.6, magnitude: {step: {0: 2, 1: 9}}}}]\nbatch: {size: 12}\n"
     plan, data = built(text, classes=3), records(photos(12, 40, 50))
     spec, never = load_spec(text), load_spec(text + "runtime: {jit: never}")
     fast = interpret(compiled(plan, spec).plan, spec, data)["image"]
     np.testing.assert_array_equal(interpret(plan, never, data)["image"], fast)
-    masks = "source: {files: {features: {image: {kind: image, path: a/}, mask: {kind: mask, path: b/}}}}\n"
-    found = checked(masks + "transforms: [{resize: {size: 32}}, aug_mix]\noutput: {y: mask}")
-    (error,) = [d for d in found.diagnostics.items if d.code == "PG203"]
-    assert "`geometry: false`" in str(error.help)
-    assert "train" in checked(masks + "transforms: [{resize: {size: 32}}, {aug_mix: {geometry: false}}]\noutput: {y: mask}").plans
+
+
+FILES = "source: {files: {features: {image: {kind: image, path: a/}, other: {kind: image, path: c/}, OTHERS}}}\n"
+MASK, DEPTH = "mask: {kind: mask, path: b/, of: image}", "depth: {kind: image, path: d/, of: image}"
+
+
+@pytest.mark.parametrize(("others", "step", "acting"), [
+    (MASK, "aug_mix", {"image": False, "other": False}), (DEPTH, "aug_mix", {"image": None, "depth": None, "other": None}),
+    (f"{MASK}, {DEPTH}", "aug_mix", {"image": False, "other": False}), (MASK, "{aug_mix: {feature: other}}", {"other": None}),
+    (MASK, "{aug_mix: {feature: image}}", {"image": False}),
+    (MASK, "{one_of: {steps: [aug_mix, random_invert]}}", {"image": False, "other": False}),
+])  # fmt: skip
+def test_beside_what_cannot_follow_it_leaves_geometry_out(others: str, step: str, acting: dict[str, bool | None]) -> None:
+    text = f"{FILES.replace('OTHERS', others)}transforms: [{{resize: {{size: 32}}}}, {step}]\noutput: {{x: [image, other]}}"
+    found = checked(text)
+    assert not found.diagnostics.has_errors, found.diagnostics.items
+    stages = [stage for stage in found.plans["train"].stages() if type(stage).__name__ == "BlendChains"]
+    assert {stage.feature: stage.ref.step.geometry for stage in stages} == acting
+    assert {ref.step.geometry for ref in found.plans["train"].index.draws if ref.step.op == "aug_mix"} <= {*acting.values()}
+
+
+def test_geometry_beside_a_mask_is_refused_and_the_hash_is_that_of_geometry() -> None:
+    from pipegen.spec.spec_hash import spec_hash
+
+    steps = "transforms: [{resize: {size: 32}}, {aug_mix: {geometry: true}}]\noutput: {x: image, y: mask}"
+    masks = FILES.replace("OTHERS", MASK) + steps
+    (error,) = [d for d in checked(masks).diagnostics.items if d.code == "PG203"]
+    assert "leave `geometry` out" in str(error.help)
+    assert not checked(masks.replace("{geometry: true}", "{}")).diagnostics.has_errors
+    plain, said = (load_spec(f"transforms: [{{aug_mix: {arguments}}}]") for arguments in ("{}", "{geometry: true}"))
+    assert spec_hash(plain) == spec_hash(said)
