@@ -28,6 +28,7 @@ Written = tuple[dict[str, Any], Any]
 KINDS: Features = {
     "image": {"kind": "image"},
     "mask": {"kind": "mask", "classes": 3},
+    "depth": {"kind": "dense", "interpolation": "nearest"},
     "label": {"kind": "label", "classes": list(CLASSES)},
     "tags": {"kind": "label", "separator": ";", "classes": list(CLASSES)},
     "vector": {"kind": "tensor", "shape": [3]},
@@ -69,6 +70,7 @@ def records(least: int = 0) -> tuple[Record, ...]:
             {
                 "image": png(rng.integers(0, 256, (SIDE, SIDE, 3), np.uint8)),
                 "mask": png(rng.integers(0, 3, (SIDE, SIDE), np.uint8)),
+                "depth": png(((np.indices((SIDE, SIDE)).sum(0) * 7 + i) % 256).astype(np.uint8)),
                 "numbers": png(numbers),
                 "label": CLASSES[i % 3],
                 "tags": [CLASSES[(i + k) % 3] for k in range(least or i % 3)],
@@ -166,7 +168,7 @@ def write_huggingface(path: Path, held: Sequence[Record], features: Features) ->
     write_arrow(path, held, features)
     label = {"names": list(CLASSES), "_type": "ClassLabel"}
     about: Record = {"objects": {"name": {"feature": label, "_type": "List"}}}
-    about |= {name: {"dtype": "binary", "_type": "Value"} for name in ("mask", "numbers") if name in held[0]}
+    about |= {name: {"dtype": "binary", "_type": "Value"} for name in ("mask", "depth", "numbers") if name in held[0]}
     about["image"] = {"_type": "Image"}
     splits = {"train": {"name": "train", "num_examples": len(held)}}
     (path / "dataset_info.json").write_text(json.dumps({"features": about, "splits": splits}))

@@ -10,7 +10,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.geometry import ConstantFill, Size
 from pipegen.ops.arguments.magnitudes import Odd, Probability, Schedule, as_pair, canonical, has_type, is_amount, least, most, resolved
-from pipegen.ops.kinds.base import Geometry, Indices, PixelValues, kind_of, named_kinds
+from pipegen.ops.kinds.base import Geometry, PixelValues, kind_of, named_kinds
 from pipegen.ops.model import Model
 from pipegen.ops.traits import Example, Family, Traits
 from pipegen.types import FeatureType, times
@@ -133,24 +133,26 @@ class Transform(Model):
         return None
 
     def on(self, x: FeatureType) -> Transform:
-        """Returns the step for a feature of type `x`: for a mask that it moves, one that reads the nearest pixel, and fills with the mask's
-        `ignore` in place of a constant."""
-        if not self.moves or not kind_of(x).has(Indices):
+        """Returns the step for a feature of type `x`: for a mask or a dense map that it moves, one that reads the nearest pixel, or
+        bilinearly, and fills with the feature's `ignore` in place of a constant."""
+        pixels = kind_of(x).pixels
+        reads = pixels.interpolation(x) if self.moves and pixels is not None else None
+        if reads is None:
             return self
         fields = type(self).model_fields
-        changes: dict[str, Any] = {"interpolation": "nearest"} if "interpolation" in fields else {}
+        changes: dict[str, Any] = {"interpolation": reads} if "interpolation" in fields else {}
         if "antialias" in fields:
-            changes |= {"method": "nearest", "antialias": False}
+            changes |= {"method": reads} | ({"antialias": False} if reads == "nearest" else {})
         if isinstance(getattr(self, "fill", None), ConstantFill):
             changes["fill"] = ConstantFill(constant=x.ignore)
         return self.model_copy(update=changes) if changes else self
 
-    def evaluation_form(self) -> tuple[Transform, ...]:
-        """Lists the steps that replace a random step that fixes the shape, on the other splits."""
     def beside(self, aligned: Sequence[FeatureType]) -> Transform:
         """Returns the step for images with which features of these types are aligned."""
         return self
 
+    def evaluation_form(self) -> tuple[Transform, ...]:
+        """Lists the steps that replace a random step that fixes the shape, on the other splits."""
         return ()
 
     _scheduled: Any = PrivateAttr(default=None)

@@ -168,6 +168,13 @@ class Assembly:
         self._waiting.append((stage, {stage.feature: entry}))
         self.retype(stage.feature, y)
 
+    def turn(self, feature: str, *, projective: bool) -> None:
+        """Adds the stage that turns the vectors of a feature before those that compose the matrices of its segment."""
+        composing = takewhile(lambda one: isinstance(one[0], s.Compose) and one[0].feature == feature, reversed(self._waiting))
+        matrices = [*composing][::-1]
+        made = s.Turn(feature, tuple(stage.ref for stage, _ in matrices if isinstance(stage, s.Compose)), projective)
+        self._waiting.insert(len(self._waiting) - len(matrices), (made, matrices[0][1]))
+
     def place(self) -> None:
         """Turns waiting stages into nodes of one stage: elements, or kernels after a batch.
 

@@ -16,7 +16,7 @@ from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.combining import anchor as anchor_of
 from pipegen.ops.families.crops import ChooseWindow, ItemCrop
 from pipegen.ops.families.decoder import Decode, DecodeTransform
-from pipegen.ops.kinds.base import Indices, PixelValues, having, kind_of
+from pipegen.ops.kinds.base import Indices, PixelValues, having, kind_of, turns
 from pipegen.ops.stage import Stage, StagedTransform, StepRef
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, PointwiseTransform
 from pipegen.ops.traits import Family
@@ -250,11 +250,24 @@ class Builder:
             self._colour(ref.of(ColourTransform), feature, x, y)
         else:
             self._close()
+            if turns(x):
+                self._turn(ref, feature, x)
             stage = self._single(ref, feature, x, y, following)
             if isinstance(stage, Decode) and stage.needed is not None and following is not None and following.step.traits(y).crops:
                 self.assembly.hold(stage, y)
             else:
                 self._emit(stage, feature, y)
+
+    def _turn(self, ref: StepRef, feature: str, x: FeatureType) -> None:
+        """Turns the vectors of a map before a step on single images."""
+        traits = ref.step.traits(x)
+        if traits.resizes or traits.displaces:
+            self._emit(s.Turn(feature, (ref,), displaced=traits.displaces), feature, x)
+        elif ref.step.moves and not traits.crops:
+            error = OpError(
+                "PG203", f"`{ref.step.op}` has no rule for the vectors of `{feature}`", help=f"leave `{feature}` or the step out"
+            )
+            self.findings.report(ref, error, feature)
 
     def _single(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType, following: StepRef | None) -> Stage:
         step, traits = ref.step, ref.step.traits(x)
@@ -309,7 +322,10 @@ class Builder:
         """Ends the open segment, if any."""
         segment, self.segment = self.segment, None
         if segment is not None:
-            self._emit(segment.stage(), segment.feature, self.type[segment.feature])
+            stage = segment.stage()
+            if isinstance(stage, s.Resample) and turns(self.type[segment.feature]):
+                self.assembly.turn(segment.feature, projective=stage.projective)
+            self._emit(stage, segment.feature, self.type[segment.feature])
 
     def _finish(self) -> None:
         for limit in limits(self.type):

@@ -11,7 +11,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.families.combining import CombiningTransform, runs_on
 from pipegen.ops.families.item_stages import Express
-from pipegen.ops.kinds.base import ExampleClass, Indices, Numbers, PixelClass, kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, Indices, Levels, Numbers, PixelClass, kind_of, several_labels
 from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import step_path
@@ -117,8 +117,9 @@ def _feature(plan: OutputPlan, name: str, type_: ElementType, split: str, spec: 
 
 
 def _picture(plan: OutputPlan, name: str, x: FeatureType) -> None:
-    """Converts an image to the dtype of the output."""
-    dtype, shown = plan.output.dtype, x.interval if x.interval is not None else "an unknown range"
+    """Converts an image to the dtype of the output; a dense map keeps its own where that is for bytes."""
+    dtype = plan.output.dtype if kind_of(x).has(Levels) or plan.output.dtype != "uint8" else x.dtype
+    shown = x.interval if x.interval is not None else "an unknown range"
     fits = x.dtype == "uint8" or (x.interval is not None and BYTE_RANGE.contains(x.interval) and x.interval.width > 1)
     if dtype == "uint8" and not fits:
         help_ = ("leave `rescale` and `normalize` out", write("float32", "value", "or use {}", shown="dtype: float32"))

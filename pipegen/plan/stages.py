@@ -137,6 +137,23 @@ def _resampling(stage: Resample | Warp) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn(Stage):
+    """Turns and scales the vectors of a map, before the stage that moves its pixels: by the product of the steps' matrices, by one crop or
+    resize or, if `displaced`, along the field of one step."""
+
+    compilable: ClassVar[bool] = False
+    ns_per_value: ClassVar[float] = 4.0
+
+    feature: str
+    refs: tuple[StepRef, ...]
+    projective: bool = False
+    displaced: bool = False
+
+    def says(self) -> str:
+        return f"turn vectors: {uses(self.refs)}"
+
+
+@dataclass(frozen=True, slots=True)
 class ComposeColour(Stage):
     """One step's colour matrix, multiplied into the pending matrix of a colour segment."""
 

@@ -27,7 +27,7 @@ from pipegen.errors import DataError, InternalError, SpecError
 from pipegen.files import whole_file, whole_files, write_whole
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.item_stages import MoveEach
-from pipegen.ops.kinds.base import ExampleClass, Indices, ItemClass, Levels, PixelValues, having, kind_of
+from pipegen.ops.kinds.base import ExampleClass, Indices, ItemClass, Levels, PixelValues, having, kind_of, turns
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.ops.lowering.resizing import side_size
 from pipegen.ops.registry import transforms
@@ -38,7 +38,7 @@ from pipegen.phases.compilation import bind, collect_data, of_first_view
 from pipegen.phases.specs import FittedSpec, Spec
 from pipegen.phases.user_functions import allowed_modules, with_functions
 from pipegen.plan.nodes import Element, Plan
-from pipegen.plan.stages import Apply
+from pipegen.plan.stages import Apply, Turn
 from pipegen.preparing.cut import Cut, NoCutError, changed_files, check_shrinking, find_cut
 from pipegen.preparing.options import OF_RECORDS, QUALITY, Options
 from pipegen.preparing.shard_formats import SHARD_FORMATS, Described, Record, ShardFormat
@@ -126,7 +126,8 @@ class Computation:
         found: Features = {}
         for image in having(self._type, PixelValues):
             x = self._type[image]
-            stages: list[Stage] = [Apply(image, _use(side, x).of(ElementTransform))]
+            turning = [Turn(image, (_use(side, x),))] if turns(x) else []
+            stages: list[Stage] = [*turning, Apply(image, _use(side, x).of(ElementTransform))]
             size, before = tf.shape(done[image])[:2], {image: done[image], "@draws": done["@draws"]}
             for name, t in self._type.items() if x.of is None else ():  # the items on the image move with it
                 if kind_of(t).geometry is not None and t.of == image:

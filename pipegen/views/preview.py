@@ -18,7 +18,7 @@ from pipegen.backend.running.walk import Run
 from pipegen.data.rounding import spread
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.item_stages import Enter, Express, Measure
-from pipegen.ops.kinds.base import Levels, having, kind_of
+from pipegen.ops.kinds.base import Indices, Levels, having, kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.physical.decide import decide, last_combining
 from pipegen.physical.nodes import SHOWN
@@ -105,7 +105,7 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
     stages = (st for node in nodes if isinstance(node, Element) for st in node.stages)
     stage = next(st for st in stages if isinstance(st, Decodes) and st.feature == feature)
     image = np.asarray(stage.decode.step.decode(read[feature], None))
-    return levels(image) if image.dtype.kind == "f" else image
+    return levels(image) if image.dtype.kind == "f" and kind_of(type_[feature]).has(Levels) else image
 
 
 def _entered(plan: Plan, feature: str, read: Features) -> Features:
@@ -143,7 +143,8 @@ def _visible(features: Features, feature: str, type_: ElementType) -> np.ndarray
     """Extracts what can be shown of one example's feature: levels of an image, classes of a mask, or the real items."""
     if kind_of(type_[feature]).ragged:
         return np.asarray(features[feature][features[type_.valid(feature)]])
-    return levels(features[feature].numpy())
+    value: np.ndarray[Any, Any] = features[feature].numpy()
+    return levels(value) if kind_of(type_[feature]).has(Levels, Indices) else value
 
 
 def _batch_with(executor: Executor, plan: Plan, record: int, epoch: int) -> tuple[Features, int]:

@@ -48,7 +48,8 @@ def decode(stage: Decode, features: Features, found: Found | None) -> None:
         )
         return
     name, other = stage.like
-    image = other.step.fitted(decoder.decode(contents), features[name])
+    image = decoder.decode(contents)
+    image = other.step.fitted(image, features[name]) if decoder.turnable else image
     own, wanted = tf.shape(image)[:2], other.step.stored_size(features[name])
     message = tf.strings.format(f"its size is {{}}, but that of `{name}`, which it is aligned with, is {{}} (height, width)", (own, wanted))
     same = tf.debugging.Assert(tf.reduce_all(own == wanted), [message])
@@ -278,6 +279,7 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     item_stages.CombineInstances: Lowering(batch=moving.combine_instances),
     item_stages.Express: Lowering(batch=moving.express),
     item_stages.Shorten: Lowering(batch=moving.shorten),
+    s.Turn: Lowering(batch=moving.turn),
     s.Compose: Lowering(batch=compose_matrix),
     s.Resample: Lowering(batch=resample),
     s.Warp: Lowering(warp, warp_params, phases=warp_phases, quantised=True),

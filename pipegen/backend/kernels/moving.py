@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import tensorflow as tf
@@ -15,11 +16,12 @@ from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.crops import ChooseWindow, window_name
 from pipegen.ops.families.item_stages import NUMBERS
 from pipegen.ops.families.neighbourhood import DisplacementTransform
-from pipegen.ops.kinds.base import geometry_of
+from pipegen.ops.kinds.base import FAR, HORIZON, geometry_of
 from pipegen.ops.lowering.linear import multiply
 from pipegen.ops.lowering.windows import onto
 from pipegen.ops.stage import StepRef
 from pipegen.ops.step_bases import GeometricTransform
+from pipegen.plan import stages as s
 from pipegen.types import valid_name
 
 _ROUNDS = 24  # rounds of the search for a displaced point; each at least halves the error, which leaves 2^-24 of it
@@ -49,18 +51,47 @@ def move(stage: st.Move, features: Features) -> None:
 def bend(stage: st.Bend, features: Features) -> None:
     """Moves the items of a batch by the displacement field of a step on their image, in place."""
     name, draws = stage.feature, features["@draws"]
-    (ref,), size = stage.refs, _known(stage.canvas, features.get(f"@size/{stage.feature}"))
+    size = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
+    moved = geometry_of(stage.kind).displace(features[name], partial(_displaced, _field(stage.refs[0], draws, size)), size, stage.details)
+    features[f"@size/{name}"] = tf.broadcast_to(tf.stack(size), [tf.shape(features[name])[0], 2])
+    keep_items(stage, features, *moved)
+
+
+def turn(stage: s.Turn, features: Features) -> None:
+    """Turns and scales the vectors of a batch, in place: where both ends of a vector lie is where the image shows its start and its end."""
+    vectors, draws = features[stage.feature], features["@draws"]
+    v, (n, height, width) = tf.cast(vectors, tf.float64), tf.unstack(tf.shape(vectors)[:3])
+    if stage.displaced:
+        shown: Callable[[tf.Tensor], tf.Tensor] = partial(_displaced, _field(stage.refs[0], draws, (height, width)))
+    else:
+        inverse = _inverse(_product(stage, features, (height, width))[0])
+        if not stage.projective:
+            m = (inverse / inverse[:, 2:, 2:])[:, None, None]
+            turned = tf.stack([m[..., i, 0] * v[..., 0] + m[..., i, 1] * v[..., 1] for i in (0, 1)], -1)
+            features[stage.feature] = tf.ensure_shape(tf.cast(turned, vectors.dtype), vectors.shape)
+            return
+        shown = partial(_through, inverse)
+    x, y = tf.meshgrid(tf.range(width), tf.range(height))
+    begin = tf.broadcast_to(tf.cast(tf.reshape(tf.stack([x, y], -1), [1, -1, 2]), tf.float64), [n, height * width, 2])
+    turned = tf.reshape(shown(begin + tf.reshape(v, [n, -1, 2])) - shown(begin), tf.shape(vectors))
+    features[stage.feature] = tf.ensure_shape(tf.cast(turned, vectors.dtype), vectors.shape)
+
+
+def _through(matrix: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
+    """Moves points, x and y, float64 `(n, k, 2)`, by matrices `(n, 3, 3)`; those behind the horizon go far away."""
+    x, y, w = (matrix[:, None, i, 0] * points[..., 0] + matrix[:, None, i, 1] * points[..., 1] + matrix[:, None, i, 2] for i in range(3))
+    return tf.clip_by_value(tf.stack([x, y], -1) / tf.maximum(w, HORIZON)[..., None], -FAR, FAR)
+
+
+def _field(ref: StepRef, draws: tf.Tensor, size: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+    """Computes the displacement field of a step on images of a size, for `_displaced`."""
     step, n = step_of(ref.of(DisplacementTransform), draws), tf.shape(draws)[0]
     # The phases of such a step read only the size of the image.
     found, blank = step.parameters(own_draws(ref, draws), *size), tf.zeros([n, *size, 1], tf.uint8)
     for phase in step.phases():
         found = phase(blank, *found)
     field = tf.cast(tf.stack(found, -1), tf.float64) / 256.0
-    if ref.conditional:
-        field = tf.where(acts(ref, draws)[:, None, None, None], field, 0.0)
-    moved = geometry_of(stage.kind).displace(features[name], partial(_displaced, field), size, stage.details)
-    features[f"@size/{name}"] = tf.broadcast_to(tf.stack(size), [tf.shape(features[name])[0], 2])
-    keep_items(stage, features, *moved)
+    return tf.where(acts(ref, draws)[:, None, None, None], field, 0.0) if ref.conditional else field
 
 
 def _displaced(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
@@ -226,7 +257,9 @@ def _known(sides: tuple[int | None, int | None], size: tf.Tensor | None) -> tupl
     return tf.convert_to_tensor(height, tf.int32), tf.convert_to_tensor(width, tf.int32)
 
 
-def _product(stage: st.Move, features: Features, before: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
+def _product(
+    stage: st.Move | s.Turn, features: Features, before: tuple[tf.Tensor, tf.Tensor]
+) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
     """Multiplies the output-to-input matrices of all steps, float64 `(n, 3, 3)`; returns the size of the output, too."""
     draws = features["@draws"]
     real = [tf.cast(side, tf.float64) for side in before]

@@ -44,6 +44,7 @@ class DecodeTransform(ElementTransform):
     op: ClassVar[str] = "decode"
     family: ClassVar[str] = "decode"
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
+    turnable: ClassVar[bool] = True  # whether pixels aligned with a file's image are right once they are turned like it
 
     @classmethod
     def acts_on(cls, kind: FeatureKind) -> bool:
@@ -226,6 +227,35 @@ class MaskDecoder(DecodeTransform):
         from pipegen.ops.lowering.decoding import decode_mask  # imports all formats, which checking a spec does not need
 
         return decode_mask(contents, self.values or tuple((index, index) for index in self.allowed or ()) or None)
+
+
+class MapDecoder(DecodeTransform):
+    """Decodes an image file to float32, as a dense map."""
+
+    channels: int = 1
+    """The number of channels."""
+    bits: int = 8
+    """The bits of a value, 8 or 16."""
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        return x.decoded(self.channels, dtype="float32", interval=None)
+
+    def read_by_python(self, content: bytes) -> str | None:
+        return format_of(content)
+
+    def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
+        from pipegen.ops.lowering.decoding import decode, decode_deep  # imports all formats, which checking a spec does not need
+
+        read = decode_deep if self.bits == 16 else decode
+        return tf.cast(read(contents, channels=self.channels, exif="ignore"), tf.float32)
+
+
+class VectorDecoder(ArrayDecoder):
+    """Decodes a file's array of vectors, `(height, width, 2)`; by default a `.flo` or `.npy` file, recognised by its content."""
+
+    turnable = False
+    format: str = "vectors"
+    shape: tuple[int | None, ...] = (None, None, 2)
 
 
 class OutlineDecoder(ArrayDecoder):

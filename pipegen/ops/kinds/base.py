@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from pipegen.errors import InternalError, OpError
 from pipegen.lazy import np, tf
 from pipegen.ops.traits import Family, Traits
-from pipegen.types import ElementType, FeatureType
+from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 SUBPIXELS = 256.0  # places of moved items are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference
 HORIZON = 1e-6  # least third coordinate of a visible point
 FAR = 1e7  # largest coordinate of a place, in pixels: a perspective can put a point at infinity
+
+
+INTERVALS: dict[str, Interval | None] = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE, "float32": None}
+"""Dtypes of pixels that are arrays, with the interval of their values."""
 
 
 class Overlay:
@@ -50,9 +54,22 @@ class PixelValues:
 
     also: ClassVar[str] = ""  # what a record may hold besides the bytes of an image file, where arrays are read
 
+    def interpolation(self, x: FeatureType) -> Literal["nearest", "bilinear"] | None:
+        """Returns how steps read between pixels, and fill with `ignore` in place of a constant; `None` if they decide."""
+        return None
+
+    def turns(self, x: FeatureType) -> bool:
+        """Checks for vectors, which turn and scale with their image: to the right and down, in pixels."""
+        return False
+
+    def of_array(self, x: FeatureType, dtype: str, shape: tuple[int | None, ...]) -> FeatureType:
+        """Returns the type of values that a record holds as an array, where files would be of type `x`, with unknown sides as
+        `None`; `OpError` for a wrong shape."""
+        return FeatureType(x.kind, dtype, shape, INTERVALS[dtype], x.of, uniform=True)
+
     def due(self, held: Any, shape: tuple[int, ...], *, arrays: bool) -> str | None:
         """Describes what a record must hold; see `Meaning.due`."""
-        fits = held.dtype in ("uint8", "uint16", "float32") and len(held.shape) in (2, 3) and self.also and arrays
+        fits = held.dtype in INTERVALS and len(held.shape) in (2, 3) and self.also and arrays
         return None if held.is_content or fits else "the bytes of an image file" + self.also * arrays
 
     def shown(self, value: Any, x: FeatureType) -> Any:
@@ -74,6 +91,9 @@ class Indices(PixelValues, Overlay):
     """Indices of classes or of items, which cannot be blended."""
 
     guide = "pixels"
+
+    def interpolation(self, x: FeatureType) -> Literal["nearest", "bilinear"] | None:
+        return "nearest"
 
 
 class Geometry(Overlay):
@@ -321,6 +341,10 @@ class FeatureKind:
         arguments."""
         raise NotImplementedError
 
+    def details_of(self, feature: Any) -> Any:
+        """Returns the details of the type of a feature with pixels."""
+        return None
+
     def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
         """Returns the shape of an item of an example whose numbers are stored one after another.
 
@@ -371,12 +395,12 @@ def geometry_of(kind: str) -> Geometry:
 
 @cache
 def kinds() -> tuple[FeatureKind, ...]:
-    """Lists all kinds, those with pixels first."""
+    """Lists all kinds, those with pixels first, and of these images."""
     package = importlib.import_module(_PACKAGE)
     stems = [info.name for info in pkgutil.iter_modules(package.__path__) if info.name != "base"]
     every = {value for stem in stems for value in vars(importlib.import_module(f"{_PACKAGE}.{stem}")).values() if isinstance(value, type)}
     found = (kind() for kind in every if issubclass(kind, FeatureKind) and hasattr(kind, "name"))
-    return tuple(sorted(found, key=lambda kind: (kind.pixels is None, kind.name)))
+    return tuple(sorted(found, key=lambda kind: (kind.pixels is None, not kind.has(Levels), kind.name)))
 
 
 def named_kinds() -> tuple[FeatureKind, ...]:
@@ -398,6 +422,11 @@ def held_in_memory(kind: FeatureKind) -> bool:
 def several_labels(x: FeatureType) -> bool:
     """Checks for a label with any number of classes: 1 for each class of the example, before it is encoded."""
     return x.dtype == "uint8" and kind_of(x).has(ExampleClass)
+
+
+def turns(x: FeatureType) -> bool:
+    """Checks for a decoded map of vectors, which turn and scale with their image."""
+    return not x.encoded and (pixels := kind_of(x).pixels) is not None and pixels.turns(x)
 
 
 def single_values(type_: ElementType, *parts: type) -> list[str]:

@@ -54,7 +54,7 @@ class Image(FeatureKind):
             raise PartError(f"`{given}` is for image files, but `{name}` has a `format`", name, given)
         if getattr(feature, "format", None) == "flo":
             message = f"`{name}` is an image, but flips would not change the vectors of a flow"
-            raise PartError(message, name, "format", help="use `kind: array` with a `shape`")
+            raise PartError(message, name, "format", help="use `kind: dense` with `values: vectors`, which turns them")
         if getattr(feature, "format", None) == "nifti":
             message = f"the number of channels of the volume `{name}` is unknown"
             raise PartError(message, name, "format", help="`{nifti: {slices: N}}` reads N slices, and `{nifti: {slice: 0}}` one")

@@ -46,6 +46,8 @@ class Mask(FeatureKind):
 
     def check(self, name: str, feature: Any) -> None:
         given = getattr(feature, "classes", None)
+        if getattr(feature, "values", None) == "vectors":
+            raise PartError(f"`{name}` is a mask, and vectors are values of `kind: dense`", name, "values")
         if given is None:
             return
         classes = given if isinstance(given, int) else len(given)

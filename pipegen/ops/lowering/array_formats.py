@@ -90,6 +90,11 @@ def read_flo(contents: bytes) -> Any:
     return np.frombuffer(contents, "<f4", 2 * width * height, 12).reshape(height, width, 2)
 
 
+def read_vectors(contents: bytes) -> Any:
+    """Reads a `.flo` or a `.npy` file."""
+    return read_flo(contents) if contents.startswith(_MAGIC) else read_npy(contents)
+
+
 def read_npy(contents: bytes) -> Any:
     """Reads an array of numbers. Objects, which would be unpickled, other arrays, and a file that is cut short raise `UnreadableError`."""
     stream = io.BytesIO(contents)

@@ -85,6 +85,22 @@ def overlay(image: np.ndarray[Any, Any], mask: np.ndarray[Any, Any], ignore: int
     return np.where((classes == 0)[..., None], plain, np.rint(mixed)).astype(np.uint8)
 
 
+def blended(image: Array, other: Array) -> Array:
+    """Blends an image with a picture of the same size, half and half: uint8 `(height, width, 3)`."""
+    return np.rint(_rgb(image) * (1 - _OPACITY) + _rgb(other) * _OPACITY).astype(np.uint8)
+
+
+def directions(vectors: Array) -> Array:
+    """Shows vectors, `(height, width, 2)` to the right and down, as uint8 `(height, width, 3)`: the colour is the direction, red to the
+    right and then clockwise yellow, green, blue, and the longest ones are the strongest; 0 is white."""
+    from PIL import Image
+
+    x, y = np.moveaxis(np.nan_to_num(np.asarray(vectors, np.float64), posinf=0.0, neginf=0.0), -1, 0)
+    length = np.hypot(x, y)
+    parts = np.arctan2(y, x) / (2 * np.pi) % 1.0, length / max(float(length.max(initial=0)), 1e-6), np.ones_like(x)
+    return np.asarray(Image.fromarray(np.rint(np.stack(parts, -1) * 255).astype(np.uint8), "HSV").convert("RGB"))
+
+
 def _drawing(image: Array, least: int, lines: int) -> tuple[Image.Image, Any, Any]:
     """An image to draw on, the pen, and a font of at least `least` pixels, of which so many lines are as long as the image."""
     from PIL import Image, ImageDraw, ImageFont

@@ -176,7 +176,10 @@ def _difference(a: FeatureType, b: FeatureType) -> str | None:
         "`of`": (a.of, b.of),
         "`ignore`": (a.ignore, b.ignore),
         "number of classes": (a.classes, b.classes) if kind.has(Indices) else (0, 0),
-        **{f"`{name}`": (getattr(a.details, name, None), getattr(b.details, name, None)) for name in ("format", "relative")},
+        **{
+            f"`{name}`": (getattr(a.details, name, None), getattr(b.details, name, None))
+            for name in ("format", "relative", "values", "interpolation")
+        },
     }
     found = next(((what, here, there) for what, (here, there) in each.items() if here != there), None)
     if found is None:

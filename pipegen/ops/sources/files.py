@@ -42,8 +42,8 @@ class FilesFeature(FileFeature):
     """One file of each record, or columns of the joined table."""
 
     kind: AnyKindName
-    """In files: `image`; `mask`: a class for each pixel of the image; or `array`: numbers of one `shape`. In columns of the joined table:
-    `label`, `tensor`, `weight`, `boxes` or `keypoints`, as in `csv`."""
+    """In files: `image`; `mask`: a class for each pixel of the image; `dense`: numbers for each pixel; or `array`: numbers of one `shape`.
+    In columns of the joined table: `label`, `tensor`, `weight`, `boxes` or `keypoints`, as in `csv`."""
     path: Annotated[str, Field(min_length=1)] | None = Field(None, validate_default=True)
     """Folder whose images are all read, or a pattern such as `photos/**/*.jpg`; relative to the spec's file. Images, masks and arrays need
     one."""
@@ -166,7 +166,7 @@ class Files(SelectingSource, FeatureSource):
         folder, pattern = _split(str(self.features[name].path))
         field = f"features.{name}.path"
         root = find_root(base, folder, field=field)
-        match, every = compile_glob(pattern) if pattern else None, self.features[name].format is not None
+        match, every = compile_glob(pattern) if pattern else None, self.features[name].in_arrays
         scan = Scan(root, match=match, follow_links=self.follow_links, progress=progress, every_file=every)
         files = scan.tree()
         if not files:

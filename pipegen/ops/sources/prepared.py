@@ -16,7 +16,7 @@ from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.base import InstanceNumber, Levels, PixelValues, having, kind_of
 from pipegen.ops.kinds.mask import with_numbers
 from pipegen.ops.model import FeatureName, Model
-from pipegen.ops.sources.features.feature import Beside, HeldKindName, KeepsBoxes, NamesPoints
+from pipegen.ops.sources.features.feature import Beside, HeldKindName, KeepsBoxes, NamesPoints, VectorMaps
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, always
 from pipegen.ops.sources.prepared_store.layout import (
     ARRAY_RECORD,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pipegen.ops.fields.strings import Ints
 
 
-class StoredFeature(KeepsBoxes, NamesPoints, Beside):
+class StoredFeature(VectorMaps, KeepsBoxes, NamesPoints, Beside):
     """One feature of a store, as written by `pipegen prepare`."""
 
     kind: HeldKindName
@@ -80,6 +80,7 @@ class StoredFeature(KeepsBoxes, NamesPoints, Beside):
         interval = Interval(*self.range) if self.range is not None else usual
         found = FeatureType(kind.name, self.dtype, self.shape, interval, self.of, self.classes, ignore=self.ignore)
         found = found.with_(instances=self.home) if kind.has(InstanceNumber) else found
+        found = found.with_(details=kind.details_of(self))
         if not found.encoded:
             return found
         height, width = (*self.shape, None, None)[:2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import Field, PositiveInt, create_model, field_validator, model_validator
+from pydantic import Field, PositiveInt, SerializerFunctionWrapHandler, create_model, field_validator, model_serializer, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
@@ -56,10 +56,11 @@ class Feature(Model):
         kind: str
 
     of: Annotated[str, Field(min_length=1)] | None = None
-    """The image that this mask or image is aligned with: it moves with it, and steps that change values leave it out unless they name it. A
-    mask is aligned with the only image by default; an image without `of` has draws of its own."""
+    """The image that this mask, map or image is aligned with: it moves with it, and steps that change values leave it out unless they name
+    it. A mask or a dense map is aligned with the only image by default; an image without `of` has draws of its own."""
     ignore: Index = 0
-    """For a mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores."""
+    """For a mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores. For a dense map:
+    their value."""
 
     @classmethod
     def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
@@ -101,6 +102,26 @@ class Feature(Model):
     def type(self) -> FeatureType:
         """Returns the type, from the arguments alone."""
         return self.own_kind.stored_type(self)
+
+
+class MapsPixels(Model):
+    """Arguments for dense maps."""
+
+    interpolation: Literal["nearest", "bilinear"] | None = None
+    """For a dense map: how steps read it between pixels: `bilinear` (default), or the `nearest` one, which blends no values."""
+
+    @model_serializer(mode="wrap")
+    def _without_unsaid(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leaves out arguments that only dense maps have, so that they are no part of the hash of other specs."""
+        unsaid = {"interpolation"} | ({"values"} if isinstance(self, VectorMaps) else set())
+        return {name: value for name, value in written(self).items() if value is not None or name not in unsaid}
+
+
+class VectorMaps(MapsPixels):
+    """Arguments for dense maps in arrays."""
+
+    values: Literal["vectors"] | None = None
+    """For a dense map: `vectors` to the right and down, in pixels, which turn and scale with the image; by default plain numbers."""
 
 
 class KeepsBoxes(Model):
@@ -154,7 +175,7 @@ else:
     )
 
 
-class AnyKind(KeepsBoxes, NamesPoints, Beside):
+class AnyKind(MapsPixels, KeepsBoxes, NamesPoints, Beside):
     """A feature of any kind: the arguments of labels, tensors, boxes and keypoints."""
 
     classes: KnownClasses | None = None
@@ -167,7 +188,8 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
     Applied before `classes` and `offset`."""
     ignore: Index | tuple[ClassName, ...] = 0  # type: ignore[assignment]  # masks have an index, labels names
     """For a label: classes (after `map`) whose examples are left out, such as `[unknown]`; for several labels, one of them is enough. For a
-    mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores."""
+    mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores. For a dense map: their
+    value."""
     separator: Annotated[str, Field(min_length=1)] | None = None
     """For an example with any number of classes: their separator in a text; a list has one class per item. The label is then encoded as
     `multi_hot`. `with` boxes: separator of their classes in a text."""
@@ -233,14 +255,15 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
         return self.rules(self.format or "xyxy")
 
 
-class ArrayFeature(AnyKind):
+class ArrayFeature(VectorMaps, AnyKind):
     """One array of a source: its kind and origin."""
 
     kind: HeldKindName
     """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, stored as float32. `mask`: the
     class index of each pixel, `(n, height, width)` or `(n, height, width, 1)`. `label`: class indices or class names, `(n,)` or `(n, 1)`.
     `tensor`: numbers of any shape `(n, ...)`, stored as `dtype`. `weight`: numbers of 0 or more, `(n,)`, that weigh the examples in the
-    loss. `boxes`: four numbers per box, a list of arrays `(items, 4)`. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden
+    loss. `dense`: numbers for each pixel, `(n, height, width)` or `(n, height, width, channels)`, stored as float32. `boxes`: four numbers
+    per box, a list of arrays `(items, 4)`. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden
     or visible: `(n, names, 2 or 3)`; with boxes, a list of arrays `(items, names, 2 or 3)`; without `names`, a list of arrays `(items, 2 or
     3)`."""
     key: Annotated[str, Field(min_length=1)] | None = None
@@ -285,20 +308,22 @@ class ArrayFeature(AnyKind):
 class EncodedFeature(Feature):
     """A feature whose pixels are stored as image files."""
 
-    values: Annotated[dict[_Stored, Index], Field(min_length=1)] | None = None
+    values: Annotated[dict[_Stored, Index], Field(min_length=1)] | Literal["vectors"] | None = None
     """For a mask: the class index of each value in its files, such as `{0: 0, 255: 1}`; by default values are indices. Every index is a
-    class, including that of `ignore`, unless `classes` sets the number. In a palette PNG values are palette indices."""
+    class, including that of `ignore`, unless `classes` sets the number. In a palette PNG values are palette indices. For a dense map:
+    `vectors` to the right and down, in pixels, which turn and scale with the image; by default plain numbers."""
 
     channels: Literal[1, 3, 4] | None = None
-    """For an image: the channels to decode to, 1 for gray, 3 for RGB, 4 for RGB and transparency; by default as in `decode`, which is 3."""
+    """For an image: the channels to decode to, 1 for gray, 3 for RGB, 4 for RGB and transparency; by default as in `decode`, which is 3.
+    For a dense map in image files: 1 by default."""
     bits: Literal[8, 16] | None = None
     """For an image: the bits of a value. With 16, files give uint16 from 0 to 65535. A file of another depth is an error; by default as in
     `decode`, which is 8."""
 
     @field_validator("values")
     @classmethod
-    def _sorted(cls, values: dict[int, int] | None) -> dict[int, int] | None:
-        return values and dict(sorted(values.items()))
+    def _sorted(cls, values: dict[int, int] | str | None) -> dict[int, int] | str | None:
+        return dict(sorted(values.items())) if isinstance(values, dict) else values
 
 
 def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
@@ -12,12 +13,12 @@ from pipegen.lazy import np
 from pipegen.ops.fields.label_values import label_texts
 from pipegen.ops.fields.notes import quoted
 from pipegen.ops.fields.numbers import changed_whole, check_channels
-from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers, having
+from pipegen.ops.kinds.base import INTERVALS, ExampleClass, Levels, LossWeight, Numbers
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, by_block
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
-from pipegen.ops.sources.records.source import PIXELS, RecordSource, check_field, check_pickled, missing_key
+from pipegen.ops.sources.records.source import RecordSource, check_field, check_pickled, missing_key
 from pipegen.ops.sources.stores.base import Store, opened
 from pipegen.ops.sources.stores.field_types import (
     MissingLibrary,
@@ -301,21 +302,24 @@ class ArrayStoreSource(StoreSource):
         return tuple(dict.fromkeys(self.key_of(name) for name in self.features))
 
     def possible(self) -> tuple[ElementType, ...]:
-        """Lists types with images as the bytes of files, and as arrays."""
+        """Lists types with images and maps as the bytes of files, and as arrays."""
         encoded = self.infer()
-        images = having(self.features, Levels)
+        pictured = {name: pixels for name, f in self.features.items() if (pixels := f.own_kind.pixels) is not None and pixels.also}
         found = [encoded]
-        for dtype, interval in PIXELS.items():
-            for channels in (3, 1, 4):
-                array = FeatureType("image", dtype, (None, None, channels), interval, uniform=True)
-                found.append(encoded.replace(**{name: array.with_(of=encoded[name].of) for name in images}))
-        return tuple(found) if images else (encoded,)
+        for dtype, channels in product(INTERVALS, (3, 1, 4)):
+            sizes = {name: (None, None, channels if isinstance(pixels, Levels) else None) for name, pixels in pictured.items()}
+            arrays = {name: pixels.of_array(encoded[name], dtype, sizes[name]) for name, pixels in pictured.items()}
+            found.append(encoded.replace(**arrays))
+        return tuple(found) if pictured else (encoded,)
 
     def found_types(self, types: Mapping[str, FieldType]) -> dict[str, FeatureType]:
-        arrays = {name: held for name, held in types.items() if self.features[name].own_kind.has(Levels) and not held.encoded}
-        of = {name: t.of for name, t in self.infer().items()}
-        shapes = {name: held.shape if len(held.shape) == 3 else (*held.shape, 1) for name, held in arrays.items()}
-        return {
-            name: FeatureType("image", held.dtype, shapes[name], PIXELS[held.dtype], of[name], uniform=True)
-            for name, held in arrays.items()
-        }
+        encoded, found = self.infer(), {}  # type: ElementType, dict[str, FeatureType]
+        for name, held in types.items():
+            pixels = self.features[name].own_kind.pixels
+            if pixels is not None and pixels.also and not held.encoded:
+                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
+                try:
+                    found[name] = pixels.of_array(encoded[name], held.dtype, shape)
+                except OpError as error:
+                    raise error.below(f"features.{name}") from None
+        return found

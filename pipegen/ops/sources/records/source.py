@@ -22,7 +22,7 @@ from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.numbers import read_numbers
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource, HeldKindName
+from pipegen.ops.sources.features.feature import FeatureSource, HeldKindName
 from pipegen.ops.sources.features.predicate import Where, parse_predicate
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, always
 from pipegen.ops.sources.records.columns import LabelColumn, RecordCells, items_of_records
@@ -30,10 +30,9 @@ from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, Sha
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
 from pipegen.ops.sources.stores.field_types import FieldType
-from pipegen.ops.sources.tables.features import InTable
+from pipegen.ops.sources.tables.features import FormattedFeature
 from pipegen.ops.sources.tables.join import read_joined
 from pipegen.ops.sources.tables.readings import Column, Join
-from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
 
 if TYPE_CHECKING:
     import builtins
@@ -50,15 +49,15 @@ Path_ = Annotated[str, Field(min_length=1)]
 Side = Annotated[int, Field(ge=1)]
 
 
-class RecordFeature(InTable, EncodedFeature):
+class RecordFeature(FormattedFeature):
     """One feature of the records, and its key; or of a joined table, and its column."""
 
     kind: HeldKindName
-    """`image`: the bytes of an image file. `mask`: the bytes of a file with a class for each pixel of the image. `label`: a class index or
-    class name. `tensor`: numbers of one `shape` and `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `boxes`:
-    four numbers for each box, as lists or one after another. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible,
-    likewise. A `label` or `tensor` that is `with` boxes has one value for each of them. Boxes, keypoints and what is with them are read
-    once for all records, and held in memory."""
+    """`image`: the bytes of an image file. `mask`: the bytes of a file with a class for each pixel of the image. `dense`: the bytes of a
+    file with numbers for each pixel, or arrays. `label`: a class index or class name. `tensor`: numbers of one `shape` and `dtype`.
+    `weight`: a number of 0 or more that weighs the example in the loss. `boxes`: four numbers for each box, as lists or one after another.
+    `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible, likewise. A `label` or `tensor` that is `with` boxes has
+    one value for each of them. Boxes, keypoints and what is with them are read once for all records, and held in memory."""
     key: Key | None = None
     """Key of the feature in the record; by default its name."""
     keys: tuple[Key, Key, Key, Key] | None = None
@@ -80,6 +79,8 @@ class RecordFeature(InTable, EncodedFeature):
         for name in ("key", "keys"):
             if self.joined and getattr(self, name) is not None:
                 raise ValueError(f"`{name}` is in the records, and `column` in the joined table; leave one of them out")
+        if self.windows() is not None:
+            raise PartError("a window by columns needs a table", "format", help="such as `window: [0, 0, 256, 256]`")
         if self.joined and self.own_kind.pixels is not None:
             raise PartError(f"{self.own_kind.plural} cannot be in the joined table, whose rows are in another order", "column")
         return self
@@ -426,8 +427,6 @@ def _damaged(shard: Found, damage: str) -> Note:
 
 
 _PICKLED = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # first bytes of pickled objects, by protocol version
-PIXELS: dict[str, Interval | None] = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE, "float32": None}
-"""Dtypes of images that are arrays, with the interval of their values."""
 
 
 def check_field(name: str, feature: RecordFeature, key: str, held: FieldType, where: str = "", *, arrays: bool = False) -> None:

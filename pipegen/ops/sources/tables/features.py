@@ -87,27 +87,47 @@ class JoinedFeature(InTable):
     """Shape of a tensor whose cells are lists of numbers, such as `[768]`; they stay in memory."""
 
 
-class FileFeature(InTable, EncodedFeature):
-    """One feature in a file of each record, or in columns of a table."""
+class FormattedFeature(InTable, EncodedFeature):
+    """A feature with a format: of boxes, or of its files."""
 
-    kind: AnyKindName
-    """`image`, `mask` or `array` in files; these and all others in columns of a table."""
     format: BoxFormat | Format | None = None  # type: ignore[assignment]  # that of boxes, or of files
     """For boxes: the order and unit of their numbers, by default `xyxy`: left, top, right and bottom edge in pixels. `xywh`: left, top,
     width and height. `center_xywh`: centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as
-    fractions of the image's width and height. For an array, and for an image in files of arrays: the format of the files. `npy`, `nifti`,
-    `geotiff` and `flo` (optical flow of 2 channels; for arrays only) are names; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`,
-    `{dicom: rescaled}` and `{geotiff: {bands: [4, 3, 2]}}` have options. Values are float32, as stored."""
-    shape: Annotated[tuple[_Side, ...], Field(min_length=1)] | None = None
-    """For an array: its shape, the same in every file, such as `[436, 1024, 2]`. For a tensor of a table with cells of lists of numbers, as
-    in Parquet files: the shape of each, such as `[768]`; they stay in memory."""
+    fractions of the image's width and height. For an array, and for an image or a dense map in files of arrays: the format of the files.
+    `npy`, `nifti`, `geotiff` and `flo` (optical flow of 2 channels; for arrays and dense maps) are names; `{npy: {channels: 3}}`, `{nifti:
+    {slices: 32}}`, `{dicom: rescaled}` and `{geotiff: {bands: [4, 3, 2]}}` have options. Values are float32, as stored. Vectors are in
+    `.flo` or `.npy` files by default."""
 
     @model_validator(mode="after")
-    def _format_of_its_kind(self) -> FileFeature:
+    def _format_of_its_kind(self) -> FormattedFeature:
         if self.format is not None and (self.format in _BOXES) is not self.own_kind.guides("boxes"):
             known, given = "boxes" if self.format in _BOXES else "files", self.format if isinstance(self.format, str) else self.format.name
             raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
         return self
+
+    @property
+    def in_arrays(self) -> bool:
+        """Whether its files are arrays, not images."""
+        return self.format is not None or self.values == "vectors"
+
+    def array_decoder(self) -> ArrayDecoder:
+        """Returns the decoder of files of its `format`."""
+        return decoder_of(self.format)  # type: ignore[arg-type]  # which a caller has checked
+
+    def windows(self) -> GeoTiff | None:
+        """Returns the options of rasters with a window per row; `None` for other files."""
+        geotiff = self.format.geotiff if isinstance(self.format, ArrayFile) else None
+        return geotiff if geotiff is not None and geotiff.by_row else None
+
+
+class FileFeature(FormattedFeature):
+    """One feature in a file of each record, or in columns of a table."""
+
+    kind: AnyKindName
+    """`image`, `mask`, `dense` or `array` in files; these and all others in columns of a table."""
+    shape: Annotated[tuple[_Side, ...], Field(min_length=1)] | None = None
+    """For an array: its shape, the same in every file, such as `[436, 1024, 2]`. For a tensor of a table with cells of lists of numbers, as
+    in Parquet files: the shape of each, such as `[768]`; they stay in memory."""
 
     @model_validator(mode="after")
     def _whole_array(self) -> FileFeature:
@@ -117,26 +137,17 @@ class FileFeature(InTable, EncodedFeature):
                 raise PartError(f"an array needs its `{name}`", help=f"such as `{name}: {example}`")
         return self
 
-    def array_decoder(self) -> ArrayDecoder:
-        """Returns the decoder of files of its `format`."""
-        return decoder_of(self.format)  # type: ignore[arg-type]  # which an array, and an image in files of arrays, has
-
-    def windows(self) -> GeoTiff | None:
-        """Returns the options of rasters with a window per row; `None` for other files."""
-        geotiff = self.format.geotiff if isinstance(self.format, ArrayFile) else None
-        return geotiff if geotiff is not None and geotiff.by_row else None
-
 
 class TableFeature(FileFeature):
     """One feature of a table's rows, and its column."""
 
     kind: AnyKindName
     """`image`: paths of image files, or with a `size` the pixels as numbers. `mask`: paths of files with a class for each pixel of the
-    image. `label`: class names, or class indices as integers. `tensor`: numbers of one `dtype`. `weight`: a number of 0 or more that weighs
-    the example in the loss. `array`: paths of files with numbers of one `shape`. `boxes`: four numbers for each box, as lists or one after
-    another, or in four `columns`. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible, as lists, or named points
-    in `columns`. A `label` or `tensor` that is `with` boxes has a list of one value for each. A list is one of the format, or text such as
-    `[[0, 0, 8, 8]]`."""
+    image. `dense`: paths of files with numbers for each pixel. `label`: class names, or class indices as integers. `tensor`: numbers of one
+    `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `array`: paths of files with numbers of one `shape`.
+    `boxes`: four numbers for each box, as lists or one after another, or in four `columns`. `keypoints`: x and y, optionally with 0, 1 or 2
+    for absent, hidden or visible, as lists, or named points in `columns`. A `label` or `tensor` that is `with` boxes has a list of one
+    value for each. A list is one of the format, or text such as `[[0, 0, 8, 8]]`."""
     root: Annotated[str, Field(min_length=1)] | None = None
     """Folder that image paths are relative to, itself relative to the spec's file; by default the table's folder, and for a table in memory
     the spec's."""
