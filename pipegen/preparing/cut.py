@@ -87,7 +87,7 @@ def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = Non
     for steps in range(fixed, -1, -1):
         try:
             found = _cut(plans, steps)
-            if all(t.dtype not in FLOATING for _, t in found.type.items() if kind_of(t).pixels is not None):
+            if all(t.dtype not in FLOATING for _, t in found.type.items() if kind_of(t).has(Levels)):
                 return found
             why = why or "the last deterministic step makes floats, four times as large as bytes"
         except NoCutError as error:
