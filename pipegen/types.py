@@ -60,6 +60,7 @@ WORD_RANGE = Interval(0.0, 65535.0)
 LARGEST_SIDE = 32767  # maximal side of an image in pixels
 MOST_INSTANCES = 254  # most items of a mask: a pixel is a byte, 0 is no item, and 255 may be ignored by the loss
 INTEGER_RANGES = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE}  # ranges of the integer dtypes of images
+PIXEL_RANGES: dict[str, Interval | None] = {**INTEGER_RANGES, "float32": None}  # dtypes of pixels that are arrays, with their ranges
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pipegen
     [
         ({"kind": "label", "dtype": "fp32"}, "`arrays.features.x.dtype` belongs to tensors, and this is `kind: label`"),
         ({"kind": "boxes", "dtype": 7}, "`arrays.features.x.dtype` belongs to tensors, and this is `kind: boxes`"),
-        ({"kind": "label", "size": "big"}, "`arrays.features.x.size` belongs to images and masks, and this is `kind: label`"),
+        ({"kind": "label", "size": "big"}, "`arrays.features.x.size` belongs to images, dense maps and masks, and this is `kind: label`"),
         ({"kind": "tensor", "dtype": "fp32"}, "did you mean `float32`?"),
         ({"kind": "lable", "dtype": "fp32"}, "`arrays.features.x.kind`"),
     ],

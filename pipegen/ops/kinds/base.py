@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from pipegen.errors import InternalError, OpError
 from pipegen.lazy import np, tf
 from pipegen.ops.traits import Family, Traits
-from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
+from pipegen.types import PIXEL_RANGES, ElementType, FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 SUBPIXELS = 256.0  # places of moved items are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference
 HORIZON = 1e-6  # least third coordinate of a visible point
 FAR = 1e7  # largest coordinate of a place, in pixels: a perspective can put a point at infinity
-
-
-INTERVALS: dict[str, Interval | None] = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE, "float32": None}
-"""Dtypes of pixels that are arrays, with the interval of their values."""
 
 
 class Overlay:
@@ -65,11 +61,11 @@ class PixelValues:
     def of_array(self, x: FeatureType, dtype: str, shape: tuple[int | None, ...]) -> FeatureType:
         """Returns the type of values that a record holds as an array, where files would be of type `x`, with unknown sides as
         `None`; `OpError` for a wrong shape."""
-        return FeatureType(x.kind, dtype, shape, INTERVALS[dtype], x.of, uniform=True)
+        return FeatureType(x.kind, dtype, shape, PIXEL_RANGES[dtype], x.of, uniform=True)
 
     def due(self, held: Any, shape: tuple[int, ...], *, arrays: bool) -> str | None:
         """Describes what a record must hold; see `Meaning.due`."""
-        fits = held.dtype in INTERVALS and len(held.shape) in (2, 3) and self.also and arrays
+        fits = held.dtype in PIXEL_RANGES and len(held.shape) in (2, 3) and self.also and arrays
         return None if held.is_content or fits else "the bytes of an image file" + self.also * arrays
 
     def shown(self, value: Any, x: FeatureType) -> Any:

@@ -33,15 +33,15 @@ def test_a_file_is_a_kind_and_a_kind_is_a_file() -> None:
     assert {kind.name for kind in kinds()} >= KNOWN
     for kind in kinds():
         assert kind_named(kind.name) is kind
-        assert kind.has(Levels) + kind.has(Indices) == (kind.pixels is not None)
+        assert kind.has(Levels) + kind.has(Indices) + (kind.name == "dense") == (kind.pixels is not None)
         assert kind.has(Geometry) <= kind.ragged
         assert kind.has(Geometry) + kind.has(PixelValues) <= 1
 
 
 def test_sources_name_the_kinds_that_they_can_give() -> None:
-    assert get_args(names_of(lambda kind: kind.storage == "encoded")) == ("image", "mask", "array")
-    assert get_args(names_of(held_in_memory)) == ("image", "mask", "boxes", "keypoints", "label", "tensor", "weight")
-    assert get_args(names_of()) == ("image", "mask", "array", "boxes", "keypoints", "label", "tensor", "weight")
+    assert get_args(names_of(lambda kind: kind.storage == "encoded")) == ("image", "dense", "mask", "array")
+    assert get_args(names_of(held_in_memory)) == ("image", "dense", "mask", "boxes", "keypoints", "label", "tensor", "weight")
+    assert get_args(names_of()) == ("image", "dense", "mask", "array", "boxes", "keypoints", "label", "tensor", "weight")
 
 
 def test_nothing_asks_for_a_kind_by_its_name() -> None:

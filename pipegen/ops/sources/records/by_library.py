@@ -13,7 +13,7 @@ from pipegen.lazy import np
 from pipegen.ops.fields.label_values import label_texts
 from pipegen.ops.fields.notes import quoted
 from pipegen.ops.fields.numbers import changed_whole, check_channels
-from pipegen.ops.kinds.base import INTERVALS, ExampleClass, Levels, LossWeight, Numbers
+from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, by_block
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
@@ -28,7 +28,7 @@ from pipegen.ops.sources.stores.field_types import (
     column_and_path,
     optional_at,
 )
-from pipegen.types import ElementType, FeatureType
+from pipegen.types import PIXEL_RANGES, ElementType, FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -306,7 +306,7 @@ class ArrayStoreSource(StoreSource):
         encoded = self.infer()
         pictured = {name: pixels for name, f in self.features.items() if (pixels := f.own_kind.pixels) is not None and pixels.also}
         found = [encoded]
-        for dtype, channels in product(INTERVALS, (3, 1, 4)):
+        for dtype, channels in product(PIXEL_RANGES, (3, 1, 4)):
             sizes = {name: (None, None, channels if isinstance(pixels, Levels) else None) for name, pixels in pictured.items()}
             arrays = {name: pixels.of_array(encoded[name], dtype, sizes[name]) for name, pixels in pictured.items()}
             found.append(encoded.replace(**arrays))
