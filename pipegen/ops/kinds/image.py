@@ -34,7 +34,7 @@ class ImageLevels(Levels):
 
 
 class Image(FeatureKind):
-    """A photograph, a depth map, or other levels."""
+    """A photograph, or other levels."""
 
     name = "image"
     plural = "images"

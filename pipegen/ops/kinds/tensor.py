@@ -59,7 +59,7 @@ class Weight(Tensor):
 
 
 class Array(FeatureKind):
-    """A tensor read from a file for each example, such as an optical flow or a volume. No step acts on it."""
+    """A tensor read from a file for each example, such as a volume. No step acts on it."""
 
     name = "array"
     plural = "arrays"

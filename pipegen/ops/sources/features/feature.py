@@ -104,6 +104,10 @@ class Feature(Model):
         return self.own_kind.stored_type(self)
 
 
+LATER = frozenset({"interpolation"})
+"""Arguments that are no part of the hash of a spec unless given, since releases before had none."""
+
+
 class MapsPixels(Model):
     """Arguments for dense maps."""
 
@@ -112,8 +116,8 @@ class MapsPixels(Model):
 
     @model_serializer(mode="wrap")
     def _without_unsaid(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leaves out arguments that only dense maps have, so that they are no part of the hash of other specs."""
-        unsaid = {"interpolation"} | ({"values"} if isinstance(self, VectorMaps) else set())
+        """Leaves out arguments that only dense maps have and that are not given."""
+        unsaid = LATER | ({"values"} if isinstance(self, VectorMaps) else set())
         return {name: value for name, value in written(self).items() if value is not None or name not in unsaid}
 
 
@@ -175,7 +179,7 @@ else:
     )
 
 
-class AnyKind(MapsPixels, KeepsBoxes, NamesPoints, Beside):
+class AnyKind(KeepsBoxes, NamesPoints, Beside):
     """A feature of any kind: the arguments of labels, tensors, boxes and keypoints."""
 
     classes: KnownClasses | None = None
@@ -305,7 +309,7 @@ class ArrayFeature(VectorMaps, AnyKind):
         return height_width(self.size) if self.size is not None else (None, None)
 
 
-class EncodedFeature(Feature):
+class EncodedFeature(MapsPixels, Feature):
     """A feature whose pixels are stored as image files."""
 
     values: Annotated[dict[_Stored, Index], Field(min_length=1)] | Literal["vectors"] | None = None

@@ -23,6 +23,7 @@ from pipegen.ops.fields.numbers import read_numbers
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource, HeldKindName
+from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where, parse_predicate
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, always
 from pipegen.ops.sources.records.columns import LabelColumn, RecordCells, items_of_records
@@ -202,8 +203,10 @@ class RecordSource(DescribedRecords):
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Index the shards; see `Source.list`. A damaged shard is an error note. Raises `OpError`: `PG401` and `PG402` as `find_shards`,
-        `PG402` without any record, `PG430` for an unreadable shard, `PG431` if records do not fit the features, `PG420` for invalid labels.
-        """
+        `PG402` without any record, `PG414` without the library of a format, `PG430` for an unreadable shard, `PG431` if records do not fit
+        the features, `PG420` for invalid labels."""
+        for unread in unread_formats(self.features):
+            raise unread
         joined = {name: feature for name, feature in self.features.items() if feature.joined}
         plain = self.model_copy(update={"features": {n: f for n, f in self.features.items() if n not in joined}}) if joined else self
         found = plain._indexed(base, progress)
