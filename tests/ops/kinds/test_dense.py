@@ -169,6 +169,47 @@ def test_a_preview_and_an_export_show_them(tmp_path: Path) -> None:
     assert done.table.exists()
 
 
+@pytest.mark.tf
+@pytest.mark.parametrize(
+    "runtime",
+    [{"cache": "memory"}, *(pytest.param(r, marks=pytest.mark.nightly) for r in ({"jit": "always"}, {"cache": {"disk": "kept"}}))],
+    ids=str,
+)
+def test_every_plan_gives_the_same_maps_and_a_run_goes_on(runtime: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pipegen
+
+    monkeypatch.chdir(tmp_path)
+    features = {"flow": {"kind": "dense", "values": "vectors"}, "depth": {"kind": "dense", "interpolation": "nearest"}}
+    data = {"image": places(), "flow": flows(), "depth": places()[..., 0]}
+    made = spec([{"resize": {"size": [24, 30]}}, *MOVES[:2]], features)
+    plain, pipe = (pipegen.build(made, data=data, runtime={"jit": "never", "cache": "none", **own}) for own in ({}, runtime))
+    for epoch in (0, 1, 1):
+        for one, other in zip(stream(plain, epoch), stream(pipe, epoch), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-4 if "jit" in runtime else 0)
+    pipe.seek(1, 1)
+    (_, (flow, depth)), *_ = pipe.train.as_numpy_iterator()
+    np.testing.assert_array_equal(flow, stream(pipe, 1)[1][6:])
+    np.testing.assert_array_equal(depth, stream(pipe, 1)[2][6:])
+
+
+@pytest.mark.tf
+def test_a_store_holds_them(tmp_path: Path) -> None:
+    """Shrunk images shrink their vectors, too."""
+    import pipegen
+
+    np.savez(tmp_path / "a.npz", image=places().astype(np.uint8), flow=flows())
+    made = spec([{"random_crop": {"size": 16}}], {"flow": {"kind": "dense", "values": "vectors"}})
+    made["source"]["arrays"] |= {"path": str(tmp_path / "a.npz")}
+    made["source"]["arrays"]["features"]["image"] = {"kind": "image"}
+    whole = pipegen.build(made, runtime={"jit": "never"})
+    for side, factor in ((None, 1.0), (20, 0.5)):
+        pipegen.prepare(made, tmp_path / str(side), shorter_side=side)
+        pipe = pipegen.build(tmp_path / str(side) / "prepared.pipegen.yaml", runtime={"jit": "never"})
+        image, flow = stream(pipe)
+        np.testing.assert_allclose(flow[:, 0, 0], flows()[records(whole), 0, 0] * factor, rtol=1e-6)
+        assert side is not None or (image == stream(whole)[0]).all()
+
+
 FILES = {"image": {"kind": "image", "path": "a/"}}
 
 
