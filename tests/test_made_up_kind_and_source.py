@@ -14,7 +14,7 @@ pytestmark = pytest.mark.tf
 HERE = Path(__file__).parent
 
 
-KINDS = {"mask", "label", "tags", "vector", "weight", "boxes", "name", "score", "parts", "numbers", "face", "spots"}
+KINDS = {"mask", "depth", "label", "tags", "vector", "weight", "boxes", "name", "score", "parts", "numbers", "face", "spots"}
 SOURCES = {"csv", "jsonl", "tfrecord", "webdataset"}
 
 
