@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
 
 import typer
@@ -65,26 +66,24 @@ def monitor(
 
 
 def _run(command: list[str], out: str | None, drawn: list[Path], every: float, live: float, quiet: bool) -> None:
-    from pipegen.observe.watch import NotStarted, Watch, temporary_record
+    from pipegen.observe.watch import NotStarted, Watch
 
     for path in [*drawn, *([Path(out)] if out else [])]:
         check_parent(path)
-    record = Path(out) if out else temporary_record() if drawn else None
-    try:
+    with TemporaryDirectory(prefix="pipegen-monitor-") as folder:
+        record = Path(out or f"{folder}/run.jsonl") if out or drawn else None
         watch = Watch(command, record, every=every, live=live, tell=note_between)
-        with refused("write", out):
-            ended = watch.run()
+        try:
+            with refused("write", out):
+                ended = watch.run()
+        except NotStarted as error:
+            raise typer.Exit(report(str(error), error.help, error.code)) from None
         if not quiet:
             note("\n  ".join([f"pipegen monitor: {watch.summary.verdict()}", *aligned(watch.summary.facts())]))
         if record is not None and drawn:
             _draw(record, drawn)
         if not quiet and (written := [*([out] if out and watch.whole else []), *map(str, drawn)]):
             note(f"  wrote {', '.join(written)}")
-    except NotStarted as error:
-        raise typer.Exit(report(str(error), error.help, error.code)) from None
-    finally:
-        if record is not None and not out:
-            record.unlink(missing_ok=True)
     keep_silent()  # the command has reported its own end
     raise typer.Exit(ended.code)
 

@@ -9,7 +9,6 @@ are still on their way.
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import sys
@@ -19,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import field, replace
-from functools import cache
+from importlib import import_module
 from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,8 +78,7 @@ class Usage:
         return min(1.0, self.held / (self.seconds * cores)) if self.seconds > 0 else 0.0
 
 
-_MODULES = ("tensorflow.tsl.profiler.protobuf.xplane_pb2", "tsl.profiler.protobuf.xplane_pb2")
-"""Modules with the format of TensorFlow's traces; 2.16 to 2.21 have the first."""
+FORMAT = "tensorflow.tsl.profiler.protobuf.xplane_pb2"  # the module with the format of TensorFlow's traces, in 2.16 to 2.21
 _HOST = "/host:CPU"
 
 
@@ -142,7 +140,7 @@ def busy_seconds(content: bytes, known: Collection[str]) -> tuple[dict[str, floa
 
     `known` are the scopes of the plan's stages and kernels.
     """
-    space: Any = _format().XSpace()
+    space: Any = import_module(FORMAT).XSpace()
     space.ParseFromString(content)
     picoseconds: dict[str, int] = {}
     runs: dict[str, int] = {}
@@ -285,16 +283,6 @@ def _add_up(events: list[tuple[int, int, str]], into: dict[str, int]) -> None:
             add(_RUNS, around[-1][2] - start)
             around[-1][3] = part
         around.append([end, part, start, ""])
-
-
-@cache
-def _format() -> Any:
-    for name in _MODULES:
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    raise ImportError(f"this TensorFlow has no module {_MODULES[0]}, the format of its traces")
 
 
 WARM = 6  # batches before the clock starts, during which TensorFlow compiles and optimises the graph

@@ -236,10 +236,11 @@ def live_line(row: Row, steps: list[Row], start: Row) -> str:
     for number, gpu in enumerate(row["gpu"]):
         busy = "busy unknown" if gpu["busy"] is None else f"{gpu['busy']} %"
         parts.append(f"GPU{f' {number}' if len(row['gpu']) > 1 else ''} {busy}, {size(gpu['memory'] or 0)}")
-    for found in steps:
-        waited, whole = sum(found["steps"]["wait_ms"]), sum(found["steps"]["step_ms"])
+    for split in dict.fromkeys(found["steps"]["split"] for found in steps):
+        own = [found["steps"] for found in steps if found["steps"]["split"] == split]
+        waited, whole = (sum(sum(each[name]) for each in own) for name in ("wait_ms", "step_ms"))
         if whole:
-            parts.append(f"{found['steps']['split'] or 'data'} waits {waited / whole:.0%} of {len(found['steps']['wait_ms'])} steps")
+            parts.append(f"{split or 'data'} waits {waited / whole:.0%} of {sum(len(each['wait_ms']) for each in own)} steps")
     return f"{duration(row['t'])}  {' · '.join(parts)}"
 
 

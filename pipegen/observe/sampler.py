@@ -142,17 +142,17 @@ SHARE = 0.005  # the share of a core that measuring may take; if samples are exp
 
 
 class Sampler:
-    """A sampler of a process, its descendants and the machine, at least `every` so many seconds, by a share of one core.
+    """A sampler of a process, its descendants and the machine, at least `every` so many seconds, by a `SHARE` of one core.
 
     `clock` reads the processor seconds of the measuring process, or of its thread if a process watches itself.
     """
 
-    def __init__(self, every: float, *, share: float = SHARE, clock: Any = time.process_time) -> None:
+    def __init__(self, every: float, *, clock: Any = time.process_time) -> None:
         import psutil
 
         self._psutil: Any = psutil
         self._cgroup, self._gpus = Cgroup(), Gpus()
-        self._every, self._share, self._clock = every, share, clock
+        self._every, self._clock = every, clock
         self._owns_cpu, self._owns_memory = self._cgroup.owns("cpuacct"), self._cgroup.owns("memory")
         self._cost = 0.0  # processor seconds from one sample to the next
 
@@ -224,7 +224,7 @@ class Sampler:
         spent = self._clock()
         self._cost = max(spent - self._spent, 0.7 * self._cost)
         self._spent = spent
-        return max(self._every, self._cost / self._share)
+        return max(self._every, self._cost / SHARE)
 
     def _counters(self) -> dict[str, Any]:
         tree = self._tree.used()

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Any
 
 from pipegen.frozen import dataclass
 from pipegen.observe.run_record import Record, Row, Steps, Summary, live_line
@@ -141,17 +140,13 @@ class WaitPipe:
 
     def __init__(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="pipegen-monitor-")
-        self._path = os.path.join(self._folder, "waits")
-        os.mkfifo(self._path, 0o600)
+        self.path = os.path.join(self._folder, "waits")  # what `VARIABLE` names to the watched processes
+        os.mkfifo(self.path, 0o600)
         # Open for writing, too, so that the end of one writer is not the end of the file.
-        self._file = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._file = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         with suppress(OSError):
             fcntl.fcntl(self._file, fcntl.F_SETPIPE_SZ, _ROOM)
         self._rest = b""
-
-    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        """Adds the variable that makes a process write into the FIFO."""
-        return {**given, VARIABLE: self._path}
 
     def read(self) -> list[Wait]:
         """Reads the waits since the last call."""
@@ -214,7 +209,7 @@ class _Watcher:
         self._write([row, *steps])
         self._lately += steps if self._live else []
         if self._live and row["t"] - self._told_at >= self._live - self._early:
-            self._say(live_line(row, merged(self._lately), self.summary.start))
+            self._say(live_line(row, self._lately, self.summary.start))
             self._told_at, self._lately = row["t"], []
         return sampler.pause()
 
@@ -247,7 +242,7 @@ class Watch(_Watcher):
             stack.callback(self._pipe.close)
             self._sampler: Sampler | None = Sampler(self._every)
             began, spent = time.monotonic(), time.process_time()
-            child = Child(self._command, self._pipe.environment(os.environ))
+            child = Child(self._command, {**os.environ, VARIABLE: self._pipe.path})
             stack.callback(child.released)
             self._sampler.start(child.pid)
             self._write([{**self._sampler.about(), "command": self._command, "pid": child.pid}])
@@ -278,24 +273,6 @@ class Watch(_Watcher):
             self._sampler = None
             self._say(f"pipegen monitor: stopped watching; the run continues: {type(error).__name__}: {error}")
             return HOUR
-
-
-def merged(rows: Iterable[Row]) -> list[Row]:
-    """Merges rows of waits into one for each split."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        steps = row["steps"]
-        into = found.setdefault(steps["split"], {"split": steps["split"], "wait_ms": [], "step_ms": []})
-        into["wait_ms"] += steps["wait_ms"]
-        into["step_ms"] += steps["step_ms"]
-    return [{"steps": steps} for steps in found.values()]
-
-
-def temporary_record() -> Path:
-    """Makes a file for the record of a run that keeps only pictures."""
-    file, name = tempfile.mkstemp(prefix="pipegen-monitor-", suffix=".jsonl")
-    os.close(file)
-    return Path(name)
 
 
 class Inside(_Watcher):

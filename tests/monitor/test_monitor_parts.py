@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from pipegen.observe.run_record import Record, Series, Steps, Summary, curves, duration, read_record, size
+from pipegen.observe.run_record import Record, Series, Steps, Summary, curves, duration, live_line, read_record, size
 from pipegen.observe.sampler import Gpus, Sampler, Tree
-from pipegen.observe.watch import WaitPipe, merged
+from pipegen.observe.watch import WaitPipe
 from pipegen.waiting import VARIABLE, Wait, Waits, for_monitor
 
 BURN = "import time\nt = time.process_time()\nwhile time.process_time() - t < {}: pass"
@@ -128,7 +128,7 @@ def test_counts_become_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_waits_go_through_the_pipe_and_training_goes_on_without_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = WaitPipe()
-    path = pipe.environment({})[VARIABLE]
+    path = pipe.path
     monkeypatch.setenv(VARIABLE, path)
     tell, count = for_monitor(), SimpleNamespace(split="my split", seconds=0.25, batches=1)
     assert tell is not None
@@ -153,7 +153,8 @@ def test_steps_are_grouped_and_summed(tmp_path: Path) -> None:
     rows = steps.rows([Wait(1, 0, 0.5, 1.0, "train"), Wait(1, 0, 0.1, 1.0, "train"), Wait(1, 0, 0.0, 1.0, "validation")], 3.0)
     rows += steps.rows([Wait(1, 0, 0.3, 1.0, "train")], 4.0)
     assert [(r["steps"]["split"], r["steps"]["first"]) for r in rows] == [("train", 0), ("validation", 0), ("train", 2)]
-    assert [len(r["steps"]["wait_ms"]) for r in merged(rows)] == [3, 1]
+    sample = {"t": 4.0, "run": {"cores": 1.0, "rss": 0, "read": None}, "machine": {"received": None}, "gpu": []}
+    assert live_line(sample, rows, {"cores_granted": 2}).endswith(" · train waits 30% of 3 steps · validation waits 0% of 1 steps")
     summary = Summary()
     for row in rows:
         summary.add(row)
@@ -187,7 +188,7 @@ def test_series_of_any_length_have_few_points_and_the_same_mean() -> None:
 
 def test_dear_samples_are_further_apart() -> None:
     spent = iter([0.0, 0.001, 0.051, 0.052])
-    sampler = Sampler(1.0, share=0.005, clock=lambda: next(spent))
+    sampler = Sampler(1.0, clock=lambda: next(spent))
     sampler.start(os.getpid())
     assert [sampler.pause() for _ in range(3)] == pytest.approx([1.0, 10.0, 7.0])
 

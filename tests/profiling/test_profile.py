@@ -6,6 +6,7 @@ import json
 import statistics
 import time
 from dataclasses import replace
+from importlib import import_module
 from pipes import RESIZE, sections
 from typing import TYPE_CHECKING, Any
 
@@ -209,7 +210,7 @@ def test_other_programs_take_nothing_from_what_a_cache_promises(slept: tuple[Any
 def test_a_trace_adds_up_what_each_thread_did() -> None:
     from pipegen.observe import measured
 
-    space = measured._format().XSpace()
+    space = import_module(measured.FORMAT).XSpace()
     plane = space.planes.add(name="/host:CPU")
     names = ["ExecutorState::Process", "examples/element/decode.0/DecodeJpeg:DecodeJpeg", "x/kernel.0/Add:Add", "unknown", "slice.1"]
     names += ["Iterator::Root::BatchV2", "Iterator::Root::BatchV2::ParallelMapV2", "ExecutorState::ProcessAsync::Start"]
@@ -249,7 +250,7 @@ def test_a_function_counts_for_the_operation_that_calls_it() -> None:
     """The body of a branch knows nothing of the stage's scope, runs on another thread, and calls another function."""
     from pipegen.observe import measured
 
-    space = measured._format().XSpace()
+    space = import_module(measured.FORMAT).XSpace()
     plane = space.planes.add(name="/host:CPU")
     names = ["ExecutorState::Process", "ExecutorState::ProcessAsync::Start", "FunctionRun", "cond/DecodeJpeg:DecodeJpeg", "DoneCallback"]
     for number, name in enumerate(names):
