@@ -210,7 +210,7 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
     remarks += [note.message for note in listing.notes if note.severity == "error"]
     if "label" in features:
         features["label"] |= _classes(listing)
-    sample = sample_of_records(listing, "image")
+    sample = sample_of_records(listing, count)
     layout, features = by_layout(op, features)
     own = {**own, **layout}
     splits = _splits(shards)

@@ -162,7 +162,8 @@ def first_saved(folder: str, spec_folder: str) -> Written:
         keys = [path for key, about in saved.features.items() for path in _fields(key, about) if key != image]
         boxes, doubts = boxed(lists, features_of(image, None), keys)
         rows = lists(features_of(image, label))
-    count, sample = rows.shards.total if rows.shards is not None else len(rows.keys), sample_of_records(rows, "image")
+    count = rows.shards.total if rows.shards is not None else len(rows.keys)
+    sample = sample_of_records(rows, count)
     split = {"train": first, "validation": second} if second is not None else first
     given = {"path": beside(folder, spec_folder), **({"split": split} if split != "train" else {})}
     return spec_of(
