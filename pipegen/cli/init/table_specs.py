@@ -15,7 +15,7 @@ from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
 from pipegen.cli.init.guessed_columns import LABELS, SPLITS, columns_of, is_image_path, pixels_among, unused
 from pipegen.cli.init.guessed_items import Features, boxed, fields_of, keys_read, listed, points_among, with_classes
-from pipegen.cli.init.pairs import Levels, is_called_mask, masks_of
+from pipegen.cli.init.pairs import MASKS, Levels, masks_of, says
 from pipegen.cli.init.record_specs import database_tables
 from pipegen.cli.init.spec import Step, Written, beside, block, by_split, output_of, parts_of, pixels_of, spec_of
 from pipegen.errors import OpError
@@ -230,7 +230,7 @@ def _image_columns(table: Table, rows: Sequence[tuple[str, ...]]) -> list[int]:
 def _with_mask(table: Table, columns: list[int]) -> tuple[int, int | None, Levels | None]:
     """Chooses the column of images and, if there is one, that of their masks with their pixel values."""
     for image, mask in permutations(columns[:_MOST_COLUMNS], 2):
-        told = table.names is not None and is_called_mask(table.names[mask]) and not is_called_mask(table.names[image])
+        told = table.names is not None and says(table.names[mask], MASKS) and not says(table.names[image], MASKS)
         files = list(zip(_paths(table, image), _paths(table, mask), strict=True))
         there = all(os.path.isfile(path) for pair in files for path in pair)
         levels = masks_of(files, told=told) if there else None
