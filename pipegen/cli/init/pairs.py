@@ -63,7 +63,7 @@ class _Two:
 
     images: str
     masks: str
-    pairs: tuple[tuple[str, str], ...]
+    pairs: list[tuple[str, str]]
     alone: int
     levels: Levels
 
@@ -83,17 +83,14 @@ def _two(folder: str, names: Sequence[str], progress: Callable[[int], None]) -> 
     images, masks = names
     told = says(masks, MASKS) and says(images, _IMAGES)
     turned = says(images, MASKS) and says(masks, _IMAGES)
-    found: list[tuple[str, str, Levels]] = []
+    found, alone = [], sum(map(len, stems.values())) - 2 * len(shared)
     for image, mask, sure, wrong in ((images, masks, told, turned), (masks, images, turned, told)):
-        files = [(os.path.join(folder, image, stems[image][stem]), os.path.join(folder, mask, stems[mask][stem])) for stem in shared]
+        pairs = [(stems[image][stem], stems[mask][stem]) for stem in shared]
+        files = [(os.path.join(folder, image, one), os.path.join(folder, mask, other)) for one, other in pairs]
         levels = None if wrong else masks_of(files, told=sure)
         if levels is not None:
-            found.append((image, mask, levels))
-    if len(found) != 1:
-        return None
-    image, mask, levels = found[0]
-    pairs = tuple((stems[image][stem], stems[mask][stem]) for stem in shared)
-    return _Two(image, mask, pairs, sum(map(len, stems.values())) - 2 * len(shared), levels)
+            found.append(_Two(image, mask, pairs, alone, levels))
+    return found[0] if len(found) == 1 else None
 
 
 def says(name: str, words: frozenset[str]) -> bool:

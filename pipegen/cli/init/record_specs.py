@@ -8,7 +8,6 @@ import os
 import re
 import sqlite3
 from contextlib import closing, suppress
-from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
@@ -358,7 +357,14 @@ class Shards:
     op: str
     path: str
     first: str
-    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Further arguments of the source."""
+        if self.op != "tfrecord" or not os.path.isfile(self.first):
+            return {}
+        with open(self.first, "rb") as stream:
+            return {"compression": "gzip"} if stream.read(len(MAGIC)) == MAGIC else {}
 
 
 def shards_in(path: str) -> Shards | None:
@@ -366,14 +372,14 @@ def shards_in(path: str) -> Shards | None:
     if not os.path.isdir(path):
         op = ENDINGS.get(_ending(path))
         named = any(told.search(path) for told in _UNNAMED.values())
-        return Shards(op, path, path, _options(op, path)) if op is not None else _unnamed([path], path) if named else None
+        return Shards(op, path, path) if op is not None else _unnamed([path], path) if named else None
     names = sorted(entry.name for entry in os.scandir(path) if entry.is_file() and not entry.name.startswith("."))
     if any(_ending(name).lstrip(".") in IMAGE_EXTENSIONS for name in names):
         return None
     found = {op: os.path.join(path, name) for name in reversed(names) if (op := ENDINGS.get(_ending(name)))}
     if found:
         op, first = next(iter(found.items()))
-        return Shards(op, path, first, _options(op, first)) if len(found) == 1 else None
+        return Shards(op, path, first) if len(found) == 1 else None
     for pattern, told in _UNNAMED.items():
         of_pattern = [os.path.join(path, name) for name in names if told.search(name)]
         if of_pattern and (unnamed := _unnamed(of_pattern, os.path.join(path, pattern))) is not None:
@@ -392,21 +398,15 @@ def _unnamed(files: Sequence[str], path: str) -> Shards | None:
     first = next((file for file in files if os.path.getsize(file)), None)
     if first is None:
         return None
-    options = _options("tfrecord", first)
+    shards = Shards("tfrecord", path, first)
+    opened: Any = gzip.open if shards.options else open
     try:
-        with gzip.open(first) if options else open(first, "rb") as stream:
+        with opened(first, "rb") as stream:
             head = stream.read(12)
     except (OSError, EOFError, zlib.error):
         return None
     is_head = len(head) == 12 and int(masked_crc32c(np.frombuffer(head[:8], np.uint8)[None])[0]) == int.from_bytes(head[8:], "little")
-    return Shards("tfrecord", path, first, options) if is_head else None
-
-
-def _options(op: str | None, file: str) -> dict[str, Any]:
-    if op != "tfrecord" or not os.path.isfile(file):
-        return {}
-    with open(file, "rb") as stream:
-        return {"compression": "gzip"} if stream.read(len(MAGIC)) == MAGIC else {}
+    return shards if is_head else None
 
 
 def database_tables(file: str) -> Iterator[tuple[str, Table]]:

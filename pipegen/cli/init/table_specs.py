@@ -35,15 +35,9 @@ _NAMED = 40
 _TARGET = "the last column; use another if the model predicts that"
 
 
-def _numbers_in(file: str) -> tuple[Table, str | None, bool] | None:
+def _numbers_in(file: str, tables: Mapping[str | None, Table]) -> tuple[Table, str | None, bool] | None:
     """Finds the first separator with which two columns or more are numbers; returns the table, the separator, and if there is a header."""
-    for separator in _SEPARATORS:
-        try:
-            table = read_table("", file, separator=separator, header=False)
-        except OpError:
-            continue
-        if table.width < 2 or table.num_rows < 2:
-            continue
+    for separator, table in tables.items():
         headed = read_table("", file, separator=separator, header=True)
         below = columns_of(headed)
         # If the first row is text and all others are numbers, it is a header.
@@ -201,6 +195,7 @@ def _look(file: str) -> tuple[Table, str | None, bool, list[int]]:
     Returns the table, the separator for the spec, whether there is a header, and the columns of images.
     """
     problem: OpError | None = None
+    tables: dict[str | None, Table] = {}
     for separator in _SEPARATORS:
         try:
             table = read_table("", file, separator=separator, header=False)
@@ -211,11 +206,13 @@ def _look(file: str) -> tuple[Table, str | None, bool, list[int]]:
         if columns:
             header = not is_image_path(table.rows[0][columns[0]].strip())
             return read_table("", file, separator=separator, header=True) if header else table, separator, header, columns
+        if table.width > 1 and table.num_rows > 1:
+            tables[separator] = table
     with suppress(OpError):
         table = read_table("", file, separator=None, header=True)
         if pixels_among(table)[0]:
             return table, None, True, []
-    numbers = _numbers_in(file)
+    numbers = _numbers_in(file, tables)
     if numbers is not None:
         return *numbers, []
     if problem is not None and problem.code != "PG421":
