@@ -43,20 +43,20 @@ ABOUT = Path("assets.extra") / "pipegen.json"  # the description of a SavedModel
 
 
 class Serving:
-    """The conversion of requests to the inputs of a model; `layered` if the model runs the steps on batches in a layer of its own.
+    """The conversion of requests to the inputs of a model, which may run the steps on batches in a layer of its own.
 
-    With `jit`, XLA compiles these for each size of request.
+    With `jit`, XLA compiles these for each size of request. For the errors see `check_model`; messages name the function `who`.
 
     Attributes:
         features: The feature of each argument of a request.
         request: The type of each argument of a request, with the batch axis.
     """
 
-    def __init__(self, bound: BoundSpec, takes: Takes, *, jit: bool, layered: bool = False) -> None:
+    def __init__(self, bound: BoundSpec, model: Any, takes: Takes, who: str, *, jit: bool) -> None:
         spec, locate = bound.spec.model, bound.spec.loaded.locate.label
         record = bound.manifest.type or spec.source.infer()
         plain = served_plan(spec, locate, record, takes)
-        if layered:
+        if holds_layer(model):
             evaluation = served_plan(spec, locate, record, None)
             plain = before_layer(plain, evaluation, layer_config(evaluation, bound.plans.values()), locate)
         self.plan, plan = physical_of(spec, plain, jit=jit), plain
@@ -67,6 +67,8 @@ class Serving:
             argument = f"{name}_" if iskeyword(name) else name
             self.features[argument] = feature
             self.request[argument] = tf.TensorSpec([None, *t.shape], tf.as_dtype(t.dtype), argument)
+        if model is not None:
+            check_model(model, self.given, who)
 
     def function(self, then: Callable[[Any], Any] = lambda x: x, target: Target = "file") -> Callable[..., Any]:
         """Makes a function of the arguments of a request, which returns `then` of the model's inputs."""
@@ -174,11 +176,8 @@ def check_model(model: Any, given: Any, who: str) -> None:
 
 def serving_fn(bound: BoundSpec, model: Any, takes: Takes, *, jit: bool) -> Any:
     """Makes a `tf.function` of requests; for the arguments see `Pipeline.serving_fn`."""
-    serving = Serving(bound, takes, jit=jit, layered=holds_layer(model))
-    if model is None:
-        return serving.traced()
-    check_model(model, serving.given, "serving_fn")
-    return serving.traced(lambda x: model(x, training=False))
+    serving = Serving(bound, model, takes, "serving_fn", jit=jit)
+    return serving.traced() if model is None else serving.traced(lambda x: model(x, training=False))
 
 
 @dataclass(frozen=True)
@@ -245,8 +244,7 @@ class Answers:
 def export_saved_model(bound: BoundSpec, model: Any, path: Path, *, takes: Takes, jit: bool, top_k: int, overwrite: bool) -> ServedModel:
     """Writes a SavedModel; for the arguments see `Pipeline.export_model`."""
     check_room(path, overwrite=overwrite)
-    serving = Serving(bound, takes, jit=jit, layered=holds_layer(model))
-    check_model(model, serving.given, "export_model")
+    serving = Serving(bound, model, takes, "export_model", jit=jit)
     answers = Answers(model, bound, top_k)
     archive = keras.export.ExportArchive()
     archive.track(model)
@@ -312,8 +310,7 @@ def export_converted(
     """
     for file in (path, _beside(path)):
         check_room(file, overwrite=overwrite)
-    serving = Serving(bound, "images", jit=False, layered=holds_layer(model))
-    check_model(model, serving.given, "export_model")
+    serving = Serving(bound, model, "images", "export_model", jit=False)
     answers = Answers(model, bound, 0)
     stored, rows = serving.plan.plan.read, 1 if form == "tflite" else None
     for argument, name in serving.features.items():
