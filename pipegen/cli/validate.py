@@ -118,11 +118,11 @@ _ROUNDS = 10  # maximal number of rounds: a fix may reveal another finding
 _BOM = "\ufeff"
 
 
-def fix_spec(file: str, given: Given, *, unsafe: bool = False) -> int:
-    """Applies the fixes of a spec until none is left, and notes each; `unsafe` ones are suggestions. Returns their number."""
+def fix_spec(file: str, given: Given, *, unsafe: bool = False) -> None:
+    """Applies the fixes of a spec until none is left, and notes each; `unsafe` ones are suggestions."""
     if file == "-":
         raise CannotRun("`--fix` needs a spec in a file, not on standard input")
-    done, left_out = 0, dict[str, None]()
+    left_out: dict[str, None] = {}
     for _ in range(_ROUNDS):
         left_out.clear()  # another fix may have made it possible
         found = [d.fix for d in given.examine(file).diagnostics.sorted() if d.fix is not None]
@@ -130,13 +130,10 @@ def fix_spec(file: str, given: Given, *, unsafe: bool = False) -> int:
         fixes = sorted(found, key=lambda fix: fix.applicability is not Applicability.SAFE)
         fixes = [fix for fix in fixes if unsafe or fix.applicability is Applicability.SAFE]
         names = dict.fromkeys(edit.span.file for fix in fixes for edit in fix.edits)
-        changed = sum(_fix_file(name, fixes, left_out) for name in names if os.path.isfile(name))
-        done += changed
-        if not changed:
+        if not sum(_fix_file(name, fixes, left_out) for name in names if os.path.isfile(name)):
             break
     for line in left_out:
         note(line)
-    return done
 
 
 def _fix_file(name: str, fixes: Sequence[Fix], left_out: dict[str, None]) -> int:

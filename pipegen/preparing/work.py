@@ -345,11 +345,10 @@ class Work:
         """The path of a shard's description, which is written last."""
         return self.folder / SHARDS / f"{number:05d}.json"
 
-    def write(self, number: int, progress: Callable[[int], None] = lambda _done: None) -> Shard:
+    def write(self, number: int, progress: Callable[[int], None] = lambda _done: None) -> None:
         """Writes one shard, unless it is complete. Several processes may write the same one, with equal bytes."""
-        shard = self.done(number)
-        if shard is not None:
-            return shard
+        if self.done(number) is not None:
+            return
         shard = self.shards[number]
         columns: dict[str, list[Any]] = {}
         left = set(range(shard.first, shard.first + shard.count))
@@ -367,7 +366,6 @@ class Work:
             np.savez(stream, **{name: self._column(name, values) for name, values in columns.items()})
         shard = Shard(shard.split, shard.first, shard.count - len(left), tuple(sorted(left)), sums, sizes)
         write_whole(self.about_shard(number), json.dumps(asdict(shard)))
-        return shard
 
     def _beside(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Selects the values of a record beside its pixels; sizes only of pixels on a canvas."""
