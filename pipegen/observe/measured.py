@@ -295,9 +295,7 @@ class Recording:
     """The measurements of one split, as plain values."""
 
     split: str
-    spec_hash: str
     threads: int  # threads of the pipeline's pool
-    examples_in_split: int
     file_bytes: float  # the mean size of a stored record, 0 if unknown
     batches: int = 0  # batches measured without a trace, with so many `examples` in so many `seconds`, for which Python `waited` in part
     examples: int = 0
@@ -320,10 +318,9 @@ class Recording:
         return self.examples / self.seconds if self.seconds else 0.0
 
 
-def about(executor: Executor, spec_hash: str) -> Recording:
+def about(executor: Executor) -> Recording:
     """Makes an empty recording of an executor's split."""
-    records = executor.records
-    return Recording(executor.plan.split, spec_hash, executor.setting.threads, len(records), records.mean_bytes)
+    return Recording(executor.plan.split, executor.setting.threads, executor.records.mean_bytes)
 
 
 def record(
@@ -334,7 +331,7 @@ def record(
     `model_ms` are slept after each batch, in place of a model on a device. `tick` is called with the number of batches done.
     """
     executor, batches = warmed(pipe, split, (model_ms or 0.0) / 1000, tick)
-    found = about(executor, pipe.spec_hash)
+    found = about(executor)
     found.model_ms = model_ms
     for _ in measuring(found, executor, steps):
         next(batches)

@@ -72,11 +72,10 @@ class Watch:
     def _look(self, waiting: Waiting) -> None:
         import tensorflow as tf
 
-        if self._done or waiting.split != self._split or (watched := self._find(waiting)) is None or waiting.batches <= WARM:
+        if self._done or waiting.split != self._split or (executor := self._find(waiting)) is None or waiting.batches <= WARM:
             return
-        pipe, executor = watched
         if self._measuring is None:
-            found = about(executor, pipe.spec_hash)
+            found = about(executor)
             self._measuring = found, measuring(found, executor)
         try:
             is_over = next(self._measuring[1], True)
@@ -87,8 +86,8 @@ class Watch:
         if is_over:
             self.finish()
 
-    def _find(self, waiting: Waiting) -> tuple[Pipeline, Executor] | None:
-        """Finds the watched pipeline, the first that hands over batches of the split, if a count belongs to it."""
+    def _find(self, waiting: Waiting) -> Executor | None:
+        """Finds the executor of the watched pipeline, the first that hands over batches of the split, if a count belongs to it."""
         from pipegen.api.pipeline import LIVE
 
         for pipe in list(LIVE) if self._watched is None else ():
@@ -96,7 +95,7 @@ class Watch:
                 self._watched = pipe, executor
                 if pipe.spec_hash != self._hash:
                     self.notes.append("the measured pipeline of the script has another spec than the one that was named")
-        return self._watched if self._watched is not None and self._watched[1].waiting is waiting else None
+        return self._watched[1] if self._watched is not None and self._watched[1].waiting is waiting else None
 
     def finish(self) -> None:
         """Ends the measurement, and writes the report; also called at the end of the script."""

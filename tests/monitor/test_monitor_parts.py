@@ -40,11 +40,11 @@ def test_a_tree_adds_up_what_its_processes_and_those_that_ended_have_used(tmp_pa
     process(tmp_path, 99, 1, ticks=(9999, 0, 0, 0), pages=999, io=io)
     used = Tree(10, tmp_path).used()
     tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
-    assert (used.processes, used.cpu_s, used.rss) == (4, 215 / tick, 13 * page)
-    assert (used.read, used.written) == (3000, 90)
+    assert (used["processes"], used["cpu"], used["rss"]) == (4, 215 / tick, 13 * page)
+    assert (used["read"], used["written"]) == (3000, 90)
     (tmp_path / "12/io").unlink()
-    assert Tree(10, tmp_path).used().read is None, "a figure that misses a part is none"
-    assert Tree(77, tmp_path).used().processes == 0
+    assert Tree(10, tmp_path).used()["read"] is None, "a figure that misses a part is none"
+    assert Tree(77, tmp_path).used()["processes"] == 0
 
 
 def test_children_are_read_off_the_threads_where_the_kernel_lists_them(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_children_are_read_off_the_threads_where_the_kernel_lists_them(tmp_path:
     for pid, thread, children in ((me, me, "11 "), (me, 5, ""), (11, 11, ""), (11, 6, "12 "), (12, 12, "")):
         (tmp_path / f"{pid}/task/{thread}").mkdir(parents=True)
         (tmp_path / f"{pid}/task/{thread}/children").write_text(children)
-    assert Tree(me, tmp_path).used().processes == 3
+    assert Tree(me, tmp_path).used()["processes"] == 3
 
 
 def test_short_lived_children_of_children_are_counted() -> None:
@@ -65,8 +65,8 @@ def test_short_lived_children_of_children_are_counted() -> None:
         child.stdout.readline()
         used = Tree(child.pid).used()
         child.kill()
-    assert used.processes == 1
-    assert 0.3 <= used.cpu_s < 3
+    assert used["processes"] == 1
+    assert 0.3 <= used["cpu"] < 3
 
 
 class NvmlError(Exception):

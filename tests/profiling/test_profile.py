@@ -172,7 +172,7 @@ def test_within_a_compiled_kernel_shares_are_estimated(photo_folder: Path) -> No
     pipe = pipegen.build(spec, runtime={"cache": "memory", "threads": 1})
     plan = pipe._engine.executor("train").plan
     kernels = {f"kernel.{n}": 0.5 for n in range(9)}
-    found = Recording("train", "", 1, 32, 1000.0, 4, 32, 1.0, 1.0, 32, trace=Trace(1.0, {**kernels, "read": 0.25}, 1.0))
+    found = Recording("train", 1, 1000.0, 4, 32, 1.0, 1.0, 32, trace=Trace(1.0, {**kernels, "read": 0.25}, 1.0))
     parts = analyse(pipe, found).parts
     inner = [part for part in parts if part.estimated]
     alone = [part for part in parts if part.stage is not None and not part.stage.one_example and not part.estimated]
