@@ -44,7 +44,7 @@ def monitor(
       pipegen monitor --read run.jsonl --picture run.svg
     """
     from pipegen.observe.picture import form_of
-    from pipegen.observe.watch import MissingLibrary, require
+    from pipegen.observe.watch import require
 
     drawn = [Path(name) for name in pictures or ()]
     try:
@@ -53,7 +53,7 @@ def monitor(
         require(*(["matplotlib"] if drawn else []), *(["psutil"] if command and read is None else []))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="'--picture'") from None
-    except MissingLibrary as error:
+    except ImportError as error:
         raise CannotRun(*str(error).split(": ")) from None
     if read is not None:
         if command:

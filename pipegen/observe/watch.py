@@ -176,15 +176,11 @@ def _parsed(line: bytes) -> Wait | None:
 HOUR = 3600.0
 
 
-class MissingLibrary(ImportError):
-    """A library of an extra is missing; the message has the command that installs it."""
-
-
 def require(*libraries: str) -> None:
-    """Raises `MissingLibrary` if one of several libraries is not installed."""
+    """Raises `ImportError` if one of several libraries is not installed, with the command that installs it."""
     for name in libraries:
         if importlib.util.find_spec(name) is None:
-            raise MissingLibrary(f"monitoring needs {name}, which is not installed here: pip install 'pipegen[monitor]'")
+            raise ImportError(f"monitoring needs {name}, which is not installed here: pip install 'pipegen[monitor]'")
     if "psutil" in libraries:  # imported now, not while the run is measured
         importlib.import_module("psutil")
 
