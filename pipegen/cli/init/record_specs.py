@@ -42,6 +42,7 @@ from pipegen.spec.compose import flow
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pipegen.cli.init.guessed_items import Lists
     from pipegen.ops.sources.records.by_library import StoreSource
     from pipegen.ops.sources.records.source import RecordSource
     from pipegen.ops.sources.shards.members import Members
@@ -195,7 +196,7 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
             return archived
         shard = next((shard for shard in shards if shard.size), shards[0])
         held, whole, own = _look(op, shard, asked.options)
-        features, remarks = _chosen(op, shard, held, whole, own)
+        features, remarks = _chosen(partial(listed, op, {"path": shard.path, **own}, ""), held, whole)
         read = keys_read(features)
         others = [
             f"{json.dumps(key)} ({what})" for key, what in sorted(held.items()) if key not in read and (what != IMAGE or not features)
@@ -312,8 +313,8 @@ def _members(members: Members, file: str) -> tuple[dict[str, str], set[str]]:
     return held, whole
 
 
-def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own: Mapping[str, Any]) -> tuple[Features, list[str]]:
-    """Chooses the features, with comments on the choice."""
+def _chosen(lists: Lists, held: Mapping[str, str], whole: set[str]) -> tuple[Features, list[str]]:
+    """Chooses the features, with comments on the choice; `lists` lists the records of a shard with some features."""
     images = [key for key, what in held.items() if what == IMAGE]
     images = [key for key in images if key.rpartition(".")[0] not in images]  # not the bytes inside a struct that is an image
     if not images:
@@ -321,18 +322,18 @@ def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own
     image, remarks = image_among(images)
     features = features_of(image, None)
     others = [key for key in held if key not in images]
-    boxes, doubts = boxed(partial(listed, op, {"path": shard.path, **own}, ""), features, others)
+    boxes, doubts = boxed(lists, features, others)
     near = {*boxes_among(others, "keys")[1]} if boxes else set()
     likely = [key for key in held if key in whole - near]
     usual = [key for key in likely if last_of(key) in LABEL_KEYS]
-    seen = {} if len(usual) == 1 else dict(_counted(op, shard, features, key, own) for key in (usual or likely)[:_MOST_TRIED])
+    seen = {} if len(usual) == 1 else dict(_counted(lists, features, key) for key in (usual or likely)[:_MOST_TRIED])
     label, more = label_among(seen, usual) if usual or not boxes else (None, [])
     return features_of(image, label) | boxes, [*remarks, *more, *doubts]
 
 
-def _counted(op: str, shard: Found, features: Features, key: str, own: Mapping[str, Any]) -> tuple[str, Values]:
+def _counted(lists: Lists, features: Features, key: str) -> tuple[str, Values]:
     try:
-        listing = listed(op, {"path": shard.path, **own}, "", features | {"label": {"kind": "label", "key": key}})
+        listing = lists(features | {"label": {"kind": "label", "key": key}})
         labels = every_value(listing, "label")
     except (OpError, OSError, ValueError):
         return key, Values(0, 0, named=False)
