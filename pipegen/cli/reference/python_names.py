@@ -1,8 +1,8 @@
 """Reference pages of Python names, in Markdown: signatures and docstrings, read from the source text without importing it.
 
 A page is `names/NAME.md`. A line `::: MODULE.NAME` is replaced by a function or a class. Words in braces may follow: `{members}`, or some,
-such as `{members: hash, save}`; `{init}` for the arguments of a class; `{inherited}` for the members of its bases, too; `{of: Pipeline}`
-for members alone, listed under that name.
+such as `{members: hash, save}`; `{init}` for the arguments of a class; `{of: Pipeline}` for members alone, listed under that name: some of
+the class, or those of its bases.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from copy import copy
 from functools import cache
 from importlib.resources import files
 from itertools import zip_longest
-from typing import TypeAlias
 
 NAMES = ("python", "compat")  # the pages
 _DIRECTIVE = re.compile(r"^::: ([\w.]+)((?: \{[^}]*\})*)$", re.MULTILINE)
@@ -24,8 +23,6 @@ _HEAD = re.compile(rf"^({'|'.join(_SECTIONS)}):$")
 _ITEM = re.compile(r"^(\*{0,2}[\w., `]+): (.*)$", re.DOTALL)
 _WIDTH = 100
 _SHOWN = frozenset({"__getitem__", "__contains__", "__iter__", "__len__"})  # special methods to document, which are called by operators
-
-Callee: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def names_page(name: str) -> str:
@@ -43,7 +40,7 @@ def template(name: str) -> str:
 def _described(path: str, words: str) -> str:
     """Documents a function or a class, as the words in braces say."""
     given = {key: value.strip() for key, _, value in (word.partition(":") for word in re.findall(r"\{([^}]*)\}", words))}
-    unknown = sorted(set(given) - {"members", "init", "inherited", "of"})
+    unknown = sorted(set(given) - {"members", "init", "of"})
     if unknown:
         raise ValueError(f"unknown words in braces: {', '.join(unknown)}")
     module, _, name = path.rpartition(".")
@@ -54,7 +51,7 @@ def _described(path: str, words: str) -> str:
     signature = [_signature(init, name, bound=True)] if init is not None else []
     parts = [] if given.get("of") else [f"### {name}", *signature, _markdown(node), _attributes(module, node)]
     if "members" in given or "of" in given:
-        members = _members(module, node, inherited="inherited" in given)
+        members = _members(node)
         wanted = [word.strip() for word in given.get("members", "").split(",") if word.strip()]
         missing = set(wanted) - set(members)
         if missing:
@@ -63,7 +60,7 @@ def _described(path: str, words: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _member(owner: str, node: Callee) -> str:
+def _member(owner: str, node: ast.FunctionDef) -> str:
     is_property = any(ast.unparse(decorator).endswith("property") for decorator in node.decorator_list)
     shown = f"{owner}.{node.name}" if is_property or node.name not in _SHOWN else f"{owner}.{node.name.strip('_')}"
     signature = _signature(node, node.name, bound=True)
@@ -72,36 +69,18 @@ def _member(owner: str, node: Callee) -> str:
     return "\n\n".join([f"#### {shown}", signature, _markdown(node)])
 
 
-def _members(module: str, node: ast.ClassDef, *, inherited: bool) -> dict[str, Callee]:
-    """Collects the methods and properties with a docstring, in the order of the source; those of bases come first."""
-    found = {
+def _members(node: ast.ClassDef) -> dict[str, ast.FunctionDef]:
+    """Collects the methods and properties with a docstring, in the order of the source."""
+    return {
         inner.name: inner
         for inner in node.body
-        if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and ast.get_docstring(inner)
-        and (not inner.name.startswith("_") or inner.name in _SHOWN)
+        if isinstance(inner, ast.FunctionDef) and ast.get_docstring(inner) and (not inner.name.startswith("_") or inner.name in _SHOWN)
     }
-    for base in map(ast.unparse, node.bases if inherited else ()):
-        home = _home(module, base)
-        own = _find(home, base) if home is not None else None
-        if home is not None and isinstance(own, ast.ClassDef):
-            found = {**_members(home, own, inherited=True), **found}
-    return found
 
 
-def _home(module: str, name: str) -> str | None:
-    """Finds the module of pipegen from which a name in a module comes."""
+def _find(module: str, name: str) -> ast.FunctionDef | ast.ClassDef:
     for node in _tree(module).body:
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            return module
-        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
-            return node.module if (node.module or "").startswith("pipegen.") else None
-    return None
-
-
-def _find(module: str, name: str) -> Callee | ast.ClassDef:
-    for node in _tree(module).body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
             return node
     raise ValueError(f"{module} defines no {name}")
 
@@ -130,7 +109,7 @@ def _attributes(module: str, node: ast.ClassDef) -> str:
     return "\n".join(["**Attributes**", "", *found]) if found else ""
 
 
-def _signature(node: Callee, name: str, *, bound: bool = False) -> str:
+def _signature(node: ast.FunctionDef, name: str, *, bound: bool = False) -> str:
     """Writes the signature of a function, with a line for each argument if it is long; `bound` omits `self`."""
     arguments = node.args
     if bound:
@@ -163,7 +142,7 @@ def _code(text: str) -> str:
     return f"```text\n{text}\n```"
 
 
-def _markdown(node: Callee | ast.ClassDef) -> str:
+def _markdown(node: ast.FunctionDef | ast.ClassDef) -> str:
     """Converts a docstring to Markdown: sections become lists."""
     lines, out, section = (ast.get_docstring(node) or "").splitlines(), [], ""
     block: list[str] = []
