@@ -8,7 +8,6 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
 
 import typer
-from typer.core import TyperCommand
 
 from pipegen.cli.common import as_app
 from pipegen.cli.failures import CannotRun, check_parent, keep_silent, refused, report
@@ -117,4 +116,4 @@ def _draw(record: Path, drawn: list[Path]) -> None:
             write_picture(found, path)
 
 
-app = as_app(monitor, "monitor", TyperCommand, allow_interspersed_args=False)  # options after the command belong to that command
+app = as_app(monitor, "monitor", allow_interspersed_args=False)  # options after the command belong to that command

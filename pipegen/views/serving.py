@@ -59,16 +59,17 @@ class Serving:
         if holds_layer(model):
             evaluation = served_plan(spec, locate, record, None)
             plain = before_layer(plain, evaluation, layer_config(evaluation, bound.plans.values()), locate)
-        self.plan, plan = physical_of(spec, plain, jit=jit), plain
+        self.plan = physical_of(spec, plain, jit=jit)
         self.features: dict[str, str] = {}
         self.request: dict[str, tf.TensorSpec] = {}
-        for feature, t in plan.read.items():
+        for feature, t in plain.read.items():
             name = f"{feature}_bytes" if t.encoded else feature  # TensorFlow Serving takes and returns `{"b64": …}` for such names
             argument = f"{name}_" if iskeyword(name) else name
             self.features[argument] = feature
             self.request[argument] = tf.TensorSpec([None, *t.shape], tf.as_dtype(t.dtype), argument)
         if model is not None:
-            check_model(model, self.given, who)
+            out = {name: tf.TensorSpec([None, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.plan.plan.out.items()}
+            check_model(model, arrange(self.plan.plan.emit.output.x, out), who)
 
     def function(self, then: Callable[[Any], Any] = lambda x: x, target: Target = "file") -> Callable[..., Any]:
         """Makes a function of the arguments of a request, which returns `then` of the model's inputs."""
@@ -87,12 +88,6 @@ class Serving:
     def traced(self, then: Callable[[Any], Any] = lambda x: x, target: Target = "file") -> Any:
         """Makes the same as a `tf.function` with fixed types."""
         return tf.function(self.function(then, target), input_signature=list(self.request.values()), autograph=False)
-
-    @property
-    def given(self) -> Any:
-        """Shapes and dtypes of the model's inputs."""
-        out = {name: tf.TensorSpec([None, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.plan.plan.out.items()}
-        return arrange(self.plan.plan.emit.output.x, out)
 
 
 def physical_of(spec: PipelineSpec, plain: Plan, *, jit: bool) -> Physical:
