@@ -12,12 +12,13 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from pipegen.frozen import dataclass
-from pipegen.observe.run_record import Record, Row, Steps, Summary, live_line
+from pipegen.observe.run_record import Record, Row, Summary, live_line, wait_rows
 from pipegen.observe.sampler import Sampler
 from pipegen.waiting import VARIABLE, Wait
 
@@ -193,7 +194,7 @@ class _Watcher:
     def __init__(self, live: float, tell: Callable[[str], None], early: float = 0.0) -> None:
         require("psutil")
         self._live, self._tell, self._early = live, tell, early
-        self._steps, self.summary = Steps(), Summary()
+        self._done, self.summary = Counter[tuple[int, str]](), Summary()
         self._lock = threading.Lock()
         self._told_at = 0.0
         self._lately: list[Row] = []  # waits since the latest line
@@ -201,7 +202,7 @@ class _Watcher:
     def _sample(self, sampler: Sampler, waits: Callable[[], Iterable[Wait]]) -> float:
         """Takes a sample, and returns the seconds until the next."""
         row = sampler.sample()
-        steps = self._steps.rows(waits(), row["t"])
+        steps = wait_rows(waits(), row["t"], self._done)
         self._write([row, *steps])
         self._lately += steps if self._live else []
         if self._live and row["t"] - self._told_at >= self._live - self._early:
@@ -245,7 +246,7 @@ class Watch(_Watcher):
             ended = child.wait(self._work, self._every)
             seconds, spent = time.monotonic() - began, time.process_time() - spent
             with suppress(Exception):
-                self._write(self._steps.rows(self._pipe.read(), seconds))
+                self._write(wait_rows(self._pipe.read(), seconds, self._done))
             how = {"code": ended.code, "signal": ended.signal, "cpu_s": round(ended.cpu_s, 3)}
             own = {"monitor_cpu_s": round(time.process_time(), 3), "monitor_share": round(spent / max(seconds, 1e-9), 5)}
             self._write([{"event": "end", "t": round(seconds, 3), **how, **own}])
@@ -304,7 +305,7 @@ class Inside(_Watcher):
         seconds = self._sampler.seconds
         share = self._cpu_s / max(seconds, 1e-9)
         end = {"event": "end", "t": round(seconds, 3), "monitor_cpu_s": round(self._cpu_s, 3), "monitor_share": round(share, 5)}
-        self._write([*self._steps.rows(self._latest_waits(), seconds), end])
+        self._write([*wait_rows(self._latest_waits(), seconds, self._done), end])
         self._record.close()
         atexit.unregister(self.stop)
 

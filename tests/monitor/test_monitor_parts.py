@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pipegen.observe.run_record import Record, Series, Steps, Summary, curves, duration, live_line, read_record, size
+from pipegen.observe.run_record import Record, Series, Summary, curves, duration, live_line, read_record, size, wait_rows
 from pipegen.observe.sampler import Gpus, Sampler, Tree
 from pipegen.observe.watch import WaitPipe
 from pipegen.waiting import VARIABLE, Wait, Waits, for_monitor
@@ -149,9 +150,9 @@ def test_waits_go_through_the_pipe_and_training_goes_on_without_a_reader(monkeyp
 
 
 def test_steps_are_grouped_and_summed(tmp_path: Path) -> None:
-    steps = Steps()
-    rows = steps.rows([Wait(1, 0, 0.5, 1.0, "train"), Wait(1, 0, 0.1, 1.0, "train"), Wait(1, 0, 0.0, 1.0, "validation")], 3.0)
-    rows += steps.rows([Wait(1, 0, 0.3, 1.0, "train")], 4.0)
+    done = Counter[tuple[int, str]]()
+    rows = wait_rows([Wait(1, 0, 0.5, 1.0, "train"), Wait(1, 0, 0.1, 1.0, "train"), Wait(1, 0, 0.0, 1.0, "validation")], 3.0, done)
+    rows += wait_rows([Wait(1, 0, 0.3, 1.0, "train")], 4.0, done)
     assert [(r["steps"]["split"], r["steps"]["first"]) for r in rows] == [("train", 0), ("validation", 0), ("train", 2)]
     sample = {"t": 4.0, "run": {"cores": 1.0, "rss": 0, "read": None}, "machine": {"received": None}, "gpu": []}
     assert live_line(sample, rows, {"cores_granted": 2}).endswith(" · train waits 30% of 3 steps · validation waits 0% of 1 steps")

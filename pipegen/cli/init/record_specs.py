@@ -260,7 +260,13 @@ def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
         store = ArrayRecords(shard.path)
         return _of_examples(list(map(bytes, store.read(("",), np.arange(min(store.rows, _FIRST)))[0])), {})
     if op == "tfrecord":
-        return _of_examples(_first_of(shard, options), options)
+        about = {"path": shard.path, "content": "bytes", "features": {"image": {"kind": "image"}}}
+        source = TFRecord.model_validate(about | options)
+        index = source.index_shard(shard.path, shard.size)
+        if not len(index.offsets):
+            raise ValueError(index.damage or "the file holds no record")
+        contents = source.contents("", InShard(shard, index.offsets[:_FIRST], index.lengths[:_FIRST]))
+        return _of_examples([*map(bytes, contents)], options)
     if op == "mds":
         with Opened(shard.path) as stream:
             columns, _ = read_columns(stream, shard.size)
@@ -279,15 +285,6 @@ def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
     if not members:
         raise ValueError(damage or "the archive is empty")
     return (*_members(members, shard.path), {})
-
-
-def _first_of(shard: Found, options: dict[str, Any]) -> list[bytes]:
-    about = {"path": shard.path, "content": "bytes", "features": {"image": {"kind": "image"}}}
-    source = TFRecord.model_validate(about | options)
-    index = source.index_shard(shard.path, shard.size)
-    if not len(index.offsets):
-        raise ValueError(index.damage or "the file holds no record")
-    return [*map(bytes, source.contents("", InShard(shard, index.offsets[:_FIRST], index.lengths[:_FIRST])))]
 
 
 def _members(members: Members, file: str) -> tuple[dict[str, str], set[str]]:
