@@ -71,9 +71,9 @@ def _run(command: list[str], out: str | None, drawn: list[Path], every: float, l
         check_parent(path)
     with TemporaryDirectory(prefix="pipegen-monitor-") as folder:
         record = Path(out or f"{folder}/run.jsonl") if out or drawn else None
-        watch = Watch(command, record, every=every, live=live, tell=note_between)
         try:
             with refused("write", out):
+                watch = Watch(command, record, every=every, live=live, tell=note_between)
                 ended = watch.run()
         except NotStarted as error:
             raise typer.Exit(report(str(error), error.help, error.code)) from None

@@ -189,10 +189,9 @@ def require(*libraries: str) -> None:
 class _Watcher:
     """The sums of a run, its record, and a line that is told each `live` seconds (0 for none)."""
 
-    _record: Record
-
-    def __init__(self, live: float, tell: Callable[[str], None], early: float = 0.0) -> None:
+    def __init__(self, out: Path | None, live: float, tell: Callable[[str], None], early: float = 0.0) -> None:
         require("psutil")
+        self._record = Record(out)
         self._live, self._tell, self._early = live, tell, early
         self._done, self.summary = Counter[tuple[int, str]](), Summary()
         self._lock = threading.Lock()
@@ -228,13 +227,13 @@ class Watch(_Watcher):
     """
 
     def __init__(self, command: Sequence[str], out: Path | None, *, every: float, live: float, tell: Callable[[str], None]) -> None:
-        super().__init__(live, tell, early=0.5 * every)
+        super().__init__(out, live, tell, early=0.5 * every)
         self._command, self._out, self._every = list(command), out, every
 
     def run(self) -> Ended:
         """Runs the command to its end; raises `NotStarted` if that is impossible."""
         with ExitStack() as stack:
-            self._record = stack.enter_context(closing(Record(self._out)))
+            stack.enter_context(closing(self._record))
             self._pipe = WaitPipe()
             stack.callback(self._pipe.close)
             self._sampler: Sampler | None = Sampler(self._every)
@@ -276,8 +275,7 @@ class Inside(_Watcher):
     """A watcher of this process and its descendants, until it is stopped; for the arguments see `Watch`."""
 
     def __init__(self, out: Path | None, every: float, live: float, tell: Callable[[str], None]) -> None:
-        super().__init__(live, tell)
-        self._record = Record(out)
+        super().__init__(out, live, tell)
         self._waits: list[Wait] = []
         self._over = threading.Event()
         self._sampler = Sampler(every, clock=time.thread_time)

@@ -44,14 +44,15 @@ def _described(path: str, words: str) -> str:
     if unknown:
         raise ValueError(f"unknown words in braces: {', '.join(unknown)}")
     module, _, name = path.rpartition(".")
-    node = _find(module, name)
+    node = _defined(module)[name]
     if not isinstance(node, ast.ClassDef):
         return "\n\n".join([f"### {name}", _signature(node, name), _markdown(node)])
     init = next((n for n in node.body if "init" in given and isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
     signature = [_signature(init, name, bound=True)] if init is not None else []
     parts = [] if given.get("of") else [f"### {name}", *signature, _markdown(node), _attributes(module, node)]
     if "members" in given or "of" in given:
-        members = _members(node)
+        documented = (n for n in node.body if isinstance(n, ast.FunctionDef) and ast.get_docstring(n))
+        members = {n.name: n for n in documented if not n.name.startswith("_") or n.name in _SHOWN}
         wanted = [word.strip() for word in given.get("members", "").split(",") if word.strip()]
         missing = set(wanted) - set(members)
         if missing:
@@ -69,22 +70,6 @@ def _member(owner: str, node: ast.FunctionDef) -> str:
     return "\n\n".join([f"#### {shown}", signature, _markdown(node)])
 
 
-def _members(node: ast.ClassDef) -> dict[str, ast.FunctionDef]:
-    """Collects the methods and properties with a docstring, in the order of the source."""
-    return {
-        inner.name: inner
-        for inner in node.body
-        if isinstance(inner, ast.FunctionDef) and ast.get_docstring(inner) and (not inner.name.startswith("_") or inner.name in _SHOWN)
-    }
-
-
-def _find(module: str, name: str) -> ast.FunctionDef | ast.ClassDef:
-    for node in _tree(module).body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
-            return node
-    raise ValueError(f"{module} defines no {name}")
-
-
 @cache
 def _text(module: str) -> str:
     package, _, name = module.rpartition(".")
@@ -92,8 +77,9 @@ def _text(module: str) -> str:
 
 
 @cache
-def _tree(module: str) -> ast.Module:
-    return ast.parse(_text(module))
+def _defined(module: str) -> dict[str, ast.FunctionDef | ast.ClassDef]:
+    """Reads the functions and classes of a module, by name."""
+    return {node.name: node for node in ast.parse(_text(module)).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
 
 def _attributes(module: str, node: ast.ClassDef) -> str:
