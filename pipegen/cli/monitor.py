@@ -81,7 +81,7 @@ def _run(command: list[str], out: str | None, drawn: list[Path], every: float, l
             note("\n  ".join([f"pipegen monitor: {watch.summary.verdict()}", *aligned(watch.summary.facts())]))
         if record is not None and drawn:
             _draw(record, drawn)
-        if not quiet and (written := [*([out] if out and watch.whole else []), *map(str, drawn)]):
+        if not quiet and (written := [*([out] if out and watch.record.failed is None else []), *map(str, drawn)]):
             note(f"  wrote {', '.join(written)}")
     keep_silent()  # the command has reported its own end
     raise typer.Exit(ended.code)

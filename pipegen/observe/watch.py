@@ -191,7 +191,7 @@ class _Watcher:
 
     def __init__(self, out: Path | None, live: float, tell: Callable[[str], None], early: float = 0.0) -> None:
         require("psutil")
-        self._record = Record(out)
+        self.record = Record(out)
         self._live, self._tell, self._early = live, tell, early
         self._done, self.summary = Counter[tuple[int, str]](), Summary()
         self._lock = threading.Lock()
@@ -213,7 +213,7 @@ class _Watcher:
         with self._lock:
             for row in rows:
                 self.summary.add(row)
-            self._record.write(rows)
+            self.record.write(rows)
 
     def _say(self, line: str) -> None:
         with suppress(OSError):  # the terminal may be closed
@@ -233,7 +233,7 @@ class Watch(_Watcher):
     def run(self) -> Ended:
         """Runs the command to its end; raises `NotStarted` if that is impossible."""
         with ExitStack() as stack:
-            stack.enter_context(closing(self._record))
+            stack.enter_context(closing(self.record))
             self._pipe = WaitPipe()
             stack.callback(self._pipe.close)
             self._sampler: Sampler | None = Sampler(self._every)
@@ -249,16 +249,11 @@ class Watch(_Watcher):
             how = {"code": ended.code, "signal": ended.signal, "cpu_s": round(ended.cpu_s, 3)}
             own = {"monitor_cpu_s": round(time.process_time(), 3), "monitor_share": round(spent / max(seconds, 1e-9), 5)}
             self._write([{"event": "end", "t": round(seconds, 3), **how, **own}])
-            self._record.close()
-            if self._record.failed is not None:
-                reason = self._record.failed.strerror or self._record.failed
+            self.record.close()
+            if self.record.failed is not None:
+                reason = self.record.failed.strerror or self.record.failed
                 self._say(f"pipegen monitor: {self._out} is incomplete: {str(reason).lower()}")
         return ended
-
-    @property
-    def whole(self) -> bool:
-        """The record is complete."""
-        return self._record.failed is None
 
     def _work(self) -> float:
         if self._sampler is None:
@@ -304,7 +299,7 @@ class Inside(_Watcher):
         share = self._cpu_s / max(seconds, 1e-9)
         end = {"event": "end", "t": round(seconds, 3), "monitor_cpu_s": round(self._cpu_s, 3), "monitor_share": round(share, 5)}
         self._write([*wait_rows(self._latest_waits(), seconds, self._done), end])
-        self._record.close()
+        self.record.close()
         atexit.unregister(self.stop)
 
     def _run(self) -> None:
