@@ -180,6 +180,11 @@ ColumnName = Annotated[str, Field(min_length=1)]
 Value = bool | int | float | str
 
 
+def listed_values(lines: Iterable[str]) -> tuple[str, ...]:
+    """Returns the values that a file lists, one a line, without blank lines and comments."""
+    return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+
+
 class ValuesFile(Model):
     """The values that a file lists, one a line."""
 
@@ -195,7 +200,7 @@ class ValuesFile(Model):
 
     def take(self, lines: Sequence[str]) -> None:
         """Takes the values from the lines of the file."""
-        self._values = tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+        self._values = listed_values(lines)
 
 
 PartValues = Annotated[tuple[Value, ...], Field(min_length=1)] | ValuesFile  # the values of a column that a part has

@@ -158,8 +158,8 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
     """A feature of any kind: the arguments of labels, tensors, boxes and keypoints."""
 
     classes: KnownClasses | None = None
-    """For a label or a mask: class names in index order, or their number. By default those in the data; for a mask in files the largest
-    index in `values`, plus 1. Records read every label once to find them."""
+    """For a label or a mask: class names in index order, in a list or in a file with one a line (`{file: classes.txt}`), or their number.
+    By default those in the data; for a mask in files the largest index in `values`, plus 1. Records read every label once to find them."""
     offset: int = 0
     """For a label: the number subtracted from stored numbers to get class indices, such as 1 if they start at 1."""
     map: Annotated[dict[ClassName, ClassName], Field(min_length=1)] | None = None
