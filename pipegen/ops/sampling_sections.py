@@ -71,8 +71,8 @@ class Sampling(Model):
     """A label whose classes are seen equally often, or `{LABEL: POWER}` for less: 0 changes nothing, 1 makes them equal, and 0.5 samples in
     proportion to the square root of a class's size. The length of an epoch stays, unless `epoch` is `longest`."""
     epoch: Literal["same", "longest"] = "same"
-    """The length of an epoch with `balance`. `same`: as many examples as the split has. `longest`: it grows until no class is seen less often
-    than each of its examples once; classes that are seen equally often then have as many examples as the largest."""
+    """The length of an epoch with `balance`. `same`: as many examples as the split has. `longest`: it grows until each example is seen once
+    or more; classes that are seen equally often then have as many examples as the largest."""
     weights: FeatureName | None = None
     """A feature with a number for each example, which is sampled in proportion to it. The length of an epoch stays."""
     subset: Subset | None = None
