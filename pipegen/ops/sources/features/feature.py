@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import Field, PositiveInt, ValidationInfo, create_model, field_validator, model_validator
+from pydantic import (
+    Field,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
@@ -42,6 +51,7 @@ else:
     ColumnKindName, FileKindName = names_of(lambda kind: kind.storage != "encoded"), names_of(lambda kind: kind.storage == "encoded")
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
+LATER = frozenset({"palette", "value"})  # arguments that are no part of the hash of a spec without them
 _Stored = Annotated[int, Field(ge=0, le=65535)] | Literal["else"]
 _Colour = Annotated[str, Field(pattern=r"^(\[ *\d{1,3} *, *\d{1,3} *, *\d{1,3} *\]|#[0-9A-Fa-f]{6})$")] | Literal["else"]
 
@@ -61,6 +71,11 @@ class Feature(Model):
     mask is aligned with the only image by default; an image without `of` has draws of its own."""
     ignore: Index = 0
     """For a mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores."""
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leaves out arguments in `LATER` that are not given."""
+        return {name: value for name, value in written(self).items() if value is not None or name not in LATER}
 
     @classmethod
     def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
