@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from functools import partial
 from io import BytesIO
 from itertools import islice
@@ -15,10 +14,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.init.spec import Written, about_sample, classes_line, parts_of, pixels_of, relative, spec_of
+from pipegen.cli.init.spec import Sample, Written, about_sample, classes_line, parts_of, pixels_of, relative, spec_of
 from pipegen.data.rounding import spread
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
 from pipegen.ops.fields.notes import quoted
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.image_folder import ImageFolder
@@ -29,17 +27,6 @@ _FILES = 200  # number of images to examine
 _RECORDS = 20  # number of images in records to examine: compressed files are inflated up to each
 _HEAD = 1024
 _MOST_FOLDERS = 201
-
-
-@dataclass
-class Sample:
-    """Headers of some images: `(width, height)` in pixels, the numbers of gray ones and of those with 16 bits, and unreadable ones."""
-
-    formats: Counter[str] = field(default_factory=Counter)
-    sizes: list[tuple[int, int]] = field(default_factory=list)
-    gray: int = 0
-    deep: int = 0
-    unreadable: list[str] = field(default_factory=list)
 
 
 def sample_of(names: Sequence[str], paths: Sequence[str]) -> Sample:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import field
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from pipegen.frozen import dataclass
 from pipegen.ops.registry import sources
 from pipegen.spec.compose import flow
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from pipegen.cli.init.folder_survey import Sample
 
 _SIZES = (32, 48, 64, 96, 128, 160, 192, 224)
 _SMALL = 256  # images of one size keep it up to this length of the sides
@@ -47,6 +45,17 @@ _FEW = 5_000  # number of records below which shares by hash can be far from the
 _DROPS = "errors: {missing: drop}  # remove it once every file is there, so that a missing file is an error"
 
 Written = tuple[str, str]  # the text of a spec, whose paths are relative to the spec's folder, and a summary of the data
+
+
+@dataclass
+class Sample:
+    """Headers of some images: `(width, height)` in pixels, the numbers of gray ones and of those with 16 bits, and unreadable ones."""
+
+    formats: Counter[str] = field(default_factory=Counter)
+    sizes: list[tuple[int, int]] = field(default_factory=list)
+    gray: int = 0
+    deep: int = 0
+    unreadable: list[str] = field(default_factory=list)
 
 
 def spec_of(
