@@ -265,8 +265,8 @@ def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
         index = source.index_shard(shard.path, shard.size)
         if not len(index.offsets):
             raise ValueError(index.damage or "the file holds no record")
-        contents = source.contents("", InShard(shard, index.offsets[:_FIRST], index.lengths[:_FIRST]))
-        return _of_examples([*map(bytes, contents)], options)
+        first = InShard(shard, index.offsets[:_FIRST], index.lengths[:_FIRST])
+        return _of_examples([*map(bytes, source.contents("", first))], options)
     if op == "mds":
         with Opened(shard.path) as stream:
             columns, _ = read_columns(stream, shard.size)
