@@ -18,7 +18,7 @@ from pipegen.ops.lowering.python_calls import numpy_function
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.reader import Hold, Read, Together
+    from pipegen.ops.sources.listing.reader import Hold
     from pipegen.ops.sources.records.index import RecordIndex
 
 
@@ -180,17 +180,6 @@ ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 
 TFRECORD_HEAD = 12  # bytes of a TFRecord file before a record: its length, and the checksum of that
 _AT_ONCE = 16  # records read at a time, in batches of varying size
-
-
-def alone(together: Together, feature: str) -> Read:
-    """Makes a reader of one feature, of one record or of records `(n,)`."""
-
-    def read(*place: tf.Tensor) -> tf.Tensor:
-        values = together((feature,), *(tf.reshape(numbers, [-1]) for numbers in place))[feature]
-        values = tf.stack(values) if isinstance(values, list) else values
-        return values if place[0].shape.rank else values[0]
-
-    return read
 
 
 class MappedRecords:

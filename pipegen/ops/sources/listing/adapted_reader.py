@@ -25,7 +25,6 @@ class Changes:
     tables: Mapping[str, Ints] = field(default_factory=dict)
     """For labels by their new names, the meant class of each stored class index: int64."""
     values: Mapping[str, Any] = field(default_factory=dict)  # constant features by their new names: an array of the shape of one
-    rows: Mapping[int, int] = field(default_factory=dict)  # the number of records of each file, by the reader's number of the file
 
     def own(self, name: str) -> str:
         """Returns the reader's name of a feature."""
@@ -80,8 +79,7 @@ class AdaptedReader(Reader):
         changes = self._changes
         if name in changes.values:
             value = np.asarray(changes.values[name])
-            rows = sum(changes.rows[number] for number in files.tolist())
-            return np.full(rows, value.reshape(())) if value.size == 1 else None
+            return value.reshape(()) if value.size == 1 else None
         found, table = self._inner.column(changes.own(name), files), changes.tables.get(name)
         return found if found is None or table is None else table[found].astype(found.dtype)
 
@@ -97,18 +95,4 @@ class AdaptedReader(Reader):
 
 def read_with(listing: Listing, changes: Changes) -> Listing:
     """Returns a listing whose records are read with some changes."""
-    readers = {split: AdaptedReader(reader, replace(changes, rows=_rows(listing, split))) for split, reader in listing.readers.items()}
-    return replace(listing, readers=readers)
-
-
-def _rows(listing: Listing, split: str) -> dict[int, int]:
-    """Counts the records of a reader's files, by the reader's number of the file; empty without shards."""
-    shards = listing.shards
-    found: dict[int, int] = {}
-    if shards is None:
-        return found
-    files = slice(None) if listing.parts is None or split not in listing.parts.names else listing.parts.records(split)
-    ends = shards.rows if shards.offsets is None else shards.rows + shards.offsets
-    for number, end in zip(shards.numbers[files].tolist(), ends[files].tolist(), strict=True):
-        found[number] = max(end, found.get(number, 0))
-    return found
+    return replace(listing, readers={split: AdaptedReader(reader, changes) for split, reader in listing.readers.items()})

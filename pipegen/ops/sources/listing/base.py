@@ -211,10 +211,6 @@ class Parts:
     def __iter__(self) -> Iterator[str]:
         return (self.names[code] for code in self.codes.tolist())
 
-    def count(self, split: str) -> int:
-        """Counts the records of a split."""
-        return len(self.records(split))
-
     def records(self, split: str) -> Ints:
         """Returns the indices of a split's records, rising."""
         return (self.codes == (self.names.index(split) if split in self.names else -1)).nonzero()[0]
@@ -552,13 +548,15 @@ def every_value(listing: Listing, name: str) -> Ints | None:
 
 
 def _values_of(reader: Reader, shards: Shards, own: Ints | slice, name: str) -> Ints | None:
-    numbers = shards.numbers[own]
+    numbers, rows = shards.numbers[own], shards.rows[own]
+
+    def values(files: Ints, first: int, count: int) -> Ints | None:
+        found = reader.column(name, files)
+        return found if found is None else found[first : first + count] if found.ndim else np.full(count, found)
+
     if shards.offsets is None:
-        return reader.column(name, numbers)
-    found: list[Ints] = []
-    for number, first, rows in zip(numbers.tolist(), shards.offsets[own].tolist(), shards.rows[own].tolist(), strict=True):
-        values = reader.column(name, np.array([number]))
-        if values is None:
-            return None
-        found.append(values[first : first + rows])
-    return np.concatenate([np.zeros(0, np.int32), *found])
+        return values(numbers, 0, int(rows.sum()))
+    places = zip(shards.offsets[own].tolist(), rows.tolist(), strict=True)
+    found = [values(numbers[i : i + 1], *place) for i, place in enumerate(places)]
+    known = [one for one in found if one is not None]
+    return np.concatenate([np.zeros(0, np.int32), *known]) if len(known) == len(found) else None

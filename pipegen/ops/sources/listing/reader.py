@@ -108,7 +108,8 @@ class Reader:
         return iter(())
 
     def column(self, name: str, files: Ints) -> Ints | None:
-        """Lists a label, int32, or a single number of every record of shards, file by file; `None` for other features.
+        """Lists a label, int32, or a single number of every record of shards, file by file; a scalar if all have the same number, `None` for
+        other features.
 
         Called only if something depends on it before records are read. `files` are numbers as in `Shards.numbers`.
         """

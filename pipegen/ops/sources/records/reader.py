@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.reader import Hold, Read, Together
+    from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.records.columns import LabelColumn
     from pipegen.ops.sources.records.index import Indexed
 
@@ -43,11 +43,6 @@ class RecordReader(Reader):
         away = [mounted(shard.path) for shard in self.shards]
         self.away = (away[0][0], [key for _, key in filter(None, away)]) if away and away[0] is not None else None
         """The remote mount of the shards and their keys in it, if they are remote."""
-
-    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        from pipegen.ops.lowering.stored_readers import alone
-
-        return alone(self.open_together((feature,), ram_budget, hold), feature)
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         raise NotImplementedError
