@@ -33,7 +33,7 @@ class Changes:
 
 _UNCHANGED = (
     "in_place", "at_once", "called", "starts", "checksums",
-    "file_of", "check", "block_rows", "hold_window", "keeps", "damaged_files", "digest",
+    "file_of", "check", "hold_window", "keeps", "damaged_files", "digest",
 )  # fmt: skip
 """Attributes and methods that an adapted reader forwards to the other one."""
 

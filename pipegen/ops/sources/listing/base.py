@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
+    from pipegen.ops.fields.columns import Column
     from pipegen.ops.fields.notes import Note
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.transform import Transform
@@ -169,7 +170,8 @@ class Location:
             rows = np.concatenate([np.full(len(part.keys), -1) if part.rows is None else part.rows for part in parts])
         kind = parts[0].kind if len({part.kind for part in parts}) == 1 else "several"
         if kind == "several":
-            kinds = np.concatenate([_numbers(part) if part.kinds is None else part.kinds for part in parts])
+            each = (np.full(len(part.keys), _KINDS.index(part.kind), np.int8) if part.kinds is None else part.kinds for part in parts)
+            kinds = np.concatenate([*each])
         paths = Strings.join([part.paths for part in parts], shared)
         return cls(keys, paths, np.concatenate([part.sizes for part in parts]), rows, kind, kinds)
 
@@ -188,10 +190,6 @@ class Location:
 
 
 _KINDS = ("file", "member", "row", "memory")
-
-
-def _numbers(location: Location) -> Ints:
-    return np.full(len(location.keys), _KINDS.index(location.kind), np.int8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -310,6 +308,17 @@ class Listing:
         split = "" if self.parts is None else self.parts.names[int(self.parts.codes[at])]
         return self.reader(split), place, self.location.paths[at] + ("" if held is None else f"#{int(place[1][0])}")
 
+    def with_columns(self, held: Mapping[str, Column], inferred: ElementType) -> Listing:
+        """Adds columns of features, with their types, classes and notes; `inferred` has the images that they are aligned with."""
+        types = {name: column.type.with_(of=inferred[name].of) for name, column in held.items()}
+        return replace(
+            self,
+            columns={**self.columns, **{name: column.values for name, column in held.items()}},
+            classes={**self.classes, **{name: column.classes for name, column in held.items() if column.classes}},
+            type=(self.type or inferred).replace(**types),
+            notes=(*self.notes, *(note for column in held.values() for note in column.notes)),
+        )
+
     def take(self, records: Ints) -> Listing:
         """Returns the listing of some records, or files of many, in the given order."""
         held = self.shards
@@ -397,7 +406,8 @@ class Source(Model):
 
     def class_feature(self) -> str | None:
         """Returns the feature with the class of each record, even if no model learns it."""
-        return main_label(single_values(self.infer(), ExampleClass))
+        names = single_values(self.infer(), ExampleClass)
+        return "label" if "label" in names else next(iter(names), None)
 
     def labelled_by(self) -> str | None:
         """Returns the label whose classes are those of the data: the class of each record, else the first label."""
@@ -523,12 +533,6 @@ class SplitSource(Source):
     def parts_of(self, splits: Sequence[str]) -> Parts | None:
         """Makes the parts from the split of each record; `None` if the pipeline splits them."""
         return Parts.hold(splits) if isinstance(self.split, dict) else None
-
-
-def main_label(names: Iterable[str]) -> str | None:
-    """Returns the label that gives the data its classes: `label`, else the first."""
-    names = tuple(names)
-    return "label" if "label" in names else next(iter(names), None)
 
 
 def shards_of(listing: Listing) -> Shards:

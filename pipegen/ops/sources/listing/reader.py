@@ -82,11 +82,6 @@ class Reader:
         """Describes what reading these features calls Python for, or "": then any process with TensorFlow can read them."""
         return ""
 
-    def block_rows(self, rows: Ints) -> Ints | None:
-        """Returns the number of records per block of files with `rows` records, int64 `(files,)`; `None` if a file is one block or has
-        none."""
-        return None
-
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
         """Announces that an order jumps about within windows of `num_bytes`; called before `open`."""
 
@@ -108,7 +103,7 @@ class Reader:
         return iter(())
 
     def column(self, name: str, files: Ints) -> Ints | None:
-        """Lists a label, int32, or a single number of every record of shards, file by file; a scalar if all have the same number, `None` for
+        """Lists a label, int32, or a single number of every record of shards, file by file; a scalar if it is the same for all, `None` for
         other features.
 
         Called only if something depends on it before records are read. `files` are numbers as in `Shards.numbers`.

@@ -50,9 +50,6 @@ class StoreReader(RecordReader):
         self.type, self.at_once = source.infer().replace(**source.found_types(self.types)), source.first(found).at_once
         self.called = source.unit
 
-    def block_rows(self, rows: Ints) -> Ints | None:
-        return np.full(len(rows), self.at_once, np.int64) if self.at_once > 1 else None
-
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return self.source.read_by_python()
 

@@ -22,7 +22,7 @@ from pipegen.ops.fields.notes import Note
 from pipegen.ops.kinds.base import ExampleClass
 from pipegen.ops.sources.features.items import read_items, side_by_side
 from pipegen.ops.sources.records.index import keep_arrays, kept_arrays
-from pipegen.ops.sources.tables.join import RecordColumns, kept_rows
+from pipegen.ops.sources.tables.join import RecordColumns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.features.feature import AnyKind
     from pipegen.ops.sources.records.index import Indexed, InShard
-    from pipegen.ops.sources.tables.features import InTable
 
     Kept = TypeVar("Kept", Values, Ragged)
 
@@ -136,19 +135,6 @@ class RecordCells(RecordColumns):
 
         return Values.of_texts(found.read(read, repr(key), self._progress))
 
-    def kept(self, where: str | None, labels: Mapping[str, InTable]) -> tuple[Indexed, tuple[Note, ...]]:
-        """Leaves out records as `kept_rows` says, with its errors. Returns the shards with those that are kept, and findings."""
-        found, total = replace(self._found, cells=self.column), self.num_rows
-        if where is None and self.partners is None:
-            return found, ()
-        rows, notes = kept_rows(self, where, labels)
-        kept: Ints = np.zeros(total, bool)
-        kept[np.fromiter(rows, np.int64, len(rows))] = True
-        if where is not None:
-            message = f"`where` keeps {len(rows):,} of {total:,} records; the values that it compares were read once for all"
-            notes = (*notes, Note("PG432", message, field="where"))
-        return replace(found, kept=None if kept.all() else kept), notes
-
 
 _WIDEST = 1_000_000  # largest table from stored to meant class indices
 
@@ -252,10 +238,6 @@ class LabelColumn:
             by_text = self._classes_by_text() if scanned else {name: i for i, name in enumerate(names)}
             return Lookup(names, feature.offset, by_text)
         return Lookup(names, feature.offset)
-
-    def of(self, files: Ints) -> Ints:
-        """Returns the class of every record of some shards, shard after shard, int32."""
-        return self.records.of(self.column.values, files)
 
     def _classes_by_text(self) -> dict[str, int]:
         """Returns the class of each stored text; empty if numbers are stored."""

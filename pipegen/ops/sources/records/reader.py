@@ -60,7 +60,7 @@ class RecordReader(Reader):
     def column(self, name: str, files: Ints) -> Ints | None:
         label = self.label_columns.get(name)
         if label is not None:
-            return label.of(files)
+            return label.records.of(label.column.values, files)
         return self.numbers(name, files) if self.numbers is not None else None
 
     def check(self) -> None:

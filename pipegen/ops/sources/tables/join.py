@@ -46,11 +46,31 @@ class RecordColumns(Columns):
         """Returns the columns of the records, as far as they are known."""
         raise NotImplementedError
 
-    def join(self, join: Join, base: Path) -> Partners:
-        """Joins a table by a column of the records; for errors see `partners_of`."""
-        partners = partners_of(join, self, base)
-        self.partners, self.notes = partners, partners.notes
-        return partners
+    def choose(
+        self, where: str | None, join: Join | None, joined: Mapping[str, InTable], base: Path
+    ) -> tuple[Sequence[int], tuple[Note, ...], dict[str, Column]]:
+        """Joins a table by a column of the records, and chooses records; for errors see `partners_of`, `kept_rows` and `read_held`.
+
+        Args:
+            where: The predicate.
+            join: The joined table.
+            joined: The features in columns of it.
+            base: What relative paths are relative to.
+
+        Returns:
+            The chosen records, rising; findings; and the columns of `joined`, with a row for each of these records.
+        """
+        if join is not None:
+            self.partners = partners_of(join, self, base)
+            self.notes = self.partners.notes
+        elif where is None:
+            return range(self.num_rows), (), {}
+        rows, notes = kept_rows(self, where, joined)
+        tried = Attempts()
+        held = read_held(joined, self.partners.beside.only(rows), tried) if self.partners is not None and joined else {}
+        if tried.errors:
+            raise OpErrors(dict.fromkeys(tried.errors))
+        return rows, notes, held
 
     def at(self, wanted: str | int, field: str) -> TableColumn | None:
         """Returns a column of the table, `None` for one of the records; `PG421` if both have one of that name."""
@@ -126,15 +146,6 @@ class ListedColumns(RecordColumns):
 _SIDES = ("height", "width")
 
 
-def read_joined(partners: Partners, features: Mapping[str, InTable], rows: Sequence[int]) -> dict[str, Column]:
-    """Reads features in columns of the second table for some records, which all have a row. Raises `OpErrors` as `read_held`."""
-    tried = Attempts()
-    held = read_held(features, partners.beside.only(rows), tried) if features else {}
-    if tried.errors:
-        raise OpErrors(dict.fromkeys(tried.errors))
-    return held
-
-
 def partners_of(join: Join, first: Columns, base: Path) -> Partners:
     """Reads the second table and looks up the key of each record in it. Raises `OpError` as the source of the second table; `PG421` for a
     missing column."""
@@ -168,13 +179,13 @@ def joined_to(join: Join, left: Table, base: Path) -> Table:
     return replace(left, names=names, columns=columns, notes=(*left.notes, *partners.notes), partners=partners)
 
 
-def kept_rows(table: Columns, where: str | None, labels: Mapping[str, InTable]) -> tuple[Sequence[int], tuple[Note, ...]]:
+def kept_rows(table: Columns, where: str | None, features: Mapping[str, InTable]) -> tuple[Sequence[int], tuple[Note, ...]]:
     """Leaves out rows that a join drops, rows that `where` excludes, and rows of ignored classes.
 
     Args:
         table: The rows, joined if there is a join.
         where: The predicate.
-        labels: The features that are labels in columns.
+        features: The features in columns.
 
     Returns:
         The remaining rows, rising, and findings.
@@ -195,8 +206,8 @@ def kept_rows(table: Columns, where: str | None, labels: Mapping[str, InTable]) 
         rows = some(rows, table, "join.on", "has a key of the joined table")
     if where is not None:
         rows = matching(table, where, rows)
-    for name, feature in labels.items():
-        if feature.chosen:
+    for name, feature in features.items():
+        if feature.chosen:  # of a label
             field = f"features.{name}"
             cells = table.labels(feature.column_of(name), f"{field}.column")
             notes += feature.chosen.notes(cells, feature.separator, field)
