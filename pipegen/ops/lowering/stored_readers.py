@@ -182,6 +182,19 @@ TFRECORD_HEAD = 12  # bytes of a TFRecord file before a record: its length, and 
 _AT_ONCE = 16  # records read at a time, in batches of varying size
 
 
+def each_record(
+    names: Sequence[str], make: Callable[[Any], dict[str, Any]], places: tuple[tf.Tensor, ...], like: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """Makes features of records from their places, tensors `(n, ...)`: lists of n tensors; or tensors `(n, ...)` if n varies, of the dtypes
+    and shapes of `like()`. See `Reader.open_together`."""
+    if places[0].shape[0] is None:
+        with tf.Graph().as_default():
+            types = tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), like())
+        return tf.map_fn(make, places, fn_output_signature=types, parallel_iterations=_AT_ONCE)
+    each = [make(place) for place in zip(*map(tf.unstack, places), strict=True)]
+    return {name: [record[name] for record in each] for name in names}
+
+
 class MappedRecords:
     """A reader of features of records in mapped files, each given by path and size; see `Reader.open_together`.
 
@@ -223,13 +236,12 @@ class MappedRecords:
                     found[part] = cuts(file, places[part][0], there) if callable(cuts) else tf.identity(read[0][i])
             return self._parse(features, found, places)
 
-        count = shard.shape[0]
+        def like() -> dict[str, Any]:
+            zero = tf.zeros([], tf.int64)
+            return self._parse(features, dict.fromkeys(wanted, tf.constant("")), dict.fromkeys(self._parts, (zero, zero)))
+
         each_place = (shard, offsets, lengths) if callable(cuts) else (shard, offsets, lengths, cuts)
-        if count is None:
-            like = tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), self._like(features))
-            return tf.map_fn(one, each_place, fn_output_signature=like, parallel_iterations=_AT_ONCE)
-        each = [one(place) for place in zip(*map(tf.unstack, each_place), strict=True)]
-        return {name: [record[name] for record in each] for name in features}
+        return each_record(features, one, each_place, like)
 
     def _open(self, files: Sequence[tuple[str, int]]) -> None:
         self._maps = Maps(files)
@@ -242,11 +254,6 @@ class MappedRecords:
 
     def _cut(self, maps: Any, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
         return self._maps.cut(maps, file, offset, length)
-
-    def _like(self, features: Sequence[str]) -> dict[str, Any]:
-        with tf.Graph().as_default():
-            zero = tf.zeros([], tf.int64)
-            return self._parse(features, dict.fromkeys(self._parts_of(features), tf.constant("")), dict.fromkeys(self._parts, (zero, zero)))
 
 
 class VerifiedRecords(MappedRecords):
