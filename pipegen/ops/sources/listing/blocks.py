@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -67,7 +68,7 @@ class Window:
         self.limit = limit
         self._held: OrderedDict[tuple[int, str], Future[Block]] = OrderedDict()
         self._bytes = 0
-        self._failed: dict[tuple[int, str], tuple[float, BaseException]] = {}
+        self._again: dict[tuple[int, str], float] = {}  # when blocks that failed are read again
         self._lock = threading.Lock()
 
     def reserve(self, num_bytes: int, ram_budget: int) -> None:
@@ -79,34 +80,29 @@ class Window:
         again."""
         key = block, feature
         with self._lock:
-            future = self._held.get(key)
-            if future is None:
-                since, error = self._failed.get(key, (0.0, None))
-                if error is not None and time.monotonic() - since < _RETRY:
-                    raise error
-                mine = self._held[key] = Future()
-            else:
-                self._held.move_to_end(key)
-        if future is not None:
+            mine = key not in self._held or self._again.get(key, math.inf) <= time.monotonic()
+            if mine:
+                self._again.pop(key, None)
+                self._held[key] = Future()
+            future = self._held[key]
+            self._held.move_to_end(key)
+        if not mine:
             return future.result()
         try:
             found = load(block, feature)
         except BaseException as error:
-            with self._lock:
-                self._held.pop(key, None)
-                self._failed[key] = time.monotonic(), error
-            mine.set_exception(error)
+            self._again[key] = time.monotonic() + _RETRY
+            future.set_exception(error)
             raise
-        mine.set_result(found)
+        future.set_result(found)
         with self._lock:
-            self._failed.pop(key, None)
             self._bytes += found.nbytes
             self._drop()
         return found
 
     def _drop(self) -> None:
         """Evicts the least recently used blocks above the limit."""
-        for key in [key for key, future in self._held.items() if future.done()][:-_BESIDE]:
+        for key in [key for key, future in self._held.items() if future.done() and key not in self._again][:-_BESIDE]:
             if self._bytes <= self.limit:
                 return
             self._bytes -= self._held.pop(key).result().nbytes

@@ -92,7 +92,7 @@ class RecordCells(RecordColumns):
     """
 
     def __init__(self, source: Any, found: Indexed, progress: Callable[[int], None] | None) -> None:
-        super().__init__(repr(found.root), found.total)
+        super().__init__(repr(found.root), found.total, found.place)
         self._source, self._found, self._progress = source, found, progress
         self._read: dict[str, tuple[str, ...]] = {}
 
@@ -103,9 +103,6 @@ class RecordCells(RecordColumns):
 
     def known(self) -> Sequence[str]:
         return self._source.known_keys(self._found)
-
-    def place(self, row: int) -> str:
-        return self._found.place(row)
 
     def _texts(self, key: str, field: str) -> tuple[str, ...]:
         file = self._found.kept_as("cells", key)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.fields.columns import Column
+    from pipegen.ops.fields.columns import Column, Place
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.tables.features import InTable
     from pipegen.ops.sources.tables.readings import Join
@@ -31,12 +31,13 @@ class RecordColumns(Columns):
     Args:
         called: The name of the source, for messages.
         num_rows: The number of records.
+        place: Describes the place of a record.
     """
 
     unit: ClassVar[str] = "records"
 
-    def __init__(self, called: str, num_rows: int) -> None:
-        self.called, self.num_rows = called, num_rows
+    def __init__(self, called: str, num_rows: int, place: Place) -> None:
+        self.called, self.num_rows, self.place = called, num_rows, place
 
     def own(self, name: str, field: str) -> tuple[str, ...]:
         """Returns the text of a column for every record, "" for records without it; for errors see `column`."""
@@ -108,7 +109,7 @@ class ListedColumns(RecordColumns):
     """
 
     def __init__(self, called: str, listing: Listing, names: Sequence[str], more: Mapping[str, Sequence[Any]]) -> None:
-        super().__init__(called, len(listing.keys))
+        super().__init__(called, len(listing.keys), lambda row: f"the record {listing.keys[row]!r}")
         self._listing, self._names, self._more = listing, names, more
 
     def own(self, name: str, field: str) -> tuple[str, ...]:
@@ -138,9 +139,6 @@ class ListedColumns(RecordColumns):
 
     def known(self) -> Sequence[str]:
         return (*self._names, *self._more)
-
-    def place(self, row: int) -> str:
-        return f"the record {self._listing.keys[row]!r}"
 
 
 _SIDES = ("height", "width")

@@ -204,8 +204,7 @@ class Table(Columns):
 
     def json_place(self, wanted: str | int) -> tuple[str | int, tuple[str, ...]]:
         """Splits a name into a column and the path of a field in its JSON."""
-        names = self.names or ()
-        return (wanted, ()) if isinstance(wanted, int) or wanted in names else column_and_path(wanted, names)
+        return (wanted, ()) if isinstance(wanted, int) else column_and_path(wanted, self.names or ())
 
     def at(self, wanted: str | int, field: str) -> TableColumn:
         """Returns a column, or a field of its JSON: `about.label` is `label` in the column `about`, `None` for rows without it. For
