@@ -68,7 +68,7 @@ class Window:
         self.limit = limit
         self._held: OrderedDict[tuple[int, str], Future[Block]] = OrderedDict()
         self._bytes = 0
-        self._again: dict[tuple[int, str], float] = {}  # when blocks that failed are read again
+        self._failed: dict[tuple[int, str], float] = {}  # when blocks failed
         self._lock = threading.Lock()
 
     def reserve(self, num_bytes: int, ram_budget: int) -> None:
@@ -80,9 +80,9 @@ class Window:
         again."""
         key = block, feature
         with self._lock:
-            mine = key not in self._held or self._again.get(key, math.inf) <= time.monotonic()
+            mine = key not in self._held or time.monotonic() - self._failed.get(key, math.inf) >= _RETRY
             if mine:
-                self._again.pop(key, None)
+                self._failed.pop(key, None)
                 self._held[key] = Future()
             future = self._held[key]
             self._held.move_to_end(key)
@@ -91,7 +91,7 @@ class Window:
         try:
             found = load(block, feature)
         except BaseException as error:
-            self._again[key] = time.monotonic() + _RETRY
+            self._failed[key] = time.monotonic()
             future.set_exception(error)
             raise
         future.set_result(found)
@@ -102,7 +102,7 @@ class Window:
 
     def _drop(self) -> None:
         """Evicts the least recently used blocks above the limit."""
-        for key in [key for key, future in self._held.items() if future.done() and key not in self._again][:-_BESIDE]:
+        for key in [key for key, future in self._held.items() if future.done() and key not in self._failed][:-_BESIDE]:
             if self._bytes <= self.limit:
                 return
             self._bytes -= self._held.pop(key).result().nbytes
