@@ -307,12 +307,3 @@ class ArrayStoreSource(StoreSource):
                 array = FeatureType("image", dtype, (None, None, channels), interval, uniform=True)
                 found.append(encoded.replace(**{name: array.with_(of=encoded[name].of) for name in images}))
         return tuple(found) if images else (encoded,)
-
-    def found_types(self, types: Mapping[str, FieldType]) -> dict[str, FeatureType]:
-        arrays = {name: held for name, held in types.items() if self.features[name].own_kind.has(Levels) and not held.encoded}
-        of = {name: t.of for name, t in self.infer().items()}
-        shapes = {name: held.shape if len(held.shape) == 3 else (*held.shape, 1) for name, held in arrays.items()}
-        return {
-            name: FeatureType("image", held.dtype, shapes[name], PIXELS[held.dtype], of[name], uniform=True)
-            for name, held in arrays.items()
-        }

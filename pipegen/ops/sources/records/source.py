@@ -20,7 +20,7 @@ from pipegen.mounts import content_of
 from pipegen.ops.fields.columns import Ragged, spread
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.numbers import read_numbers
-from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
+from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource, HeldKindName
 from pipegen.ops.sources.features.predicate import Where, parse_predicate
@@ -32,7 +32,7 @@ from pipegen.ops.sources.shards.paths import Found, expand, find_shards
 from pipegen.ops.sources.stores.field_types import FieldType
 from pipegen.ops.sources.tables.features import InTable
 from pipegen.ops.sources.tables.readings import Column, Join
-from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
+from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType, Interval
 
 if TYPE_CHECKING:
     import builtins
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.reader import RecordReader
     from pipegen.ops.sources.stores.field_types import Form
-    from pipegen.types import FeatureType
 
 Key = Annotated[str, Field(min_length=1)]
 Path_ = Annotated[str, Field(min_length=1)]
@@ -334,8 +333,13 @@ class RecordSource(DescribedRecords):
         return np.array([shard.size for shard in found.shards], np.int64)
 
     def found_types(self, types: Mapping[str, FieldType]) -> dict[str, FeatureType]:
-        """Returns the types of features which the first record determines further than the arguments."""
-        return {}
+        """Returns the types of images that are arrays, which the first record determines."""
+        inferred, found = self.infer(), dict[str, FeatureType]()
+        for name, held in types.items():
+            if self.features[name].own_kind.has(Levels) and not held.encoded:
+                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
+                found[name] = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], inferred[name].of, uniform=True)
+        return found
 
     def parts(self) -> tuple[str, ...]:
         """Returns the names of the indexed parts of a record; by default the record as a whole."""
