@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.ops.sources.listing.reader import Hold
-    from pipegen.ops.sources.records.index import RecordIndex
 
 
 def string_of(values: tf.Tensor) -> tf.Tensor:
@@ -196,25 +195,15 @@ def each_record(
 
 
 class MappedRecords:
-    """A reader of features of records in mapped files, each given by path and size; see `Reader.open_together`.
+    """A reader of features of records in mapped files, each given by path and size, for a `MappedReader`, which knows the parts of records;
+    see `Reader.open_together`. `hold` converts arrays to tensors."""
 
-    `index` has the places of the parts of each record, `hold` converts arrays to tensors, `parts_of` maps features to the parts that they
-    are read from, and `parse` makes features of the parts of one record and the places of all parts.
-    """
-
-    def __init__(
-        self,
-        files: Sequence[tuple[str, int]],
-        index: RecordIndex,
-        parts: Sequence[str],
-        hold: Hold,
-        parts_of: Callable[[Sequence[str]], Sequence[str]],
-        parse: Callable[[Sequence[str], dict[str, Any], dict[str, Any]], dict[str, Any]],
-    ) -> None:
+    def __init__(self, files: Sequence[tuple[str, int]], reader: Any, hold: Hold) -> None:
+        index = reader.index
         self._lacking = bool((index.lengths < 0).any())
         self._open(files)
         self._first, self._offsets, self._lengths = hold(index.first), hold(index.offsets), hold(index.lengths)
-        self._parts, self._parts_of, self._parse = tuple(parts), parts_of, parse
+        self._parts, self._parts_of, self._parse = tuple(reader.parts), reader.parts_of, reader.parse
 
     def __call__(self, features: Sequence[str], *place: tf.Tensor) -> dict[str, Any]:
         """Reads features of records at places int64 `(n,)` each, of a single file only the rows: lists of n tensors, or tensors `(n, ...)`
@@ -249,11 +238,7 @@ class MappedRecords:
     def _cuts(self, wanted: Sequence[str], shard: tf.Tensor, offsets: tf.Tensor, lengths: tf.Tensor) -> Any:
         """Returns a function that reads a part of a file, from its number, an offset and a length; or the wanted parts of all records,
         strings `(n, wanted)`."""
-        maps = self._maps.every()
-        return lambda *place: self._cut(maps, *place)
-
-    def _cut(self, maps: Any, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-        return self._maps.cut(maps, file, offset, length)
+        return partial(self._maps.cut, self._maps.every())
 
 
 class VerifiedRecords(MappedRecords):
@@ -264,9 +249,9 @@ class VerifiedRecords(MappedRecords):
         self._paths = [path for path, _ in files]
 
     def _cuts(self, wanted: Sequence[str], shard: tf.Tensor, offsets: tf.Tensor, lengths: tf.Tensor) -> Any:
-        return partial(self._cut, None)
+        return self._record
 
-    def _cut(self, maps: Any, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+    def _record(self, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
         path = tf.gather(tf.constant(self._paths), file)
         about: dict[str, Any] = {"output_types": [tf.string], "output_shapes": [[]]}
         records = tf.raw_ops.TFRecordDatasetV2(

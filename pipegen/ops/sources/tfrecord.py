@@ -264,7 +264,7 @@ class _Records(MappedReader):
             mount, keys = self.away
             paths = [f"{mount.address}/{key}" for key in keys] if mount.direct else mount.whole(keys)
         files = [(path, shard.size) for path, shard in zip(paths, self.shards, strict=True)]
-        return VerifiedRecords(files, self.index, self.parts, hold, self.parts_of, self.parse)
+        return VerifiedRecords(files, self, hold)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         said = "" if self.verifies else super().python(features, ram_budget)

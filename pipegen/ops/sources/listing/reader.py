@@ -29,6 +29,7 @@ class Reader:
     in_place: bool = False  # whether a graph maps the files into memory by name, so that they must not move
     at_once: int = 1  # number of records that reading one unpacks. Above 1 random access is expensive: an order must not jump about.
     called: str = "files"  # the word for what is read whole without random access: files, row groups, chunks
+    keeps: str = ""  # what it keeps in this process, in words; a graph running elsewhere does not need it
     fetches: bool = False
     """Whether reading waits for the network. The results of `open` and `open_together` then have `ahead`, which starts fetching records at
     places `(n,)` and returns an op that does not wait."""
@@ -84,10 +85,6 @@ class Reader:
 
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
         """Announces that an order jumps about within windows of `num_bytes`; called before `open`."""
-
-    def keeps(self) -> tuple[str, bool]:
-        """Describes what it keeps in this process, and tells whether a graph running elsewhere would need that, too."""
-        return "", False
 
     def held_bytes(self, features: Iterable[str], ram_budget: int) -> int:
         """Counts the bytes in memory that a graph reading these features elsewhere would hold."""

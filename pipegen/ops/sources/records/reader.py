@@ -94,16 +94,13 @@ class MappedReader(RecordReader):
     def __init__(self, source: Any, found: Indexed, labels: Mapping[str, LabelColumn], parts: tuple[str, ...] = ()) -> None:
         super().__init__(source, found, labels)
         self.parts, self.verifies = parts or source.parts(), bool(getattr(source, "verify", False))  # an argument of some sources
-        self.fetches = self.away is not None
+        self.fetches, self.keeps = self.away is not None, "mapped files" if self.away is None else ""
 
     def verifying(self) -> MappedReader:
         """Returns a reader that also checks the checksums that reading skips."""
         made = copy(self)
         made.verifies = True
         return made
-
-    def keeps(self) -> tuple[str, bool]:
-        return ("mapped files", False) if self.away is None else ("", False)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         if self.away is not None:
@@ -116,9 +113,9 @@ class MappedReader(RecordReader):
 
         self.check()
         if self.away is not None:
-            return FetchedRecords(*self.away, self.index, self.parts, hold, self.parts_of, self.parse)
+            return FetchedRecords(*self.away, self, hold)
         files = [(shard.path, shard.size) for shard in self.shards]
-        return MappedRecords(files, self.index, self.parts, hold, self.parts_of, self.parse)
+        return MappedRecords(files, self, hold)
 
     def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
         """Returns the parts that features are read from: their own, or that of the whole record."""
