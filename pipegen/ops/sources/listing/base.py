@@ -110,23 +110,20 @@ class Missing:
         own = self.only(kept)
         return replace(own, records=place[own.records])
 
-    def within(self, part: str, start: int, before: str, field: str | None, *, rooted: bool) -> Missing:
+    def within(self, part: str, start: int, *, rooted: bool) -> Missing:
         """Adapts to a listing that becomes a part of a larger one.
 
         Args:
             part: The name of the part, put in front of sentences.
             start: The index of its first record in the larger listing.
-            before: The prefix of its keys there.
-            field: The argument of the larger source.
             rooted: Whether keys are those of the larger listing already.
         """
         example = self.example
         return replace(
             self,
-            keys=self.keys if rooted else self.keys.below(before),
+            keys=self.keys if rooted else self.keys.below(f"{part}/"),
             records=None if self.records is None else self.records + start,
-            example=(lambda i: f"`{part}`: {example(i)}") if part else example,
-            field=field,
+            example=lambda i: f"`{part}`: {example(i)}",
         )
 
 

@@ -34,27 +34,14 @@ class Block(Protocol):
 
 
 class ArrayBlock:
-    """Rows of a block in an array `(rows, ...)`."""
+    """Rows of a block in an array `(rows, ...)`, of objects for encoded bytes."""
 
     def __init__(self, values: Any) -> None:
         self.values = values
-        self.nbytes = int(values.nbytes)
+        self.nbytes = sum(map(len, values)) if values.dtype == object else int(values.nbytes)
 
     def take(self, rows: Ints) -> Any:
         return self.values[rows]
-
-
-class BytesBlock:
-    """The encoded bytes of each row."""
-
-    def __init__(self, values: list[bytes]) -> None:
-        self.values = values
-        self.nbytes = sum(map(len, values))
-
-    def take(self, rows: Ints) -> Any:
-        found: Any = np.empty(len(rows), object)
-        found[:] = [self.values[row] for row in rows.tolist()]
-        return found
 
 
 class Window:

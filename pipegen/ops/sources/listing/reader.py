@@ -50,13 +50,8 @@ class Reader:
         raise NotImplementedError
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together | None:
-        """Returns a function that reads several features of records at once; `None` if each has its own `open`.
-
-        Args:
-            features: Their names.
-            ram_budget: Bytes of memory that may be used.
-            hold: Holds an array outside of the graph.
-        """
+        """Returns a function that reads several features of records at once; `None` if each has its own `open`, whose arguments are the
+        same."""
         return None
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:

@@ -75,7 +75,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         sides=None if apart else _some([own.sides for own in every], [np.full((len(own.keys), 2), np.nan) for own in every]),
         by_split={split: _alone(split, own, first) for split, own in chosen.items()} if apart else {},
         missing=tuple(
-            group.within(split, start, f"{split}/", group.field, rooted=root is not None)
+            group.within(split, start, rooted=root is not None)
             for (split, listing), start in zip(chosen.items(), starts, strict=False)
             for group in listing.missing
         ),

@@ -14,7 +14,7 @@ from pipegen.ops.fields.notes import quoted
 from pipegen.ops.fields.numbers import changed_whole, check_channels
 from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers, having
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, by_block
+from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, by_block
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import PIXELS, RecordSource, check_field, check_pickled, missing_key
@@ -99,8 +99,7 @@ class StoreReader(RecordReader):
 
         def load(block: int, _: str) -> Block:
             first = block * self.at_once
-            (values,) = store.read((key,), np.arange(first, min(first + self.at_once, store.rows)))
-            return BytesBlock(values.tolist()) if values.dtype == object else ArrayBlock(values)
+            return ArrayBlock(*store.read((key,), np.arange(first, min(first + self.at_once, store.rows))))
 
         held = partial(self.window.get, feature=f"{shard}/{key}", load=load)
         return by_block(rows // self.at_once, lambda block, here: held(block).take(rows[here] % self.at_once))

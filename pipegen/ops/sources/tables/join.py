@@ -63,7 +63,6 @@ class RecordColumns(Columns):
         """
         if join is not None:
             self.partners = partners_of(join, self, base)
-            self.notes = self.partners.notes
         elif where is None:
             return range(self.num_rows), (), {}
         rows, notes = kept_rows(self, where, joined)
@@ -164,7 +163,7 @@ def partners_of(join: Join, first: Columns, base: Path) -> Partners:
     beside = replace(right, columns=columns, num_rows=len(partner), place=first.place)
     shown = tuple(i for i in range(right.width) if right.json_place(other)[1] or i != right.number(other, "join.on"))
     notes = tuple(replace(note, field=f"{at}.{note.field}" if note.field else at) for note in right.notes)
-    return Partners(right, other, beside, shown, keys, partner, twice, first.place, join.missing == "drop", notes)
+    return Partners(right, other, beside, shown, keys, partner, twice, join.missing == "drop", notes)
 
 
 def joined_to(join: Join, left: Table, base: Path) -> Table:
@@ -174,7 +173,7 @@ def joined_to(join: Join, left: Table, base: Path) -> Table:
     if left.names is not None or right.names is not None:
         names = (*(left.names or ("",) * left.width), *(right.names[i] if right.names is not None else "" for i in partners.shown))
     columns = [*left.columns, *(right.columns[i] for i in partners.shown)]
-    return replace(left, names=names, columns=columns, notes=(*left.notes, *partners.notes), partners=partners)
+    return replace(left, names=names, columns=columns, partners=partners)
 
 
 def kept_rows(table: Columns, where: str | None, features: Mapping[str, InTable]) -> tuple[Sequence[int], tuple[Note, ...]]:
@@ -193,9 +192,10 @@ def kept_rows(table: Columns, where: str | None, features: Mapping[str, InTable]
             that cannot be compared.
     """
     rows: Sequence[int] = range(table.num_rows)
-    notes, partners = list(table.notes), table.partners
+    partners = table.partners
+    notes = [*table.notes, *(partners.notes if partners is not None else ())]
     if partners is not None and partners.drops:
-        rows = partners.matched()
+        rows = [row for row, partner in enumerate(partners.partner) if partner != NO_ROW]
         if len(rows) < table.num_rows:
             one, several = (f"{what} whose key the joined table lacks" for what in (table.unit.removesuffix("s"), table.unit))
             gone = LeftOut(table.num_rows - len(rows), one, several)

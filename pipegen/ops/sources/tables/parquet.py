@@ -18,6 +18,7 @@ from pipegen.lazy import np
 from pipegen.ops.fields.notes import Note, count
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.listing.blocks import BlockReader
+from pipegen.ops.sources.stores.base import byte_strings
 from pipegen.ops.sources.stores.field_types import is_list, is_number
 from pipegen.ops.sources.tables.table import Table, TableColumn, needed
 
@@ -252,13 +253,10 @@ class ArrowBlock:
 
     def take(self, rows: Ints) -> Any:
         """Returns the bytes of some rows as objects; `ValueError` for a row without any."""
-        found: Any = np.empty(len(rows), object)
-        for place, row in enumerate(rows.tolist()):
-            value = self.column[row]
-            if not value.is_valid:
-                raise ValueError(self.empty)
-            found[place] = value.as_py()
-        return found
+        values = [self.column[row] for row in rows.tolist()]
+        if not all(value.is_valid for value in values):
+            raise ValueError(self.empty)
+        return byte_strings([value.as_py() for value in values])
 
 
 class RowGroups(BlockReader):

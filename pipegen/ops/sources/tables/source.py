@@ -27,6 +27,7 @@ from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.blocks import TakingReader
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.rows import Rows
+from pipegen.ops.sources.stores.base import byte_strings
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.held import read_held, read_images
 from pipegen.ops.sources.tables.join import joined_to, kept_rows
@@ -369,9 +370,7 @@ class WindowReader(TakingReader):
 
     def take(self, feature: str, *place: Any) -> Any:
         """Returns the bytes of files, and windows as `.npy` files."""
-        found: Any = np.empty(len(place[0]), object)
-        found[:] = [self._content(self._columns[feature], row) for row in place[0].tolist()]
-        return found
+        return byte_strings([self._content(self._columns[feature], row) for row in place[0].tolist()])
 
     def check(self) -> None:
         for path, seen in self._stamps.items():
