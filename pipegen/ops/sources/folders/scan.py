@@ -128,6 +128,7 @@ class Scan:
     ignored entries so far."""
 
     archive: Any = None  # what it walks, if that is no folder
+    notes: Sequence[Note] = ()  # findings about that
 
     def __init__(
         self,
@@ -205,10 +206,6 @@ class Scan:
     def listed(self, paths: Strings, sizes: Ints) -> tuple[Location, Reader]:
         """Returns where images are, and what reads them."""
         return Location.below(self.root, paths, sizes), FileReader()
-
-    def notes(self) -> Iterable[Note]:
-        """Returns findings about what it walks."""
-        return ()
 
     def head(self, entry: Any, count: int) -> bytes:
         return content_of(entry.path, count)
