@@ -140,15 +140,10 @@ _WIDEST = 1_000_000  # largest table from stored to meant class indices
 class Lookup:
     """A table from stored labels to class indices."""
 
-    names: tuple[str, ...]  # the classes
+    size: int  # the number of stored numbers from `offset` on that are labels
     offset: int = 0  # number subtracted from stored numbers
     by_text: Mapping[str, int] | None = None  # class indices by text, for names and truth values; `None` if stored numbers are indices
     table: Ints | None = None  # the class index of each number from `offset` on, if it differs from that number: int64
-
-    @property
-    def size(self) -> int:
-        """The number of stored numbers from `offset` on that are labels."""
-        return len(self.names) if self.table is None else len(self.table)
 
     def find(self, text: str) -> int | None:
         """Returns the class index of a text, or `None` if it is not a class."""
@@ -222,19 +217,19 @@ class LabelColumn:
         """
         feature, names = self.feature, self.names
         if feature.chosen:
-            return _chosen_lookup(self.name, names, self._classes_by_text())
+            return _chosen_lookup(self.name, self._classes_by_text())
         scanned = feature.classes is None
         stored = self._classes_by_text() if scanned else label_texts([self.source.first_label(self.name, self.records)])
         texts = tuple(text for text in stored if text)
         meaning = meaning_of(texts, feature.classes, feature.offset) if texts else None
         if meaning is not None and meaning.boolean:
             indices = {text: BOOLEANS.index(text) - feature.offset for text in BOOLEANS}
-            return Lookup(names, feature.offset, {text: i for text, i in indices.items() if 0 <= i < len(names)})
+            return Lookup(len(names), feature.offset, {text: i for text, i in indices.items() if 0 <= i < len(names)})
         named = isinstance(feature.classes, tuple) if meaning is None else meaning.indices is None
         if named or lists_numbers(feature.classes, feature.offset):
             by_text = self._classes_by_text() if scanned else {name: i for i, name in enumerate(names)}
-            return Lookup(names, feature.offset, by_text)
-        return Lookup(names, feature.offset)
+            return Lookup(len(names), feature.offset, by_text)
+        return Lookup(len(names), feature.offset)
 
     def _classes_by_text(self) -> dict[str, int]:
         """Returns the class of each stored text; empty if numbers are stored."""
@@ -275,11 +270,11 @@ class LabelColumn:
             raise OpError("PG431", message, field=f"features.{self.name}", help=help_)
 
 
-def _chosen_lookup(name: str, names: tuple[str, ...], by_text: Mapping[str, int]) -> Lookup:
+def _chosen_lookup(name: str, by_text: Mapping[str, int]) -> Lookup:
     """Makes the table for `map` and `ignore`: by number if all labels are integers, else by text. `PG420` for numbers too far apart."""
     meaning = meaning_of(tuple(by_text), None, 0)
     if meaning.indices is None or meaning.boolean or meaning.fractions or meaning.missing:
-        return Lookup(names, by_text=by_text)
+        return Lookup(0, by_text=by_text)
     low, high = min(meaning.indices.values()), max(meaning.indices.values())
     if high - low >= _WIDEST:
         message = f"the labels of `{name}` range from {low:,} to {high:,}, which is too wide for class indices"
@@ -287,4 +282,4 @@ def _chosen_lookup(name: str, names: tuple[str, ...], by_text: Mapping[str, int]
     table: Ints = np.full(high - low + 1, -1, np.int64)
     for text, number in meaning.indices.items():
         table[number - low] = by_text[text]
-    return Lookup(names, low, table=table)
+    return Lookup(len(table), low, table=table)
