@@ -165,7 +165,7 @@ class InflatedReader(MessageReader):
         return "compressed files"
 
     def messages(self, shards: Any, rows: Any) -> Any:
-        return by_block(shards, lambda shard, here: self.window.get(shard, "", self._load).take(rows[here]))
+        return by_block(shards, lambda shard, here: [self.window.get(shard, "", self._load).take(rows[here])])[0]
 
     def _load(self, shard: int, _: str) -> ArrayBlock:
         content = inflate(self.shards[shard].path, inflated_size(self.index, shard), whole=True)

@@ -95,15 +95,16 @@ class Window:
             self._bytes -= self._held.pop(key).result().nbytes
 
 
-def by_block(blocks: Ints, take: Callable[[int, Ints], Any]) -> Any:
-    """Takes records block by block: `take` gets the number of a block and the places of its records in `blocks`, and returns their values
-    `(n, ...)`. Returns those of all records, in order."""
-    found: Any = None
+def by_block(blocks: Ints, take: Callable[[int, Ints], Sequence[Any]]) -> list[Any]:
+    """Takes records block by block: `take` gets the number of a block and the places of its records in `blocks`, and returns arrays of
+    their values, `(n, ...)` each. Returns those of all records, in order."""
+    found: list[Any] = []
     for block in np.unique(blocks).tolist():
         here = np.flatnonzero(blocks == block)
         values = take(block, here)
-        found = np.empty((len(blocks), *values.shape[1:]), values.dtype) if found is None else found
-        found[here] = values
+        found = found or [np.empty((len(blocks), *own.shape[1:]), own.dtype) for own in values]
+        for every, own in zip(found, values, strict=True):
+            every[here] = own
     return found
 
 
@@ -160,15 +161,15 @@ class BlockReader(TakingReader):
         block: Ints = np.searchsorted(self.starts, numbers, side="right") - 1
         row = numbers - self.starts[block]
 
-        def take(one: int, here: Ints) -> Any:
+        def take(one: int, here: Ints) -> list[Any]:
             try:
-                return self._window.get(one, feature, self.load).take(row[here])
+                return [self._window.get(one, feature, self.load).take(row[here])]
             except (OSError, ValueError):
                 raise
             except Exception as error:  # a library's own class, unknown to callers
                 raise OSError(f"{type(error).__name__}: {error}") from error
 
-        found = by_block(block, take)
+        (found,) = by_block(block, take)
         return found if np.ndim(place[0]) else found[0]
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:

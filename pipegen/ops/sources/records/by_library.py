@@ -70,14 +70,7 @@ class StoreReader(RecordReader):
 
     def values(self, keys: Sequence[str], shards: Any, rows: Any) -> list[Any]:
         """Reads stored values of records by key; see `take`."""
-        found: list[Any] = [None] * len(keys)
-        for shard in np.unique(shards):
-            here = np.flatnonzero(shards == shard)
-            for i, values in enumerate(self._read(int(shard), keys, rows[here])):
-                if found[i] is None:
-                    found[i] = np.empty((len(rows), *values.shape[1:]), values.dtype)
-                found[i][here] = values
-        return found
+        return by_block(shards, lambda shard, here: self._read(shard, keys, rows[here]))
 
     def _read(self, shard: int, keys: Sequence[str], rows: Any) -> list[Any]:
         store = self.source.opened(self.shards[shard])
@@ -102,7 +95,7 @@ class StoreReader(RecordReader):
             return ArrayBlock(*store.read((key,), np.arange(first, min(first + self.at_once, store.rows))))
 
         held = partial(self.window.get, feature=f"{shard}/{key}", load=load)
-        return by_block(rows // self.at_once, lambda block, here: held(block).take(rows[here] % self.at_once))
+        return by_block(rows // self.at_once, lambda block, here: [held(block).take(rows[here] % self.at_once)])[0]
 
     def _finished(self, name: str, values: Any) -> Any:
         """Converts stored values to those of the graph."""
