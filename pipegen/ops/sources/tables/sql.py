@@ -50,7 +50,8 @@ def read_query(url: str, query: str, snapshot: str | None, time_limit: float, ba
     """Reads the snapshot of a query, else the database; for the arguments see `SqlTable`. Raises `OpError`: `PG401` for a missing SQLite
     file, `PG421` without SQLAlchemy, `PG453` if the database refuses, `PG454` for an unusable snapshot."""
     about = _address(str(url), base), query
-    name = snapshot or os.path.join(_FOLDER, snapshot_name(*about))
+    called = f"sql-{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]}.jsonl"
+    name = snapshot or os.path.join(_FOLDER, called)
     file = os.path.abspath(os.path.join(str(base), os.path.expanduser(name)))
     if snapshot is None and os.path.islink(os.path.join(str(base), _FOLDER)):
         message = f"the rows of the query are kept in {_FOLDER!r}, which is a link to another place"
@@ -296,12 +297,6 @@ def _cancel(connection: Any) -> None:
 _FORMAT = 1
 
 
-def snapshot_name(url: str, query: str) -> str:
-    """Returns the file name for a query and an address without its password."""
-    digest = hashlib.sha256(json.dumps([url, query]).encode()).hexdigest()
-    return f"sql-{digest[:16]}.jsonl"
-
-
 def read_snapshot(file: str, url: str, query: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str] | None:
     """Reads a snapshot: the names of the columns, the rows, and the time of the query in ISO form; `None` without one. Raises `ValueError`
     if the file is damaged, or belongs to another query; `OSError` if it cannot be read."""
@@ -314,7 +309,7 @@ def read_snapshot(file: str, url: str, query: str) -> tuple[tuple[str, ...], tup
         raise ValueError("it is cut short")
     for line in lines[:-1]:
         digest.update(line)
-    about, end = (_record(line) for line in (lines[0], lines[-1]))
+    about, end = (value if isinstance(value, dict) else {} for value in map(json.loads, (lines[0], lines[-1])))
     if about.get("pipegen_sql") != _FORMAT:
         raise ValueError("it is not a snapshot of a query")
     if end.get("rows") != len(lines) - 2 or end.get("sha256") != digest.hexdigest():
@@ -323,11 +318,6 @@ def read_snapshot(file: str, url: str, query: str) -> tuple[tuple[str, ...], tup
         raise ValueError("it holds the rows of another query")
     rows = tuple(tuple(json.loads(line)) for line in lines[1:-1])
     return tuple(about["columns"]), rows, str(about["taken"])
-
-
-def _record(line: bytes) -> dict[str, Any]:
-    value = json.loads(line)
-    return value if isinstance(value, dict) else {}
 
 
 def keep_snapshot(file: str, url: str, query: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
