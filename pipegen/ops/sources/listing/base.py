@@ -206,6 +206,10 @@ class Parts:
     def __iter__(self) -> Iterator[str]:
         return (self.names[code] for code in self.codes.tolist())
 
+    def count(self, split: str) -> int:
+        """Counts the records of a split."""
+        return len(self.records(split))
+
     def records(self, split: str) -> Ints:
         """Returns the indices of a split's records, rising."""
         return (self.codes == (self.names.index(split) if split in self.names else -1)).nonzero()[0]

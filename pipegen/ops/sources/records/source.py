@@ -281,7 +281,7 @@ class RecordSource(DescribedRecords):
         kept = np.logical_and.reduce([np.ones(found.total, bool), *(one for one in stays if one is not None)])
         if not kept.any():
             raise OpError("PG402", "`ignore` leaves out every record", field="features")
-        blocks = np.full(len(rows), reader.at_once, np.int64) if reader.at_once > 1 else None
+        blocks: Ints | None = np.full(len(rows), reader.at_once, np.int64) if reader.at_once > 1 else None
         listing = Listing(
             found.root,
             Location.below(found.root, [shard.key for shard in found.shards], self.record_bytes(found)),
