@@ -12,9 +12,8 @@ from pipegen.ops.fields.columns import Ragged, classes_used, joined, with_classe
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.base import Indices, kind_of
-from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, Shards
-from pipegen.ops.sources.parts.adapted import counts_classes, item_classes
+from pipegen.ops.sources.parts.adapted import Changes, counts_classes, item_classes, read_with
 from pipegen.types import ElementType, Interval
 
 if TYPE_CHECKING:
