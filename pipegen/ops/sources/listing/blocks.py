@@ -84,15 +84,11 @@ class Window:
         future.set_result(found)
         with self._lock:
             self._bytes += found.nbytes
-            self._drop()
+            there = [other for other, own in self._held.items() if own.done() and other not in self._failed]
+            for other in there[:-_BESIDE]:  # least recently used first
+                if self._bytes > self.limit:
+                    self._bytes -= self._held.pop(other).result().nbytes
         return found
-
-    def _drop(self) -> None:
-        """Evicts the least recently used blocks above the limit."""
-        for key in [key for key, future in self._held.items() if future.done() and key not in self._failed][:-_BESIDE]:
-            if self._bytes <= self.limit:
-                return
-            self._bytes -= self._held.pop(key).result().nbytes
 
 
 def by_block(blocks: Ints, take: Callable[[int, Ints], Sequence[Any]]) -> list[Any]:
