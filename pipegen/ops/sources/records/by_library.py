@@ -15,7 +15,7 @@ from pipegen.ops.fields.notes import quoted
 from pipegen.ops.fields.numbers import changed_whole, check_channels
 from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, by_block
+from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, by_block
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource, check_field, check_pickled, missing_key
@@ -28,7 +28,7 @@ from pipegen.ops.sources.stores.field_types import (
     column_and_path,
     optional_at,
 )
-from pipegen.types import PIXEL_RANGES, ElementType, FeatureType
+from pipegen.types import PIXEL_RANGES, ElementType
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -51,9 +51,6 @@ class StoreReader(RecordReader):
         self.type, self.at_once = source.infer().replace(**source.found_types(self.types)), source.first(found).at_once
         self.called = source.unit
 
-    def block_rows(self, rows: Ints) -> Ints | None:
-        return np.full(len(rows), self.at_once, np.int64) if self.at_once > 1 else None
-
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return self.source.read_by_python()
 
@@ -74,14 +71,7 @@ class StoreReader(RecordReader):
 
     def values(self, keys: Sequence[str], shards: Any, rows: Any) -> list[Any]:
         """Reads stored values of records by key; see `take`."""
-        found: list[Any] = [None] * len(keys)
-        for shard in np.unique(shards):
-            here = np.flatnonzero(shards == shard)
-            for i, values in enumerate(self._read(int(shard), keys, rows[here])):
-                if found[i] is None:
-                    found[i] = np.empty((len(rows), *values.shape[1:]), values.dtype)
-                found[i][here] = values
-        return found
+        return by_block(shards, lambda shard, here: self._read(shard, keys, rows[here]))
 
     def _read(self, shard: int, keys: Sequence[str], rows: Any) -> list[Any]:
         store = self.source.opened(self.shards[shard])
@@ -103,11 +93,10 @@ class StoreReader(RecordReader):
 
         def load(block: int, _: str) -> Block:
             first = block * self.at_once
-            (values,) = store.read((key,), np.arange(first, min(first + self.at_once, store.rows)))
-            return BytesBlock(values.tolist()) if values.dtype == object else ArrayBlock(values)
+            return ArrayBlock(*store.read((key,), np.arange(first, min(first + self.at_once, store.rows))))
 
         held = partial(self.window.get, feature=f"{shard}/{key}", load=load)
-        return by_block(rows // self.at_once, lambda block, here: held(block).take(rows[here] % self.at_once))
+        return by_block(rows // self.at_once, lambda block, here: [held(block).take(rows[here] % self.at_once)])[0]
 
     def _finished(self, name: str, values: Any) -> Any:
         """Converts stored values to those of the graph."""
@@ -311,15 +300,3 @@ class ArrayStoreSource(StoreSource):
             arrays = {name: pixels.of_array(encoded[name], dtype, sizes[name]) for name, pixels in pictured.items()}
             found.append(encoded.replace(**arrays))
         return tuple(found) if pictured else (encoded,)
-
-    def found_types(self, types: Mapping[str, FieldType]) -> dict[str, FeatureType]:
-        encoded, found = self.infer(), {}  # type: ElementType, dict[str, FeatureType]
-        for name, held in types.items():
-            pixels = self.features[name].own_kind.pixels
-            if pixels is not None and pixels.also and not held.encoded:
-                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
-                try:
-                    found[name] = pixels.of_array(encoded[name], held.dtype, shape)
-                except OpError as error:
-                    raise error.below(f"features.{name}") from None
-        return found
