@@ -243,31 +243,25 @@ class Builder:
         if isinstance(ref.step, ItemCrop) and not self.guides.decided(ref):
             self.findings.report(ref, nothing_chooses(ref, feature))
         self.fills.note(ref, feature, x)
-        family = ref.step.traits(x).family
-        if family is Family.GEOMETRIC:
+        traits, vectors = ref.step.traits(x), turns(x)
+        if traits.family is Family.GEOMETRIC:
             self._geometric(ref, written.step, feature, x, y)
-        elif family is Family.COLOUR:
+        elif traits.family is Family.COLOUR:
             self._colour(ref.of(ColourTransform), feature, x, y)
         else:
             self._close()
-            if turns(x):
-                self._turn(ref, feature, x)
+            if vectors and traits.resizes:
+                self._emit(s.Turn(feature, (ref,)), feature, x)
             stage = self._single(ref, feature, x, y, following)
             if isinstance(stage, Decode) and stage.needed is not None and following is not None and following.step.traits(y).crops:
                 self.assembly.hold(stage, y)
             else:
                 self._emit(stage, feature, y)
-
-    def _turn(self, ref: StepRef, feature: str, x: FeatureType) -> None:
-        """Turns the vectors of a map before a step on single images."""
-        traits = ref.step.traits(x)
-        if traits.resizes or traits.displaces:
-            self._emit(s.Turn(feature, (ref,), displaced=traits.displaces), feature, x)
-        elif ref.step.moves and not traits.crops:
-            error = OpError(
-                "PG203", f"`{ref.step.op}` has no rule for the vectors of `{feature}`", help=f"leave `{feature}` or the step out"
-            )
-            self.findings.report(ref, error, feature)
+            if vectors and traits.displaces:
+                self._emit(s.Turn(feature, (ref,), displaced=True), feature, y)
+            elif vectors and ref.step.moves and not (traits.crops or traits.resizes):
+                message = f"`{ref.step.op}` has no rule for the vectors of `{feature}`"
+                self.findings.report(ref, OpError("PG203", message, help=f"leave `{feature}` or the step out"), feature)
 
     def _single(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType, following: StepRef | None) -> Stage:
         step, traits = ref.step, ref.step.traits(x)

@@ -24,6 +24,7 @@ from pipegen.types import ElementType, FeatureType, Interval, times
 
 _MIRROR_NS = 0.13
 _TURN_NS = 0.4
+_ALONG_NS = 1000.0  # the ends of vectors, searched in a field
 _CHANNEL_NS = 0.11  # a colour stage that mixes no channels
 _MEAN_NS = 1.0  # the mean luma, if a colour stage uses it
 _OF_INTERPOLATION = {"nearest": 0.45, "bicubic": 4.0}  # cost relative to bilinear interpolation
@@ -138,11 +139,11 @@ def _resampling(stage: Resample | Warp) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Turn(Stage):
-    """Turns and scales the vectors of a map, before the stage that moves its pixels: by the product of the steps' matrices, by one crop or
-    resize or, if `displaced`, along the field of one step."""
+    """Turns and scales the vectors of a map: before the stage that moves its pixels, by the product of the steps' matrices or one resize;
+    after it, if `displaced`, along the field of one step."""
 
     compilable: ClassVar[bool] = False
-    ns_per_value: ClassVar[float] = 4.0
+    ns_per_value: ClassVar[float] = 26.0
 
     feature: str
     refs: tuple[StepRef, ...]
@@ -151,6 +152,9 @@ class Turn(Stage):
 
     def says(self) -> str:
         return f"turn vectors: {uses(self.refs)}"
+
+    def ns(self, x: FeatureType) -> float:
+        return _ALONG_NS if self.displaced else self.ns_per_value * (1 + self.projective)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import tensorflow as tf
@@ -25,6 +24,7 @@ from pipegen.plan import stages as s
 from pipegen.types import valid_name
 
 _ROUNDS = 24  # rounds of the search for a displaced point; each at least halves the error, which leaves 2^-24 of it
+_VECTOR_ROUNDS = 12  # the same for the ends of vectors, one a pixel, of which 1/256 of a pixel is enough
 
 
 def measure(stage: st.Measure, features: Features) -> None:
@@ -58,28 +58,29 @@ def bend(stage: st.Bend, features: Features) -> None:
 
 
 def turn(stage: s.Turn, features: Features) -> None:
-    """Turns and scales the vectors of a batch, in place: where both ends of a vector lie is where the image shows its start and its end."""
+    """Turns and scales the vectors of a batch, in place: from where the image shows a place to where it shows that at the vector's end. By
+    matrices, the image is not moved yet; by a field, it is."""
     vectors, draws = features[stage.feature], features["@draws"]
     v, (n, height, width) = tf.cast(vectors, tf.float64), tf.unstack(tf.shape(vectors)[:3])
+    begin = tf.cast(tf.stack(tf.meshgrid(tf.range(width), tf.range(height)), -1), tf.float64)
     if stage.displaced:
-        shown: Callable[[tf.Tensor], tf.Tensor] = partial(_displaced, _field(stage.refs[0], draws, (height, width)))
+        field = _field(stage.refs[0], draws, (height, width))
+        end = _displaced(field, tf.reshape(begin + field + v, [n, -1, 2]), _VECTOR_ROUNDS)
+        turned = tf.reshape(end, tf.shape(vectors)) - begin
     else:
-        inverse = _inverse(_product(stage, features, (height, width))[0])
-        if not stage.projective:
-            m = (inverse / inverse[:, 2:, 2:])[:, None, None]
-            turned = tf.stack([m[..., i, 0] * v[..., 0] + m[..., i, 1] * v[..., 1] for i in (0, 1)], -1)
-            features[stage.feature] = tf.ensure_shape(tf.cast(turned, vectors.dtype), vectors.shape)
-            return
-        shown = partial(_through, inverse)
-    x, y = tf.meshgrid(tf.range(width), tf.range(height))
-    begin = tf.broadcast_to(tf.cast(tf.reshape(tf.stack([x, y], -1), [1, -1, 2]), tf.float64), [n, height * width, 2])
-    turned = tf.reshape(shown(begin + tf.reshape(v, [n, -1, 2])) - shown(begin), tf.shape(vectors))
+        m = _inverse(_product(stage, features, (height, width))[0])[:, None, None]
+        # Without perspective, the place of a vector makes no difference.
+        turned = _through(m, begin + v) - _through(m, begin) if stage.projective else _linear(m / m[..., 2:, 2:], v)
     features[stage.feature] = tf.ensure_shape(tf.cast(turned, vectors.dtype), vectors.shape)
 
 
+def _linear(m: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
+    return tf.stack([m[..., i, 0] * v[..., 0] + m[..., i, 1] * v[..., 1] for i in (0, 1)], -1)
+
+
 def _through(matrix: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
-    """Moves points, x and y, float64 `(n, k, 2)`, by matrices `(n, 3, 3)`; those behind the horizon go far away."""
-    x, y, w = (matrix[:, None, i, 0] * points[..., 0] + matrix[:, None, i, 1] * points[..., 1] + matrix[:, None, i, 2] for i in range(3))
+    """Moves points, x and y, float64 `(..., 2)`, by matrices `(..., 3, 3)`; those behind the horizon go far away."""
+    x, y, w = (matrix[..., i, 0] * points[..., 0] + matrix[..., i, 1] * points[..., 1] + matrix[..., i, 2] for i in range(3))
     return tf.clip_by_value(tf.stack([x, y], -1) / tf.maximum(w, HORIZON)[..., None], -FAR, FAR)
 
 
@@ -94,7 +95,7 @@ def _field(ref: StepRef, draws: tf.Tensor, size: tuple[tf.Tensor, tf.Tensor]) ->
     return tf.where(acts(ref, draws)[:, None, None, None], field, 0.0) if ref.conditional else field
 
 
-def _displaced(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
+def _displaced(field: tf.Tensor, points: tf.Tensor, rounds: int = _ROUNDS) -> tf.Tensor:
     """Finds the positions of points after a displacement: x and y, float64 `(n, k, 2)`.
 
     A pixel p is read at p + d(p), so a point q moves to p with p + d(p) = q. Each round at least halves the error, as long as the image
@@ -103,6 +104,7 @@ def _displaced(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
     Args:
         field: The displacement to the right and down, float64 `(n, height, width, 2)`, in pixels.
         points: x and y, float64 `(n, k, 2)`.
+        rounds: The number of rounds.
     """
     shape = tf.shape(field)
     most = tf.cast(tf.stack([shape[2], shape[1]]) - 1, tf.float64)
@@ -124,7 +126,7 @@ def _displaced(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
     def closer(at: tf.Tensor) -> tuple[tf.Tensor]:
         return (at + 0.5 * (points - at - distance(at)),)
 
-    (found,) = tf.while_loop(lambda _: True, closer, (points,), maximum_iterations=_ROUNDS)
+    (found,) = tf.while_loop(lambda _: True, closer, (points,), maximum_iterations=rounds)
     return found
 
 
