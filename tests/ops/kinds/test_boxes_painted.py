@@ -177,8 +177,9 @@ def test_a_box_follows_several_segments(box: tuple[int, int, int, int], seed: in
         assert (boxes[0, 2:] >= np.array([columns[-1], rows[-1]]) - 1).all()
 
 
-def test_boxes_follow_every_step_that_moves_pixels_or_it_is_a_finding() -> None:
-    boxes = geometry_of("boxes")
+@pytest.mark.parametrize("kind", ["boxes", "keypoints"])
+def test_items_follow_every_step_that_moves_pixels_or_it_is_a_finding(kind: str) -> None:
+    items = geometry_of(kind)
     for name, arguments in moving().items():
-        assert boxes.follows(transforms()[name].model_validate(arguments).traits(IMAGE)), name
-    assert not any(boxes.follows(transforms()[name]().traits(IMAGE)) for name in REFUSED)
+        assert items.follows(transforms()[name].model_validate(arguments).traits(IMAGE)), name
+    assert not any(items.follows(transforms()[name]().traits(IMAGE)) for name in REFUSED)

@@ -210,6 +210,37 @@ def test_a_store_holds_them(tmp_path: Path) -> None:
         assert side is not None or (image == stream(whole)[0]).all()
 
 
+def test_vectors_turn_with_every_step_that_moves_pixels_or_it_is_a_finding() -> None:
+    """Every step of the registry that can do without arguments; others are tried above. A plain crop turns nothing."""
+    from pydantic import ValidationError
+
+    from pipegen.ops.registry import transforms
+    from pipegen.phases.compilation import inspect
+
+    size = {"size": [HEIGHT, WIDTH]}
+    tried, refused = set(), set()
+    for name, step in transforms().items():
+        try:
+            moves = step.moves and bool(step())
+        except ValidationError:
+            continue
+        made = spec(
+            [{"center_crop": {"size": 40}}, name, {"resize": {"size": 32}}], {"flow": {"kind": "dense", "values": "vectors", **size}}
+        )
+        made["source"]["arrays"]["features"]["image"] = {"kind": "image", **size}
+        found = inspect(made) if moves else None
+        if found is None:
+            continue
+        tried.add(name)
+        if any(d.code == "PG203" for d in found.diagnostics.items):
+            refused.add(name)
+            continue
+        turning = [ref.step.op for stage in found.plans["train"].stages() if type(stage).__name__ == "Turn" for ref in stage.uses()]
+        assert name in turning or step.family == "crop", name
+    assert refused == {"random_grid_shuffle"}
+    assert len(tried) > 8
+
+
 FILES = {"image": {"kind": "image", "path": "a/"}}
 
 
