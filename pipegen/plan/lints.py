@@ -43,7 +43,7 @@ def arrays_left_behind(
         if any(_agree(shape, size) for size in sizes):
             message = f"`{ref.step.op}` moves `{image}`, but not `{name}`, an array of shape {list(shape)}"
             help_ = (
-                "if its values belong to pixels, make it `kind: dense`, which moves with its image (`values: vectors` also turns)",
+                "if its values belong to pixels, make it `kind: dense` without `shape`: it moves with its image, and `values: vectors` turns",
                 "if not, silence this warning: `# pipegen: ignore[PG628]`",
             )
             array = locate(("source", spec.source.op, *spec.source.described().get(name, ())), "the array", key=True)

@@ -163,6 +163,7 @@ def segments(found: Any, feature: str) -> list[list[str]]:
         ({"rotation": {"degrees": 9, "feature": "image"}}, "`rotation` moves `image` alone, but not `mask`, which is aligned with it"),
         ({"random_elastic": {"alpha": 9, "sigma": 4, "feature": "image"}}, "`random_elastic` moves `image` alone"),
         ({"resize": {"size": 16, "feature": "mask"}}, None),
+        ({"random_erasing": {"feature": "image"}}, None),
         ({"random_flip": {"feature": "other"}}, None),
     ],
 )
