@@ -20,10 +20,10 @@ from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.arrow import Arrow
 from pipegen.ops.sources.listing.base import Listing, SplitSource, always, shards_of
 from pipegen.ops.sources.listing.paths import close_names, find_root
-from pipegen.ops.sources.parquet import Parquet
 from pipegen.ops.sources.records.source import RecordFeature, missing_key
 from pipegen.ops.sources.shards.paths import check_sets
 from pipegen.ops.sources.stores.field_types import MissingLibrary
+from pipegen.ops.sources.table_sources import Parquet
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.parquet import read_parquet
 from pipegen.ops.transform import SplitName

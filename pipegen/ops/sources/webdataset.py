@@ -1,4 +1,4 @@
-"""`webdataset`: records of tar archives, members grouped by name: `0001.jpg` and `0001.cls` are one record; the base of `zip`."""
+"""`webdataset` and `zip`: records of tar and ZIP archives, members grouped by name: `0001.jpg` and `0001.cls` are one record."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from pipegen.ops.sources.records.parts import ABSENT, PartSource
 from pipegen.ops.sources.records.source import RecordFeature
 from pipegen.ops.sources.shards.findings import tallied
 from pipegen.ops.sources.shards.tar_headers import tar_members
+from pipegen.ops.sources.shards.zip_directory import zip_members
 from pipegen.ops.sources.stores.field_types import FieldType, taken_apart
 
 if TYPE_CHECKING:
@@ -163,6 +164,25 @@ class WebDataset(GroupedSource):
     adjacent: ClassVar[bool] = True
     checksums: ClassVar[str] = "those of headers, since the format has no others"
     members = staticmethod(tar_members)
+
+
+class Zip(GroupedSource):
+    """ZIP archives. Members of one folder whose names agree up to the first dot form a record; the rest of the name is the key.
+    `a/0001.jpg` and `a/0001.txt` are `jpg` and `txt` of one record.
+
+    Archives are mapped into memory and read in the graph, in any order. Deflated members are inflated there and their checksums checked.
+    Those of stored members are checked by `pipegen validate --data=all`, or with `verify`.
+    """
+
+    op: ClassVar[str] = "zip"
+    adjacent: ClassVar[bool] = False
+    checked: ClassVar[bool] = True
+    suffixes: ClassVar[tuple[str, ...]] = (".zip",)
+    checksums: ClassVar[str] = "those of each member"
+    members = staticmethod(zip_members)
+
+    verify: bool = False
+    """Whether reading checks the checksums of stored members, too."""
 
 
 def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys: Mapping[str, int]) -> Iterator[tuple[str, str]]:

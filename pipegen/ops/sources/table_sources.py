@@ -1,4 +1,4 @@
-"""`dataframe`: a table in memory, passed to `build(data=)`, whose rows name image files, their labels and numbers."""
+"""`csv`, `jsonl`, `parquet`, `excel`, `sql` and `dataframe`: tables whose rows name image files, their labels and numbers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,77 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pydantic import model_validator
+
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.base import Listing, always
+from pipegen.ops.sources.tables.readings import CsvTable, ExcelTable, JsonLinesTable, ParquetTable, SqlTable
 from pipegen.ops.sources.tables.source import TableSource
 from pipegen.ops.sources.tables.table import Table
+
+
+class Csv(CsvTable, TableSource):
+    """A text table: CSV, TSV or any other separator, with or without a header. Each row is an example.
+
+    One column can hold paths of image files; others hold labels, numbers or weights. A record is identified by its path as written in the
+    table: rows can be added or moved without a change to the draws of the others. A row without a file is identified by its number. A file
+    in several rows is several examples.
+    """
+
+    op: ClassVar[str] = "csv"
+
+    @model_validator(mode="after")
+    def _numbers_without_header(self) -> Csv:
+        for name, feature in self.features.items():
+            for key, columns in (("columns", feature.columns or ()), ("column", (feature.column,) if feature.columns is None else ())):
+                if not self.header and self.join is None and not all(isinstance(c, int) for c in columns):
+                    raise ValueError(f"without a header, columns have numbers: give `features.{name}` a `{key}` with numbers from 0")
+        return self
+
+
+class JsonLines(JsonLinesTable, TableSource):
+    """JSON lines: each line is an object and an example, as with `csv`.
+
+    The columns are the keys of all lines. A dot names a nested key: `meta.site` is the key `site` of the object `meta`. A key that a line
+    lacks is an empty cell. A list holds several labels if the feature has a `separator`.
+    """
+
+    op: ClassVar[str] = "jsonl"
+
+
+class Parquet(ParquetTable, TableSource):
+    """Parquet files; each row is an example, as with `csv`. Needs PyArrow: `pip install 'pipegen[parquet]'`.
+
+    Only the columns that the spec names are read. A dot names a field of a struct: `meta.age`. A list holds several labels if the feature
+    has a `separator`. An image is the path of a file, or its bytes: a binary column, or the field `bytes` of a struct. Bytes are read one
+    row group at a time.
+    """
+
+    op: ClassVar[str] = "parquet"
+
+
+class Excel(ExcelTable, TableSource):
+    """A sheet of an Excel file or of another spreadsheet that pandas reads (`.xlsx`, `.ods`, …). Each row is an example, as with `csv`.
+
+    Needs pandas and openpyxl: `pip install 'pipegen[excel]'`. A formula has the value that was computed last.
+    """
+
+    op: ClassVar[str] = "excel"
+
+
+class Sql(SqlTable, TableSource):
+    """The rows of one query on any database that SQLAlchemy supports. Each row is an example, as with `csv`. Needs `pip install
+    'pipegen[sql]'` and the database's driver.
+
+    The rows are read once and kept in a file, the snapshot. Every run, every resume and every host that sees the file has the same rows and
+    needs no database. Delete the file to query again. Image paths are relative to the spec's folder, unless a feature has a `root`. A row
+    without a file is identified by its number in the snapshot.
+
+    The query is one statement that only reads. On PostgreSQL, MySQL, MariaDB, Oracle, SQLite and DuckDB it runs read-only. With other
+    databases, connect as a user without write access.
+    """
+
+    op: ClassVar[str] = "sql"
 
 
 class DataFrame(TableSource):
