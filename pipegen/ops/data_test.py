@@ -11,6 +11,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.arguments.magnitudes import Range, checked
+from pipegen.ops.fields.notes import joined
 from pipegen.ops.kinds.base import ExampleClass, ItemClass, PixelClass, kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.transform import SplitName
@@ -86,8 +87,7 @@ def named(keys: Sequence[str]) -> str:
 
 def listed_splits(splits: Sequence[str]) -> str:
     """Lists splits in a sentence."""
-    *most, last = (f"`{split}`" for split in splits)
-    return f"{', '.join(most)} and {last}" if most else last
+    return joined([f"`{split}`" for split in splits])
 
 
 def many(n: int, noun: str, plural: str | None = None) -> str:
@@ -141,17 +141,14 @@ class Copies(Protocol):
         ...
 
 
-class Counted(Protocol):
-    """The classes of a label, the number of examples, or of items on examples, of each class, and the total."""
+@dataclass(frozen=True, slots=True)
+class ClassCounts:
+    """Counts of the classes in a split, and of all: of examples, or of items on them, such as boxes."""
 
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def counts(self) -> list[int]: ...
-    @property
-    def total(self) -> int: ...
-    @property
-    def each(self) -> str: ...
+    names: tuple[str, ...]
+    counts: list[int]
+    total: int
+    each: Literal["example", "item"] = "example"
 
 
 class Listed(Protocol):
@@ -167,7 +164,7 @@ class Listed(Protocol):
         """The names of the examples of a split: relative paths, or the numbers of rows."""
         ...
 
-    def class_counts(self, split: str, feature: str) -> Counted:
+    def class_counts(self, split: str, feature: str) -> ClassCounts:
         """Counts the examples of a split, or the items on them, of each class of a label."""
         ...
 

@@ -96,12 +96,11 @@ class Classes:
 
     def of_values(self, stored: Values) -> tuple[Values, Ints]:
         """Returns the meant labels, and which are kept: bool `(n,)`."""
-        held = stored.as_texts()
-        meant = self.renamed(held.texts, None)
+        meant = self.renamed(stored.texts, None)
         stays: Ints = np.zeros(len(meant), bool)
         stays[self.without_ignored(meant, None)] = True
         found = Values.of_texts(meant)
-        return Values(None, found.texts, found.codes[held.codes]), stays[held.codes]
+        return Values(found.texts, found.codes[stored.codes]), stays[stored.codes]
 
     def notes(self, cells: Sequence[str], separator: str | None, field: str) -> Iterator[Note]:
         """Reports names that no stored cell has."""
@@ -161,30 +160,24 @@ def read_labels(
     values = as_values(name, given)
     if not len(values):
         raise OpError("PG402", f"the array `{name}` has no rows")
-    if values.numbers is None or isinstance(classes, tuple):
-        values = values.as_texts()
-        _check_texts(values, classes, where)
-        meaning = meaning_of(values.texts, classes, offset)
-        if meaning.missing:
-            row = values.first(meaning.missing[0])
-            message = f"{where(row)} is {meaning.missing[0]!r}, but the others are numbers"
-            raise OpError("PG420", message, help=_LEAVE_OUT)
-        if meaning.fractions:
-            number = meaning.fractions[0]
-            odd = values.count(meaning.fractions)
-            said = f"{where(values.first(number))} is {number}; {count(odd, 'label')} of {len(values):,} {is_are(odd)} not whole"
-            help_ = ("use `kind: tensor` for numbers to predict", "or list such numbers in `classes` to make them class names")
-            raise OpError("PG420", said, help=help_)
-        if meaning.indices is None:
-            return _named(name, classes, values, where, notes)
-        named = BOOLEANS if meaning.boolean and classes is None and not offset else classes
-        found, names = _numbered(name, named, offset, [meaning.indices[text] for text in values.texts], values.codes, where)
-        if notes is not None and named is None:
-            notes += _spellings(name, meaning.indices)
-    else:
-        found, names = _numbered(name, classes, offset, values.numbers, None, where)
-        named = classes
+    _check_texts(values, classes, where)
+    meaning = meaning_of(values.texts, classes, offset)
+    if meaning.missing:
+        row = values.first(meaning.missing[0])
+        message = f"{where(row)} is {meaning.missing[0]!r}, but the others are numbers"
+        raise OpError("PG420", message, help=_LEAVE_OUT)
+    if meaning.fractions:
+        number = meaning.fractions[0]
+        odd = values.count(meaning.fractions)
+        said = f"{where(values.first(number))} is {number}; {count(odd, 'label')} of {len(values):,} {is_are(odd)} not whole"
+        help_ = ("use `kind: tensor` for numbers to predict", "or list such numbers in `classes` to make them class names")
+        raise OpError("PG420", said, help=help_)
+    if meaning.indices is None:
+        return _named(name, classes, values, where, notes)
+    named = BOOLEANS if meaning.boolean and classes is None and not offset else classes
+    found, names = _numbered(name, named, offset, [meaning.indices[text] for text in values.texts], values.codes, where)
     if notes is not None and named is None:
+        notes += _spellings(name, meaning.indices)
         notes += _gaps(name, offset, found, names)
     return found, names
 
@@ -259,10 +252,10 @@ def check_written_lists(texts: Sequence[str], classes: Known, where: Callable[[s
 
 
 def _numbered(
-    name: str, classes: Known, offset: int, stored: Any, codes: Ints | None, where: Callable[[int], str]
+    name: str, classes: Known, offset: int, stored: Sequence[int], codes: Ints, where: Callable[[int], str]
 ) -> tuple[Ints, tuple[str, ...]]:
-    """Converts stored integers to indices: one per row, or, with `codes`, one per distinct value."""
-    low, high = (min(stored), max(stored)) if codes is not None else (int(stored.min()), int(stored.max()))
+    """Converts distinct stored integers to indices; `codes` has the place of each row's."""
+    low, high = min(stored), max(stored)
     known = len(classes) if isinstance(classes, tuple) else classes
     if known is None:
         known = high - offset + 1
@@ -270,17 +263,15 @@ def _numbered(
             message = f"`{name}` goes up to {high}, which would make {known:,} classes"
             raise OpError("PG420", message, help="set the number of `classes`, or list the numbers in `classes` as names")
     if low - offset < 0 or high - offset >= known:
-        odd = next(i for i, number in enumerate(stored if codes is not None else stored.tolist()) if not 0 <= number - offset < known)
-        row = odd if codes is None else int(np.argmax(codes == odd))
+        row = int(np.isin(codes, [i for i, number in enumerate(stored) if not 0 <= number - offset < known]).argmax())
         there = f"{count(known, 'class', 'classes')} are {offset} to {known - 1 + offset}" if known > 0 else f"classes begin with {offset}"
         shifted = low in (0, 1) and high - low < known and low != offset
         help_ = f"use `offset: {low}` for classes from {low}" if shifted else _ALL_OF_THEM
         help_ = _NO_LABEL if low == -1 and not shifted else help_
-        message = f"{where(row)} is {int(stored[odd])}, but {there}"
+        message = f"{where(row)} is {stored[codes[row]]}, but {there}"
         raise OpError("PG420", message, field="classes" if classes is not None else None, help=help_)
     names = classes if isinstance(classes, tuple) else named_classes(known, offset)
-    indices: Ints = np.asarray(stored, np.int64) - offset
-    return (indices if codes is None else indices[codes]), names
+    return np.array(stored, np.int64)[codes] - offset, names
 
 
 def _named(

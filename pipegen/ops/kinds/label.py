@@ -35,7 +35,7 @@ class Label(FeatureKind):
             indices, names = read_labels(name, feature.classes, feature.offset, given, place, notes)
             return Column(np.array(indices, np.int64), label_type(len(names), several=False), names, notes=tuple(notes))
         indices, names, stays = feature.chosen_labels(name, given, place, notes)
-        notes += feature.chosen.notes(as_values(name, given).as_texts().texts, None, f"features.{name}")
+        notes += feature.chosen.notes(as_values(name, given).texts, None, f"features.{name}")
         return Column(indices, label_type(len(names), several=False), names, stays, tuple(notes))
 
     def _several(self, name: str, feature: Any, given: Any, place: Place, notes: list[Any]) -> Column:
