@@ -38,11 +38,12 @@ def _read(value: Any) -> Any:
     return cls.model_validate_json(json.dumps(cls.written_out(given)), strict=True)
 
 
-def _written(source: Source) -> dict[str, Any]:
+def written(source: Source) -> dict[str, Any]:
+    """Returns a source as it is written in a spec."""
     return {source.op: source.model_dump(mode="json")}
 
 
-InnerSource = Annotated[Source, BeforeValidator(_read), PlainSerializer(_written), WithJsonSchema({SOURCE_SCHEMA: True})]
+InnerSource = Annotated[Source, BeforeValidator(_read), PlainSerializer(written), WithJsonSchema({SOURCE_SCHEMA: True})]
 """A source inside another, as written in a spec."""
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)] | AnySchedule
 
