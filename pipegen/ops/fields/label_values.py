@@ -197,7 +197,8 @@ def meaning_of(texts: Sequence[str], classes: int | tuple[str, ...] | None, offs
         classes: As declared in the spec.
         offset: Number subtracted from stored numbers; unless it is 0, they are indices.
     """
-    if isinstance(classes, tuple) and _by_name(texts, classes, offset):
+    known = frozenset(classes if isinstance(classes, tuple) else ())
+    if lists_numbers(classes, offset) or any(text in known and not WHOLE.fullmatch(plain(text)) for text in texts):
         return NAMES
     if texts and all(text in BOOLEANS for text in texts):
         return Meaning({text: BOOLEANS.index(text) for text in texts}, boolean=True)
@@ -209,13 +210,6 @@ def meaning_of(texts: Sequence[str], classes: int | tuple[str, ...] | None, offs
         return NAMES
     fractions = tuple(text for text, match in found.items() if match is not None and (match[2] or "").strip("0"))
     return Meaning({text: int(m[1]) for text, m in found.items() if m is not None}, fractions=(*fractions, *infinite), missing=missing)
-
-
-def _by_name(texts: Iterable[str], classes: tuple[str, ...], offset: int) -> bool:
-    if lists_numbers(classes, offset):
-        return True
-    known = set(classes)
-    return any(text in known and not WHOLE.fullmatch(plain(text)) for text in texts)
 
 
 def lists_numbers(classes: int | tuple[str, ...] | None, offset: int) -> bool:
