@@ -86,7 +86,7 @@ def _some(columns: Sequence[Any], otherwise: Sequence[Any]) -> Any:
     """Joins a column that some parts may lack, with other values for these; `None` if all do."""
     if all(column is None for column in columns):
         return None
-    return _all([other if own is None else own for own, other in zip(columns, otherwise, strict=True)])
+    return np.concatenate([other if own is None else own for own, other in zip(columns, otherwise, strict=True)])
 
 
 def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tuple[dict[str, Any], list[Note]]:
@@ -146,16 +146,12 @@ def _cells(parts: list[Cells], column: str | int, field: str) -> tuple[str, ...]
     return tuple(chain.from_iterable([cells(column, field) for cells in parts]))
 
 
-def _all(columns: Sequence[Any]) -> Ints:
-    return np.concatenate([column for column in columns if column is not None] or [np.zeros(0, np.int32)])
-
-
 def _all_shards(parts: Sequence[Listing]) -> Shards | None:
     """Joins the shards of several splits; each split's reader keeps its own numbers, and a file of one record has -1."""
     if all(part.shards is None for part in parts):
         return None
     held = [_single(part) if part.shards is None else part.shards for part in parts]
-    rows, numbers = (_all([getattr(shards, name) for shards in held]) for name in ("rows", "numbers"))
+    rows, numbers = (np.concatenate([getattr(shards, name) for shards in held]) for name in ("rows", "numbers"))
     blocks = _some([shards.block_rows for shards in held], [shards.rows for shards in held])
     offsets = _some([shards.offsets for shards in held], [np.zeros_like(shards.rows) for shards in held])
     kept = _some([shards.kept for shards in held], [np.ones(shards.total, bool) for shards in held])
