@@ -102,7 +102,7 @@ class _Ops(UserDict[str, Any]):
     """The ops of a folder by name: each is a class, or until its first look-up the name of the file that has it. Ops of other packages can
     be added."""
 
-    def __init__(self, package: str, base: type[_T], homes: Mapping[str, str]) -> None:
+    def __init__(self, package: str, base: type[Any], homes: Mapping[str, str]) -> None:
         super().__init__(homes)
         self._package, self._base, self._homes = package, base, homes
 

@@ -268,10 +268,11 @@ def _numbered(
         shifted = low in (0, 1) and high - low < known and low != offset
         help_ = f"use `offset: {low}` for classes from {low}" if shifted else _ALL_OF_THEM
         help_ = _NO_LABEL if low == -1 and not shifted else help_
-        message = f"{where(row)} is {stored[codes[row]]}, but {there}"
+        message = f"{where(row)} is {stored[int(codes[row])]}, but {there}"
         raise OpError("PG420", message, field="classes" if classes is not None else None, help=help_)
     names = classes if isinstance(classes, tuple) else named_classes(known, offset)
-    return np.array(stored, np.int64)[codes] - offset, names
+    indices: Ints = np.array(stored, np.int64) - offset
+    return indices[codes], names
 
 
 def _named(
