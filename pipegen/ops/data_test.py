@@ -210,10 +210,6 @@ class ExampleTest(DataTest):
     """The number of examples of each split that are tested, or `all`. The choice depends only on their names, so every run tests the same
     ones."""
 
-    def features(self) -> tuple[str, ...]:
-        """The features that it tests; none if it tests a column of the table."""
-        raise NotImplementedError
-
     def watch(self, known: Known) -> Watch:
         """The check of the values."""
         raise NotImplementedError

@@ -15,7 +15,7 @@ from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.kinds.base import Overlay, having
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sampling_sections import Curriculum, Sampling, Splits
-from pipegen.ops.sources.listing.base import Listing, Source, of_each
+from pipegen.ops.sources.listing.base import Listing, Source, always, of_each
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType
 
@@ -171,8 +171,7 @@ class Mix(Source):
         part, new = self._first()
         return {new.get(name, name): step for name, step in part.source.decoders().items()}
 
-    def described(self) -> Mapping[str, tuple[str, ...]]:
-        return {}
+    described = always({})
 
     def inner(self) -> Iterable[Source]:
         return (part.source for part in self.parts.values())
