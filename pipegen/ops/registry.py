@@ -7,6 +7,7 @@ A file is imported when one of its ops is first looked up: a spec uses few of th
 from __future__ import annotations
 
 import importlib
+import json
 import pkgutil
 from collections import UserDict
 from collections.abc import Mapping
@@ -136,6 +137,19 @@ def sources() -> Mapping[str, type[Source]]:
     package = "pipegen.ops.sources"
     files = (info.name for info in pkgutil.iter_modules(importlib.import_module(package).__path__) if not info.ispkg)
     return _Ops(package, Source, _homes({file: _SOURCES.get(file, file) for file in files}))
+
+
+def read_inner(value: Any, base: type[_T], known: Mapping[str, type[_T]], unknown: str) -> _T:
+    """Builds a step or a source inside another from its form in a spec: a word, or a map with one key. `ValueError`, which begins with
+    `unknown`, for another word."""
+    if isinstance(value, base):
+        return value
+    name, given = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (value, {})
+    cls = known.get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise ValueError(f"{unknown} `{name}`")
+    given = cls.written_out(given) if issubclass(cls, Source) else given
+    return cls.model_validate_json(json.dumps(given), strict=True)
 
 
 def goes_bare(cls: type[Any]) -> bool:

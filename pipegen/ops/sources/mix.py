@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -23,19 +22,10 @@ SOURCE_SCHEMA = "x-pipegen-source"  # marker in a generated schema where any sou
 _WORDS = ("shortest", "longest")
 
 
-def _read(value: Any) -> Any:
-    """Builds a source from its form in a spec: a name, or a map with one key."""
-    from pipegen.ops.registry import sources
+def _read(value: Any) -> Source:
+    from pipegen.ops.registry import read_inner, sources
 
-    if isinstance(value, Source):
-        return value
-    name, given = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (value, {})
-    cls = sources().get(name) if isinstance(name, str) else None
-    if cls is None:
-        raise ValueError(f"unknown source `{name}`")
-    if hasattr(cls, "from_yaml"):
-        return cls.from_yaml(given)
-    return cls.model_validate_json(json.dumps(cls.written_out(given)), strict=True)
+    return read_inner(value, Source, sources(), "unknown source")
 
 
 def written(source: Source) -> dict[str, Any]:
