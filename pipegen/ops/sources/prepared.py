@@ -45,7 +45,7 @@ from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pipegen.ops.arguments.item_rules import BoxRules
+    from pipegen.ops.arguments.geometry import BoxRules
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Hold, Read, Together
     from pipegen.ops.sources.stores.base import Store

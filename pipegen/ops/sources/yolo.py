@@ -13,7 +13,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.arguments.item_rules import BoxFormat
+from pipegen.ops.arguments.geometry import BoxFormat
 from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.sources.annotations.files import (
     DamagedError,

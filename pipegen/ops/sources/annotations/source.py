@@ -15,7 +15,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.arguments.item_rules import BoxFormat, PointRules, pairs_by_name, swapped_places
+from pipegen.ops.arguments.geometry import BoxFormat, PointRules, pairs_by_name, swapped_places
 from pipegen.ops.families.decoder import OutlineDecoder
 from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses
 from pipegen.ops.fields.columns import Packed, Ragged, most_items, within

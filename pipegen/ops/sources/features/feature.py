@@ -10,8 +10,7 @@ from pydantic import Field, PositiveInt, create_model, field_validator, model_va
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
-from pipegen.ops.arguments.geometry import FixedSize, height_width
-from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules, Outside
+from pipegen.ops.arguments.geometry import BoxFormat, BoxRules, FixedSize, Outside, height_width
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses, as_values, read_labels
