@@ -125,20 +125,17 @@ class Known:
     types: Mapping[str, ElementType]
 
 
-class Copies(Protocol):
-    """Two records of different splits, one of which is or may be a copy of the other."""
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Two records of different splits, one of which is or may be a copy of the other; by default their files are equal."""
 
     split: str
     key: str
     other_split: str
     other_key: str
-    same: bool
-    mirrored: bool
-
-    @property
-    def severity(self) -> str:
-        """`error` for copies, `warning` for probable copies, `info` for the rest."""
-        ...
+    same: bool = True
+    mirrored: bool = False
+    severity: str = "error"  # `error` for copies, `warning` for probable copies, `info` for the rest
 
 
 @dataclass(frozen=True, slots=True)
