@@ -116,7 +116,8 @@ def same_files(
     """Finds pairs of records of two splits whose files are equal; also returns the number of records compared.
 
     Of several equal ones, each is paired with the first of another split. Of several files of a record, the first is compared.
-    `workers` threads read; `progress` is called with the number of records done. Raises `OpError`: `PG702` for a file that cannot be read."""
+    `workers` threads read; `progress` is called with the number of records done. Raises
+    `OpError`: `PG702` for a file that cannot be read."""
     names = [(split, key, path) for split in splits for key, path in zip(manifest.keys(split), manifest.files(split), strict=True)]
     sizes = np.concatenate([manifest.listing.location.sizes[manifest.members[split]] for split in splits])
     # Only files whose size occurs in two splits are read.
