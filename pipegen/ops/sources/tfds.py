@@ -346,9 +346,8 @@ class Tfds(SplitSource, DescribedRecords):
         prepared = find_prepared(str(base), self.data_dir, self.name)
         pieces = self._pieces(prepared)
         files = dict.fromkeys(os.path.join(prepared.folder, file) for _, file, _, _ in pieces)
-        source = self._format(prepared)(
-            path=tuple(files), features=self.completed(partial(self._told, prepared)), where=self.where, join=self.join
-        )
+        features = self.completed(partial(self._told, prepared))
+        source = self._format(prepared)(path=tuple(files), features=features, where=self.where, join=self.join)
         source.keep_index_in(self._folder)
         listing = _parts_of(source.list(base, progress), pieces, prepared)
         return replace(listing, parts=self.parts_of([split for split, *_ in pieces]))
