@@ -94,14 +94,6 @@ class Classes:
             return [row for row, cell in enumerate(cells) if cell not in gone and plain(cell) not in gone]
         return [row for row, cell in enumerate(cells) if gone.isdisjoint([*(found := parts(cell, separator)), *map(plain, found)])]
 
-    def of_values(self, stored: Values) -> tuple[Values, Ints]:
-        """Returns the meant labels, and which are kept: bool `(n,)`."""
-        meant = self.renamed(stored.texts, None)
-        stays: Ints = np.zeros(len(meant), bool)
-        stays[self.without_ignored(meant, None)] = True
-        found = Values.of_texts(meant)
-        return Values(found.texts, found.codes[stored.codes]), stays[stored.codes]
-
     def notes(self, cells: Sequence[str], separator: str | None, field: str) -> Iterator[Note]:
         """Reports names that no stored cell has."""
         stored = set(cells) if separator is None else {part for cell in set(cells) for part in parts(cell, separator)}
