@@ -129,12 +129,7 @@ def named_classes(classes: int | tuple[str, ...], offset: int) -> tuple[str, ...
 
 
 def read_labels(
-    name: str,
-    classes: Known,
-    offset: int,
-    given: Any,
-    where: Callable[[int], str],
-    notes: list[Note] | None = None,
+    name: str, classes: Known, offset: int, given: Any, where: Callable[[int], str], notes: list[Note]
 ) -> tuple[Ints, tuple[str, ...]]:
     """Returns the class index of each row, int64 `(n,)`, and the classes.
 
@@ -168,7 +163,7 @@ def read_labels(
         return _named(name, classes, values, where, notes)
     named = BOOLEANS if meaning.boolean and classes is None and not offset else classes
     found, names = _numbered(name, named, offset, [meaning.indices[text] for text in values.texts], values.codes, where)
-    if notes is not None and named is None:
+    if named is None:
         notes += _spellings(name, meaning.indices)
         notes += _gaps(name, offset, found, names)
     return found, names
@@ -267,9 +262,7 @@ def _numbered(
     return indices[codes], names
 
 
-def _named(
-    name: str, classes: Known, values: Values, where: Callable[[int], str], notes: list[Note] | None
-) -> tuple[Ints, tuple[str, ...]]:
+def _named(name: str, classes: Known, values: Values, where: Callable[[int], str], notes: list[Note]) -> tuple[Ints, tuple[str, ...]]:
     if isinstance(classes, int):
         odd = next((text for text in values.texts if plain(text) == text and not text.removeprefix("-").isdecimal()), values.texts[0])
         said = f"the labels of `{name}` are names such as {odd!r}"
@@ -289,7 +282,7 @@ def _named(
             message = f"{where(values.first(text))} is {text!r}, which `classes` does not list"
             raise OpError("PG420", message, field="classes", help=help_)
         codes.append(found)
-    if notes is not None and classes is None:
+    if classes is None:
         notes += class_notes(names, f"features.{name}")
     return np.array(codes, np.int64)[values.codes], names
 

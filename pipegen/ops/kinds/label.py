@@ -33,7 +33,7 @@ class Label(FeatureKind):
             return self._several(name, feature, given, place, notes)
         if not feature.chosen:
             indices, names = read_labels(name, feature.classes, feature.offset, given, place, notes)
-            return Column(np.array(indices, np.int64), label_type(len(names), several=False), names, notes=tuple(notes))
+            return Column(indices, label_type(len(names), several=False), names, notes=tuple(notes))
         stored = as_values(name, given)
         texts = feature.chosen.renamed(stored.texts, None)
         stays = np.isin(stored.codes, feature.chosen.without_ignored(texts, None))
