@@ -113,16 +113,12 @@ def from_memory(data: Any, base: str) -> Table:
     names: list[Any]
     of: Callable[[int], Iterable[Any]]
     if isinstance(data, Mapping):
-        names = list(data)
+        names, of = list(data), lambda i: iter(data[names[i]])
         bare = next((name for name in names if not hasattr(data[name], "__len__") or isinstance(data[name], (str, bytes))), None)
         if bare is not None:
             kind = type(data[bare]).__name__
             raise OpError("PG418", f"the column {bare!r} of `data` is of type {kind}", help="pass a list or an array")
         number = {len(column) for column in data.values()}
-
-        def of(i: int) -> Iterable[Any]:
-            return iter(data[names[i]])
-
     elif hasattr(data, "column_names") and hasattr(data, "column"):
         names, of, number = list(data.column_names), lambda i: data.column(i).to_pylist(), {len(data)}
     elif hasattr(data, "iloc"):

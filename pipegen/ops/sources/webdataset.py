@@ -191,7 +191,8 @@ def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys
     there: Ints = np.zeros(len(members), bool)
     there[names.places] = True
     for place in np.flatnonzero(~there).tolist():
-        yield ("system" if _is_hidden(members[place]) else "unnamed"), members[place]
+        parts = members[place].split("/")
+        yield ("system" if parts[-1].startswith(".") or any(map(is_junk, parts)) else "unnamed"), members[place]
     first, whose = np.unique(rows, return_index=True)[1], np.unique(rows, return_inverse=True)[1]
     used: Ints = np.zeros(len(first), bool)
     used[whose[wanted >= 0]] = True
@@ -200,12 +201,6 @@ def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys
         dotted[whose[names.columns(keys, last=True) >= 0]] = True
         for record in np.flatnonzero(~used).tolist():
             yield ("dotted" if dotted[record] else "keyless"), members[int(names.places[first[record]])]
-
-
-def _is_hidden(path: str) -> bool:
-    """Tells whether a member is hidden, or lies in a system folder."""
-    parts = path.split("/")
-    return parts[-1].startswith(".") or any(map(is_junk, parts))
 
 
 class MemberNames:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.base import Cells
 
 
 def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None = None, notes: Sequence[Note] = ()) -> Listing:
@@ -67,7 +66,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         in_table=any(listing.in_table for listing in listings.values()),
         columns={} if apart else _joined([listing.columns for listing in every if listing.columns]),
         beside={name: Location.join([listing.location_of(name) for listing in every]) for name in {**every[0].beside}},
-        cells=partial(_cells, cells) if len(cells) == len(every) else None,
+        cells=(lambda *named: tuple(chain.from_iterable([own(*named) for own in cells]))) if len(cells) == len(every) else None,
         classes=first.classes,
         label=first.label,
         type=None if first.type is None else _common_type(types, first.type),
@@ -140,10 +139,6 @@ def _mismatch(reference: ElementType, other: ElementType) -> str | None:
         if kind_of(x).has(Indices) and (x.classes, x.ignore) != (y.classes, y.ignore):
             return f"`{name}` has different `classes` or `ignore` here and there"
     return None
-
-
-def _cells(parts: list[Cells], column: str | int, field: str) -> tuple[str, ...]:
-    return tuple(chain.from_iterable([cells(column, field) for cells in parts]))
 
 
 def _all_shards(parts: Sequence[Listing]) -> Shards | None:
