@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, field_validator, model_validator
 
-from pipegen.errors import InternalError, PartError
+from pipegen.errors import PartError
 from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.kinds.base import Overlay, having
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sampling_sections import Curriculum, Sampling, Splits
-from pipegen.ops.sources.listing.base import Listing, Source, always, of_each
+from pipegen.ops.sources.listing.base import Source, always, of_each
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType
 
@@ -174,6 +173,3 @@ class Mix(Source):
     def split_names(self) -> tuple[str, ...]:
         """Lists the splits of all parts, those of the first part first."""
         return tuple(dict.fromkeys(name for part in self.parts.values() for name in part.split_names()))
-
-    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        raise InternalError("a mix is listed part by part")
