@@ -47,16 +47,15 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         all_notes += wrong
         taken = replace(listing, columns=columns)
         known = None if taken.labels is None else taken.labels >= 0
-        chosen[split] = taken if known is None or known.all() else taken.take(np.flatnonzero(known))
+        kept = taken if known is None or known.all() else taken.take(np.flatnonzero(known))
+        keys = kept.keys if root is not None else kept.keys.below(f"{split}/")
+        chosen[split] = replace(kept, location=replace(kept.location, keys=keys))
     every = tuple(chosen.values())
     starts = np.cumsum([0, *(len(listing.keys) for listing in every)]).tolist()
     cells = [listing.cells for listing in every if listing.cells is not None]
     all_notes += _apart(listings, first, reference)
     apart = len({listing.shards is None for listing in every}) > 1
     types = [listing.type for listing in every if listing.type is not None]
-    if root is None:
-        chosen = {split: replace(own, location=replace(own.location, keys=own.keys.below(f"{split}/"))) for split, own in chosen.items()}
-        every = tuple(chosen.values())
     return Listing(
         root=root if root is not None else first.root,
         location=Location.join([listing.location for listing in every]),
