@@ -29,7 +29,7 @@ from datetime import datetime, timezone
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
@@ -384,9 +384,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-N = TypeVar("N", bound=Statistics)
-
-
 def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
     """Hashes what decides the statistics of a training split: 32 hexadecimal digits.
 
@@ -413,7 +410,7 @@ def statistics_file(folder: Path, key: str, kind: type[Statistics]) -> Path:
     return folder / f"{key}.{kind.suffix}"
 
 
-def read_statistics(folder: Path, key: str, kind: type[N]) -> N | None:
+def read_statistics(folder: Path, key: str, kind: type[Statistics]) -> Statistics | None:
     """Reads the statistics of a key; `None` if they are missing or damaged."""
     try:
         with open_kept(folder, statistics_file(folder, key, kind).name) as stream:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pipegen.data.shards import mix64
-from pipegen.data.verdict import ClassCounts, class_counts
+from pipegen.data.verdict import class_counts
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.data_test import Copies, DataTest, ExampleTest, Failure, Known, Outcome
+from pipegen.ops.data_test import ClassCounts, Copies, DataTest, ExampleTest, Failure, Known, Outcome
 from pipegen.ops.kinds.base import Numbers, having
 from pipegen.spec.step_list import ids_of
 from pipegen.terminal import one_line

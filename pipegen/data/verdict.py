@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Severity, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
+from pipegen.ops.data_test import ClassCounts
 from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.fields.notes import count, quoted
 from pipegen.spec.models import Epoch, PipelineSpec, ShardIndex
@@ -233,16 +233,6 @@ def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list
     message = f"{count(len(empty), 'image file')} of 0 bytes cannot be decoded: {quoted(empty)}"
     help_ = "remove them, or list them in `errors: {exclude: FILE}`; in training `errors: {decode: {skip: {}}}` skips them"
     return [make("PG406", message, locate(("source",)), help=help_)]
-
-
-@dataclass(frozen=True, slots=True)
-class ClassCounts:
-    """Counts of the classes in a split, and of all: of examples, or of items on them, such as boxes."""
-
-    names: tuple[str, ...]
-    counts: list[int]
-    total: int
-    each: Literal["example", "item"] = "example"
 
 
 def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: bool, read: bool = False) -> ClassCounts | None:

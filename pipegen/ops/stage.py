@@ -189,7 +189,7 @@ class OneStep(Stage, Generic[F]):
     ref: StepRef[F]
 
     def says(self) -> str:
-        return fitted_use(self.ref)
+        return f"{WAITING}: {use(self.ref)}" if self.ref.step.waits() else use(self.ref)
 
     def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
         return only_identities((self.ref,), x, y)
@@ -244,11 +244,6 @@ def use(ref: StepRef) -> str:
 def uses(refs: Sequence[StepRef]) -> str:
     """Formats several uses."""
     return " · ".join(map(use, refs))
-
-
-def fitted_use(ref: StepRef) -> str:
-    """Formats a use of a step that may still wait for numbers."""
-    return f"{WAITING}: {use(ref)}" if ref.step.waits() else use(ref)
 
 
 def value(given: Any) -> str:

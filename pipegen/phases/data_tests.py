@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
+from pipegen.ops.data_test import Copies
 from pipegen.ops.datatests.python import Python
 from pipegen.phases.compilation import of_first_view
 from pipegen.phases.user_functions import find_functions
@@ -38,7 +39,7 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
     bound = of_first_view(bound)
     model, manifest = bound.spec.model, bound.manifest
 
-    def copies(splits: Sequence[str], near: bool) -> tuple[Any, int]:
+    def copies(splits: Sequence[str], near: bool) -> tuple[Sequence[Copies], int]:
         if not near and manifest.listing.in_files:
             from pipegen.data.content import same_files
 
@@ -47,7 +48,8 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
         from pipegen.quality.looks import look_at
 
         found = find_leaks(manifest, look_at(manifest, model.runtime, progress=progress), splits, model.runtime, near=near)
-        return found.pairs, found.looked_at
+        pairs = [Copies(p.split, p.key, p.other_split, p.other_key, p.same, p.mirrored, p.severity) for p in found.pairs]
+        return pairs, found.looked_at
 
     data = ListedData(known_of(model, bound.plans), manifest, copies)
     return Run(bound, data, Report(bound.spec.loaded.locate.label), {} if results is None else results)

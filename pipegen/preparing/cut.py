@@ -30,7 +30,7 @@ from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, FeatureType, ti
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pipegen.ops.sources.prepared_store.layout import Pixels
+    from pipegen.ops.sources.prepared import Pixels
     from pipegen.phases.specs import Spec
     from pipegen.preparing.options import Options
     from pipegen.spec.models import PipelineSpec

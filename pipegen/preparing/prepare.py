@@ -18,7 +18,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, OpError, SpecError
 from pipegen.files import remove_parts, write_whole
 from pipegen.ops.fields.strings import Strings
-from pipegen.ops.sources.prepared_store import layout
+from pipegen.ops.sources import prepared as layout
 from pipegen.ops.sources.stores.field_types import MissingLibrary
 from pipegen.phases.compilation import load
 from pipegen.preparing.cut import SPEC, as_text, fitting, rest_of, same_meaning

@@ -14,7 +14,7 @@ import tensorflow as tf
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import HEAD, format_of
 from pipegen.ops.kinds.base import ExampleClass, ItemClass, Levels, having, kind_of, several_labels
-from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, ENCODED, RECORDS, Pixels
+from pipegen.ops.sources.prepared import ARRAY_RECORD, ENCODED, RECORDS, Pixels
 from pipegen.ops.sources.stores.base import needs
 from pipegen.types import FLOATING, ElementType
 

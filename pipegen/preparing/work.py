@@ -31,7 +31,7 @@ from pipegen.ops.kinds.base import ExampleClass, Indices, ItemClass, Levels, Pix
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.ops.lowering.resizing import side_size
 from pipegen.ops.registry import transforms
-from pipegen.ops.sources.prepared_store.layout import PAGE, SHARDS, Pixels, Shard, checksum, shard_files
+from pipegen.ops.sources.prepared import PAGE, SHARDS, Pixels, Shard, checksum, shard_files
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import ElementTransform
 from pipegen.phases.compilation import bind, collect_data, of_first_view

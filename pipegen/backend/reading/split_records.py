@@ -24,7 +24,7 @@ from pipegen.ops.lowering.decoding import START, are_plain_jpegs
 from pipegen.ops.lowering.fetched import FetchedFiles
 from pipegen.ops.lowering.stored_readers import StoredPixels, string_of
 from pipegen.ops.sources.listing.reader import FileReader, Reader
-from pipegen.ops.sources.prepared_store.layout import StoredShards
+from pipegen.ops.sources.prepared import StoredShards
 from pipegen.spec.models import Runtime
 from pipegen.types import ElementType, valid_name
 

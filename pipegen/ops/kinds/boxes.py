@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import np, tf
-from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
+from pipegen.ops.arguments.geometry import BoxFormat, BoxRules
 from pipegen.ops.fields.columns import Column, Place, Ragged, most_items
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import read_ragged

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np, tf
-from pipegen.ops.arguments.item_rules import PointRules, swapped_places
+from pipegen.ops.arguments.geometry import PointRules, swapped_places
 from pipegen.ops.fields.columns import Column, Place, Ragged, most_items
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import read_ragged

@@ -205,10 +205,7 @@ class Files(SelectingSource, FeatureSource):
         within = os.path.relpath(own, root).replace(os.sep, "/")
         others = " or ".join(f"`{other}`" for other in self.pictures if other != name)
         keys, help_ = alone if within == "." else alone.below(f"{within}/"), ("add the missing files, or remove these",)
-
-        def example(i: int) -> str:
-            return f"{alone[i]!r} of `{name}` has no partner in {others}"
-
+        example = lambda i: f"{alone[i]!r} of `{name}` has no partner in {others}"  # noqa: E731
         yield Missing("PG424", keys, example, None, ("file", "files"), "a partner", help_, f"features.{name}.path")
 
     def _keys(self, name: str, paths: Strings, keyless: dict[str, str]) -> Iterator[str]:

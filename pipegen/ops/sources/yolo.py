@@ -13,7 +13,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.arguments.item_rules import BoxFormat
+from pipegen.ops.arguments.geometry import BoxFormat
 from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.sources.annotations.files import (
     DamagedError,
@@ -26,9 +26,8 @@ from pipegen.ops.sources.annotations.files import (
     without_ending,
 )
 from pipegen.ops.sources.annotations.outlines import FARTHEST, Outlines
-from pipegen.ops.sources.annotations.points import PointedSource
 from pipegen.ops.sources.annotations.sizes import sides_of
-from pipegen.ops.sources.annotations.source import Found, Item, ListedSource, OutlinedSource, PointNames, files_without_image
+from pipegen.ops.sources.annotations.source import Found, Item, ListedSource, OutlinedSource, PointedSource, PointNames, files_without_image
 from pipegen.ops.sources.listing.paths import close_names, find_root
 from pipegen.ops.transform import SplitName
 

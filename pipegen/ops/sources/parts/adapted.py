@@ -32,16 +32,14 @@ class Adapting:
     order: tuple[str, ...]  # all features in the order of the mix
     parts: tuple[str, ...] = ()  # the names of the parts, if a feature holds the part of an example; else empty
 
-    def name(self, own: str) -> str:
+    def name(self, own: Any) -> Any:
+        """Returns the name of a feature in the mix; `None` stays."""
         return self.names.get(own, own)
 
     def type_of(self, own: ElementType) -> ElementType:
         """Converts the type of a record to that in the mix."""
-
-        def named(name: str | None) -> str | None:
-            return self.name(name) if name is not None else None
-
-        found = {self.name(name): t.with_(of=named(t.of), beside=named(t.beside), instances=named(t.instances)) for name, t in own.items()}
+        new = self.name
+        found = {new(name): t.with_(of=new(t.of), beside=new(t.beside), instances=new(t.instances)) for name, t in own.items()}
         found |= {name: t for name, (t, _) in self.fill.items()}
         ordered = sorted(found, key=lambda name: self.order.index(name) if name in self.order else len(self.order))
         return ElementType(tuple((name, found[name]) for name in ordered))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -96,6 +96,10 @@ class RecordFeature(InTable, EncodedFeature):
         return f"features.{name}.key" if self.key is not None else f"features.{name}"
 
 
+IMAGE_AND_LABEL: Any = {"image": {"kind": "image"}, "label": {"kind": "label"}}
+"""Features of a dataset with metadata by default; the field makes `RecordFeature`s of them."""
+
+
 class DescribedRecords(FeatureSource):
     """Records in files of many, described by the argument `features`, which each source declares."""
 
@@ -136,11 +140,16 @@ class DescribedRecords(FeatureSource):
     has_rows = by_class = always(False)  # records lie in files, and a file holds records of every class
     column_names = always(None)  # short values can be read for all records
     columns_cost = always("read once from all records")
+    split_method = always("hash")  # which does not depend on the order of records
 
     @property
     def read_features(self) -> dict[str, RecordFeature]:
         """The features that are read with each record; others are read once for all records."""
         return {name: f for name, f in self.features.items() if not (f.own_kind.ragged or f.several or f.joined)}
+
+    def completed(self, told: Callable[[str, RecordFeature], Mapping[str, Any]]) -> dict[str, RecordFeature]:
+        """Returns the features with the arguments that metadata tells; those of the joined table as they are."""
+        return {name: f if f.joined else f.model_copy(update=told(name, f)) for name, f in self.features.items()}
 
     def remarks(self) -> tuple[str, ...]:
         names = " and ".join(f"`{name}`" for name in self.features if name not in self.read_features)
@@ -148,10 +157,6 @@ class DescribedRecords(FeatureSource):
         needed = dict.fromkeys(parse_predicate(self.where).columns, "where") if self.where is not None else {}
         needed |= {str(self.join.own): "join"} if self.join is not None else {}
         return (*held, *(f"{name!r}, for `{argument}`, is {self.columns_cost()}" for name, argument in needed.items()))
-
-    def split_method(self) -> Literal["random", "hash"]:
-        """Returns `hash`, which does not depend on the order of records."""
-        return "hash"
 
     def keep_index_in(self, folder: Path | None) -> None:
         self._folder = folder
