@@ -19,7 +19,7 @@ from pipegen.spec.expect import field_type, is_long, valid, validated, words_of
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.peers.converting import tidy
 
-_EXAMPLE = re.compile(r"(\w+)~(1[-+])?([\w+/.-]*?)(?:\*([\d.]+))?")
+_EXAMPLE = re.compile(r"(\w+)~(1[-+])?([\w+/-]*?)(?:\*([\d.]+))?")
 
 
 def fitting_rows(word: str, value: Any, place: Kind) -> list[Row]:
@@ -145,7 +145,6 @@ def _wanted(mark: re.Match[str], given: Any, *, first: bool = True) -> Any:
     value: Any = None
     if isinstance(given, dict):
         named = {plain(str(k)): v for k, v in given.items()}
-        named |= {f"{k}{i}": v for k, values in named.items() if isinstance(values, list) for i, v in enumerate(values)}
         pair = [_difference(part, named) for part in theirs.split("+")]
         if len(pair) > 1 and None not in pair:
             return pair
