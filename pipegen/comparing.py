@@ -140,7 +140,7 @@ class UnreadableSideError(Exception):
 class Side:
     """One of the two specs, with its name in the comparison, and the plain values that its hash covers (`meaning`).
 
-    `words` are its name, description and params, `raw` its plain values with absolute paths, `texts` those that it is read from, sorted.
+    `raw` are its plain values with absolute paths, `texts` those that it is read from, sorted.
     For a spec written out from a revision, `shown` has the folder that stands for the root of the file system, that of the working tree in
     it, and the text that replaces the latter in findings.
     """
@@ -149,7 +149,6 @@ class Side:
     hash: str
     meaning: dict[str, Any]
     runtime: dict[str, Any]
-    words: dict[str, Any]
     raw: dict[str, Any]
     texts: tuple[str, ...]
     spec: Spec
@@ -208,11 +207,9 @@ def _read(path: str, name: str, shown: tuple[str, str, str] | None, overrides: M
     if spec is None:
         raise UnreadableSideError(*_renamed(found.diagnostics.sorted(), found.loaded.texts, shown))
     model = spec.model
-    words: dict[str, Any] = {key: spec.loaded.raw.get(key) for key in ("name", "description")}  # the default name does not count
-    words |= {"params": {name: param.model_dump(mode="json") for name, param in model.params.items()}}
     runtime = _relocated(model.runtime.model_dump(mode="json"), shown)
     raw, texts = _relocated(spec.loaded.raw, shown), tuple(sorted(spec.loaded.texts.values()))
-    return Side(STDIN if name == "-" else name, spec.hash, meaning(model), runtime, words, raw, texts, spec, shown)
+    return Side(STDIN if name == "-" else name, spec.hash, meaning(model), runtime, raw, texts, spec, shown)
 
 
 def _relocated(value: Any, shown: tuple[str, str, str] | None) -> Any:
@@ -441,9 +438,10 @@ def _of_specs(a: Side, b: Side) -> Comparison:
         effect = next((effect for start, effect in _SPEED if path[: len(start)] == start), "how fast")
         found.append(Change("speed", ("runtime", *path), f"{before} → {after}", effect))
     for key, effect in (("name", "the name only"), ("description", "words for people")):
-        if a.words.get(key) != b.words.get(key):
-            found.append(Change("nothing", (key,), f"{in_words(a.words.get(key))} → {in_words(b.words.get(key))}", effect))
-    old, new = a.words["params"], b.words["params"]
+        before, after = (side.spec.loaded.raw.get(key) for side in (a, b))  # the default name does not count
+        if before != after:
+            found.append(Change("nothing", (key,), f"{in_words(before)} → {in_words(after)}", effect))
+    old, new = a.spec.model.params, b.spec.model.params
     for name in (name for name in {**old, **new} if old.get(name) != new.get(name)):
         how = "is new" if name not in old else GONE.removeprefix("it ") if name not in new else "is declared otherwise"
         found.append(Change("nothing", ("params", name), f"it {how}", "the effects of its values are listed with the keys that use it"))

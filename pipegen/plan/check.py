@@ -16,7 +16,7 @@ from pipegen.ops.data_test import Known
 from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.kinds.base import ExampleClass, ItemClass, having, kind_of
-from pipegen.plan.bucketed_plans import build_plan, check_buckets, check_sampling
+from pipegen.plan.bucketed_plans import at_places, build_plan, check_buckets, check_sampling
 from pipegen.plan.build import ALL, Built, Given, Records
 from pipegen.plan.evaluation_plans import check_fitting
 from pipegen.plan.lanes import check_views, first_view
@@ -281,17 +281,8 @@ def _merge(per_split: dict[str, list[Diagnostic]], ordinary: set[Diagnostic]) ->
 
     A random step and its evaluation form can fail in the same way at the same place: the first finding stands for both.
     """
-    where: dict[Diagnostic, list[str]] = {}
-    first_at: dict[tuple[str, str], Diagnostic] = {}
-    for split, findings in per_split.items():
-        for finding in findings:
-            place = (finding.code, finding.labels[0].path if finding.labels else "")
-            same = first_at.setdefault(place, finding) if finding.code != "PG201" else finding
-            splits = where.setdefault(same, [])
-            if split not in splits:
-                splits.append(split)
     merged: list[Diagnostic] = []
-    for finding, splits in where.items():
+    for finding, splits in at_places(per_split.items(), ("PG201",)).items():
         partly = len(splits) < len(per_split) and finding not in ordinary and not any(f"`{s}`" in finding.message for s in splits)
         named = " and ".join(f"`{s}`" for s in splits)
         merged.append(replace(finding, message=f"{finding.message} (in split {named})") if partly else finding)
