@@ -287,7 +287,7 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
         fix = step_fix(advice[0], place, name) if len(advice) == 1 and isinstance(advice[0], Advice) else None
     elif near and not is_slip(name, near) and (example := example_of(_classes(what)[near])) is not None:
         help_.append(_form(example, what, "for example {}"))
-    elif near and span is not None and place.path not in place.locate.params:
+    elif near and span is not None and place.path not in place.locate.filled:
         # Not safe: a step with a similar name may do something else, as `cutmix` for `aug_mix`.
         fix = Fix(f"write `{near}`", (Edit(span, near),), Applicability.SUGGESTION) if is_slip(name, near) else None
     if name.startswith("$"):

@@ -49,7 +49,7 @@ def beyond_reach(stage: TrainingStage, number: int, locate: Locator) -> Iterable
     """Finds params of a stage that change a setting that all stages share."""
     help_ = "leave it out here, or train with a spec of its own: the stages share one set of records in one order"
     for name in stage.params:
-        used = (path for path, names in locate.params.items() if name in names)
+        used = (path for path, filled in locate.filled.items() if any(one.name == name for one in filled))
         reached = next(((path, shared) for path in used for shared in SHARED if path[: len(shared)] == shared), None)
         if reached is not None:
             places = locate.label(("stages", number, "params", name), key=True), locate.label(reached[0], "used here")

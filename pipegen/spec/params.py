@@ -314,8 +314,8 @@ class Substitution:
         if not value.ok or value.value is None:
             self.spoiled.add(path)
             return None
-        filled = Filled(name, value, match[0] == match.string and not value.mixed)
-        self.locate.from_param(path, filled, at_start=match.start() == 0)
+        filled = Filled(name, value, match[0] == match.string and not value.mixed, match.start() == 0)
+        self.locate.filled.setdefault(path, []).append(filled)
         return value
 
     def _undeclared(self, match: re.Match[str], name: str, path: KeyPath) -> None:
