@@ -7,23 +7,18 @@ import pkgutil
 import posixpath
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from pipegen.diagnostics.diagnostic import GIT, PACKAGE
 from pipegen.diagnostics.suggest import closest, hints
 from pipegen.files import read_regular
 from pipegen.frozen import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from importlib.machinery import ModuleSpec
-
-    from typing_extensions import Self
-
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\]")
@@ -45,6 +40,9 @@ class BaseProblem(Exception):
         self.help = help_
 
 
+S = TypeVar("S", bound="Shared")
+
+
 @dataclass(frozen=True, slots=True)
 class Shared:
     """The address of a base outside the project: a package, or a repository at a revision, and the path of the file in it."""
@@ -52,7 +50,7 @@ class Shared:
     place: str
     file: str
 
-    def beside(self, value: str) -> Self:
+    def beside(self: S, value: str) -> S:
         """The address of a path that is relative to this file. Raises `BaseProblem`: `PG115` if it is outside of the package or
         repository."""
         file = posixpath.normpath(posixpath.join(posixpath.dirname(self.file), value))
