@@ -181,7 +181,7 @@ class LockSide:
 
 def read_side(text: str, other: str, overrides: Mapping[str, Any], stdin: bytes | None = None) -> Side | LockSide:
     """Reads one side; `other` is the text of the other one. Raises `UnreadableSideError` if the spec has errors; `RevisionError` if git
-    does not have it; `BaseProblem` if the lock cannot be read."""
+    does not have it; `OpError` if the lock cannot be read."""
     given, colon, _ = text.partition(":")
     if not (given and colon) or os.path.lexists(text):  # not of the form `REVISION:PATH`
         return _read(text, text, None, overrides, stdin)
@@ -418,7 +418,7 @@ def compare(a: str, b: str, *, overrides: Mapping[str, Any] = _NOTHING, stdin: b
 
     Each is a file, a file at a revision as `HEAD~1:flowers.pipegen.yaml`, or `-` for the text of a spec in `stdin`. `overrides` has values
     for both, as texts, by param or by path. Raises `UnreadableSideError` if one of them has errors; `RevisionError` if git does not have
-    it, or a lock does not have the spec; `BaseProblem` if a lock cannot be read."""
+    it, or a lock does not have the spec; `OpError` if a lock cannot be read."""
     sides = read_side(a, b, overrides, stdin), read_side(b, a, overrides, stdin)
     names = (sides[0].name, sides[1].name)
     locks = [side.lock for side in sides if isinstance(side, LockSide)]

@@ -15,11 +15,10 @@ from pipegen.data.named_files import missing_data
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.diagnostics.suggest import closest
-from pipegen.errors import SpecError
+from pipegen.errors import OpError, SpecError
 from pipegen.frozen import dataclass
 from pipegen.phases.compilation import bind, collect_data, inspect
 from pipegen.spec.lock_file import LOCK, Data, Entry, Lock, find_lock, read_lock
-from pipegen.spec.shared_bases import BaseProblem
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
@@ -180,7 +179,7 @@ def read(path: Path) -> Lock:
     """Reads a lock; raises `SpecError` (`PG532`) if it is damaged."""
     try:
         return read_lock(path)
-    except BaseProblem as problem:
+    except OpError as problem:
         raise SpecError([make(problem.code, problem.message, Label(None, path=os.path.relpath(path)), help=problem.help)]) from None
 
 
