@@ -326,7 +326,7 @@ class Substitution:
             self.out.add(make("PG106", message, at, help=outside))
             return
         dollar = "write a dollar as `$$`"
-        if match[4] or (match[3] is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)):
+        if match[4] or (match[3] is not None and not NAME.fullmatch(name)):
             shown = shorten(match[0])
             help_ = ("write a param as `$name` or `${name}`", dollar)
             self.out.add(make("PG106", f"`{shown}` is not a valid reference to a param", at, help=help_))
