@@ -178,40 +178,32 @@ def _nested(cls: type[Source], given: dict[str, Any], place: Place) -> Source | 
 
 def _chosen(value: Any, what: _What, place: Place) -> tuple[Any, dict[str, Any], Place] | None:
     """The class that a choice names, with its arguments and their place; `None` if invalid."""
-    choice = _choice(value, what, place)
-    if choice is None:
-        return None
-    name, given = choice
-    here = place.at(name)
-    if name in _classes(what):
-        return _classes(what)[name], given, here
-    later = what == "source" and name in SOURCES
-    place.add(_not_yet(f"the {what} `{name}`", here) if later else _unknown(what, name, given, place))
-    return None
-
-
-def _choice(value: Any, what: _What, place: Place) -> tuple[str, Any] | None:
-    """Splits a choice into its word and arguments: a map, or any value for an unknown word."""
     if isinstance(value, str):
-        return value, {}
-    if not isinstance(value, dict) or not value:
+        name, given = value, {}
+    elif not isinstance(value, dict) or not value:
         message = f"a {what} is a word or a single-key map, got {show(value)}"
         place.add(make("PG112", message, place.label(), help=_form(_EXAMPLES[what], what)))
         return None
-    if len(value) > 1:
+    elif len(value) > 1:
         place.add(_several(value, what, place))
         return None
-    ((name, given),) = value.items()
-    if isinstance(given, dict) or name not in _classes(what):
-        return name, given
-    bare = getattr(_classes(what)[name], "bare", None)
-    if given is not None and bare is not None:
-        return name, {bare: given}
+    else:
+        ((name, given),) = value.items()
+    here, cls = place.at(name), _classes(what).get(name)
+    if cls is None:
+        later = what == "source" and name in SOURCES
+        place.add(_not_yet(f"the {what} `{name}`", here) if later else _unknown(what, name, given, place))
+        return None
+    if isinstance(given, dict):
+        return cls, given, here
+    bare = getattr(cls, "bare", None)
     if given is None:
         place.add(_hanging(name, what, place))
+    elif bare is not None:
+        return cls, {bare: given}, here
     else:
         message = f"the arguments of `{name}` are a map `{{NAME: VALUE}}`, got {show(given)}"
-        place.add(make("PG112", message, place.at(name).label(), help=_as_map(name, given, what)))
+        place.add(make("PG112", message, here.label(), help=_as_map(name, given, what)))
     return None
 
 
