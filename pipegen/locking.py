@@ -76,11 +76,6 @@ def data_of(manifest: Manifest, content: str | None = None) -> Data:
     return Data(fingerprint=manifest.split_fingerprint, examples=counts, classes=len(manifest.class_names), content=content)
 
 
-def unfound_functions(spec: Spec) -> list[str]:
-    """Lists the functions of a spec whose source is not found, so that a lock cannot cover them."""
-    return [name for name in python_functions(spec.model) if function_source(name) is None]
-
-
 def entry_name(file: str, lock: Path) -> str:
     """The name of a spec, or of a text, in a lock: its path relative to the lock, or its address."""
     return file if is_address(file) else os.path.relpath(os.path.abspath(file), lock.parent).replace(os.sep, "/")
@@ -250,7 +245,8 @@ def write_lock(path: Path, lock: Lock) -> bool:
     with suppress(OSError, UnicodeDecodeError):  # missing or unreadable
         if path.read_text(encoding="utf-8") == text:
             return False
-    put_file(path, text.encode())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text)
     return True
 
 
@@ -262,12 +258,6 @@ def _plain(part: Pin | Entry) -> dict[str, Any]:
     if values.get("data") is not None:
         values["data"] = {key: value for key, value in values["data"].items() if value is not None}
     return {key: _Lines(value) if key in _LISTED else value for key, value in values.items() if value not in ({}, None)}
-
-
-def put_file(path: Path, data: bytes) -> None:
-    """Writes a file atomically, and makes its folder; raises `OSError` if it cannot be written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, data)
 
 
 def drop_texts(path: Path, old: Mapping[str, Pin], new: Mapping[str, Pin]) -> None:

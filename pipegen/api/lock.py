@@ -16,6 +16,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, SpecError
+from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 from pipegen.phases.compilation import bind, collect_data, inspect
 from pipegen.spec.lock_file import LOCK, Data, Entry, Lock, find_lock, read_lock
@@ -283,9 +284,8 @@ class _Run:
             looked.notes = [f"{note}; its entry in the lock stays" for note in looked.notes]
         self.result.entries[file] = entry
         self.result.notes += [f"{file}: {note}" for note in looked.notes]
-        self.result.notes += [
-            f"{file}: the source of `{name}` is not found here, so it is not locked" for name in locking.unfound_functions(spec)
-        ]
+        unfound = [name for name in locking.python_functions(spec.model) if name not in entry.functions]
+        self.result.notes += [f"{file}: the source of `{name}` is not found here, so it is not locked" for name in unfound]
 
     def write(self) -> Locked:
         """Writes the lock and the texts beside it; removes specs whose files are gone."""
@@ -302,7 +302,8 @@ class _Run:
         used = {place: {name[len(place) + 1 :] for name in wanted if name.startswith(place)} for place in pins}
         git = {place: pin for place, pin in pins.items() if pin.texts.keys() & used[place]}
         for kept, data in self.resolving.texts.items():
-            locking.put_file(kept, data)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(kept, data)
         self.result.written = locking.write_lock(path, Lock(pipegen_lock=1, git=git, specs=specs))
         locking.drop_texts(path, self.old.git, git)
         self.result.git = self.resolving.moved()
