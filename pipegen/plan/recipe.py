@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pipegen.frozen import dataclass
 from pipegen.ops.families.combining import runs_on
+from pipegen.ops.registry import default_decoder
 from pipegen.ops.stage import Choice, Path, Stage, StepRef
 from pipegen.ops.transform import Transform
 from pipegen.spec.models import PipelineSpec
@@ -39,8 +40,6 @@ def python_steps(stages: Iterable[Stage]) -> dict[Path, Transform]:
 
 def implicit_decode() -> StepRef:
     """The use of the default decoder in front of steps that have none."""
-    from pipegen.ops.registry import default_decoder
-
     return StepRef(default_decoder(), "decode", ("transforms",), 0, False)
 
 

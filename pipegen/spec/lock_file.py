@@ -8,6 +8,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipegen.errors import OpError
@@ -91,8 +92,6 @@ def find_lock(folder: Path) -> Path | None:
 
 def read_lock(path: Path) -> Lock:
     """Reads a lock. Raises `OpError`: `PG532` if it is damaged, or of another version."""
-    import yaml
-
     shown = os.path.relpath(path)
     mend = f"restore {shown} with your version control, or delete it and run `pipegen lock` for its specs"
     data = b""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import yaml
 from pydantic import BaseModel
 
 from pipegen.diagnostics.suggest import Kind, Row, plain, rows
@@ -34,8 +35,6 @@ def steps_of(row: Row, given: Any) -> list[dict[str, Any]]:
 
 def parsed(row: Row, lines: str | None = None) -> dict[str, Any]:
     """Lines of the table as a map with marked examples."""
-    import yaml
-
     node = yaml.safe_load(f"{{{row.lines}}}" if row.place in ("key", "spec") else lines or row.lines)
     return {node: {}} if isinstance(node, str) else {k: v or {} for k, v in node.items()} if row.place in ("step", "source") else node
 

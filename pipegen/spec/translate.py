@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, get_args
 
+import yaml
 from pydantic import BaseModel
 
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Edit, Fix, Span, write
@@ -167,8 +168,6 @@ def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -
 
 def entries_in(advice: Advice) -> list[str]:
     """The keys in advice about an entry of a map."""
-    import yaml
-
     return list(yaml.safe_load(f"{{{advice.lines}}}"))
 
 
