@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import yaml
 from yaml import events as ev
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Span, is_binary
-from pipegen.errors import InternalError
 from pipegen.spec.source_map import LONGEST_KEY, KeyPath, Tree
 from pipegen.terminal import ODD
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from yaml._yaml import Mark as CMark
-    from yaml.error import Mark
-
 
 Scalar = str | int | float | bool | None
 
@@ -289,10 +282,8 @@ class _Composer:
             at = Label(self.span(event.start_mark, event.start_mark))
             self.out.add(make("PG004", f"the tag `{shown}` is not supported", at, help=help_))
 
-    def span(self, start: Mark | CMark | None, end: Mark | CMark | None) -> Span:
+    def span(self, start: Any, end: Any) -> Span:
         """The span from mark to mark, without line breaks at the end; one character wide if both are equal."""
-        if start is None or end is None:  # allowed by the parser's types alone
-            raise InternalError("the YAML parser gave an event without a place")
         first, column = start.line + 1, start.column + 1
         last, until = end.line + 1, end.column + 1
         while until == 1 and last > first:
