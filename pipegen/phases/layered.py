@@ -23,9 +23,9 @@ from pipegen.passes.plan_pass import Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.evaluation_plans import evaluation_plan
 from pipegen.plan.nodes import Cache, Node, Plan
-from pipegen.plan.outputs import names
 from pipegen.plan.recipe import python_steps
 from pipegen.spec.load import load
+from pipegen.spec.models import names
 from pipegen.spec.variants import part_path
 from pipegen.types import ElementType, FeatureType, Interval
 

@@ -22,11 +22,10 @@ from pipegen.plan.evaluation_plans import check_fitting
 from pipegen.plan.lanes import check_views, first_view
 from pipegen.plan.lints import lint_recipe
 from pipegen.plan.nodes import Plan
-from pipegen.plan.outputs import names
 from pipegen.plan.recipe import python_steps, step_path
 from pipegen.spec.drafts import Draft
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import Features, PipelineSpec, ShardIndex
+from pipegen.spec.models import Features, PipelineSpec, ShardIndex, names
 from pipegen.spec.places import check_fetching
 from pipegen.spec.variants import branches, joined, of_branch, of_bucket, part_path, relocated_part
 from pipegen.spec.variants import relocated as relocated_view

@@ -24,10 +24,10 @@ from pipegen.plan import stages as s
 from pipegen.plan.build import ALL, Builder, Built, Given, Records
 from pipegen.plan.evaluation_plans import learning_steps
 from pipegen.plan.nodes import Batch, Element, Index, Kernel, Node, PartDraws, Plan, Read, Shard, Shuffle
-from pipegen.plan.outputs import received, settled
+from pipegen.plan.outputs import settled
 from pipegen.plan.stages import with_refs
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import PipelineSpec
+from pipegen.spec.models import PipelineSpec, received
 from pipegen.spec.variants import joined, of_bucket, part_path, relocate_part, relocated_part
 from pipegen.types import ElementType, FeatureType
 

@@ -131,6 +131,21 @@ class Output(Model):
     """The format of boxes: `xyxy`, `yxyx`, `xywh` or `center_xywh` in pixels, or `rel_xyxy` etc. in fractions of the image."""
 
 
+def names(features: Features | None) -> tuple[str, ...]:
+    """The features that an `x` or `y` names."""
+    if features is None:
+        return ()
+    if isinstance(features, str):
+        return (features,)
+    return tuple(features.values()) if isinstance(features, dict) else tuple(features)
+
+
+def received(output: Output) -> tuple[str, ...]:
+    """The features that a model receives, each once."""
+    weight = (output.sample_weight,) if output.sample_weight is not None else ()
+    return tuple(dict.fromkeys((*names(output.x), *names(output.y), *weight)))
+
+
 class Skip(Model):
     """Replacement of a damaged record by the next intact one of the same part."""
 

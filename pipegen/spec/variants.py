@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.sources.parts.adapted import PART, Adapting, adapted
 from pipegen.ops.transform import Transform
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import Features, Output, PipelineSpec, View
+from pipegen.spec.models import Features, Output, PipelineSpec, View, received
 from pipegen.spec.source_map import KeyPath
 from pipegen.types import ElementType, FeatureType, valid_name
 
@@ -243,7 +243,7 @@ def joined(spec: PipelineSpec, name: str) -> PipelineSpec:
 def _source(spec: PipelineSpec, name: str) -> Source:
     part, names = spec.source.mixed()[name], tuple(spec.source.mixed())
     others = [other for other in spec.source.mixed().values() if other is not part]
-    wanted = PART in _outputs(spec.output) and not any(PART in other.names() for other in (part, *others))
+    wanted = PART in received(spec.output) and not any(PART in other.names() for other in (part, *others))
     fill: dict[str, tuple[FeatureType, Any]] = {}
     for feature, value in part.fill.items():
         having = (other for other in others if feature in other.names())
@@ -258,15 +258,6 @@ def _source(spec: PipelineSpec, name: str) -> Source:
     order = tuple(dict.fromkeys((*spec.source.infer(), *part.names(), *fill)))
     adapting = Adapting({own: new for new, own in part.features.items()}, fill, order, names if wanted else ())
     return PartSource(inner=part.source, adapting=adapting)
-
-
-def _outputs(output: Output) -> Iterator[str]:
-    """Yields all features of an output."""
-    for value in (output.x, output.y, output.sample_weight):
-        if isinstance(value, str):
-            yield value
-        elif value is not None:
-            yield from value.values() if isinstance(value, dict) else value
 
 
 def part_path(name: str) -> KeyPath:
