@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipegen.frozen import dataclass
-from pipegen.ops.families.combining import named_by, runs_on
+from pipegen.ops.families.combining import named_by, on_split
 from pipegen.ops.sampling_sections import says_bucket, sized
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.sources.parts.adapted import PART, Adapting, adapted
@@ -179,11 +179,7 @@ def bucketed(spec: PipelineSpec, split: str) -> bool:
         return False
     own = branches(spec)
     views = [own[name].transforms for name in dict.fromkeys(lane.branch for lane in lanes(spec, split)) if name is not None]
-    steps = [step for steps in (spec.transforms, *views) for step in steps]
-    there = [step for step in steps if runs_on(step, split)]
-    replaced = (step for step in steps if not runs_on(step, split) and step.random and step.when is None)
-    stand_ins = [form for step in replaced for form in step.evaluation_form()]
-    return says_bucket((*there, *stand_ins))
+    return says_bucket([form for steps in (spec.transforms, *views) for step in steps for form in on_split(step, split)])
 
 
 class PartSource(Source):
