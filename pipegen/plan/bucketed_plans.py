@@ -54,7 +54,7 @@ def sound_plan(spec: PipelineSpec, split: str, locate: Locate, source: ElementTy
     return built.plan
 
 
-def at_places(found: Iterable[tuple[K, list[Diagnostic]]], apart: Collection[str] = ()) -> dict[Diagnostic, list[K]]:
+def at_places(found: Iterable[tuple[K, Iterable[Diagnostic]]], apart: Collection[str] = ()) -> dict[Diagnostic, list[K]]:
     """Maps each finding to the plans that have one of its code at its place, of which the first stands for all.
 
     Findings with codes in `apart` have to be equal.

@@ -9,7 +9,7 @@ from itertools import chain
 from pipegen.data.shares import share_problem
 from pipegen.data.split_checks import check_splits
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
+from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.data_test import Known
@@ -151,10 +151,7 @@ def _alone(spec: PipelineSpec, locate: Locate, record: Record) -> Iterator[Diagn
 
 def _once(findings: Iterator[Diagnostic]) -> list[Diagnostic]:
     """Drops findings that another part of a mix has, too."""
-    found: dict[tuple[str, tuple[Label, ...]], Diagnostic] = {}
-    for finding in findings:
-        found.setdefault((finding.code, finding.labels[:1]), finding)
-    return [*found.values()]
+    return [*at_places([("", findings)])]
 
 
 def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:

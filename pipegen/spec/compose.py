@@ -14,7 +14,7 @@ import yaml
 from yaml import events as ev
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Span, is_binary
+from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Span, is_binary, split_lines
 from pipegen.spec.source_map import LONGEST_KEY, KeyPath, Tree
 from pipegen.terminal import ODD
 
@@ -164,7 +164,7 @@ class _Composer:
     """The composer of nodes from events, and of plain values and spans from nodes, without aliases."""
 
     def __init__(self, text: str, file: str, out: Diagnostics) -> None:
-        self.lines = re.split("\r\n|[\r\n\x85\u2028\u2029]", text)
+        self.lines = split_lines(text)
         self.file = file
         self.out = out
         self.events: Iterator[ev.Event] = yaml.parse(text, Loader=yaml.SafeLoader)
