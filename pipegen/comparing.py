@@ -438,9 +438,9 @@ def _of_specs(a: Side, b: Side) -> Comparison:
         effect = next((effect for start, effect in _SPEED if path[: len(start)] == start), "how fast")
         found.append(Change("speed", ("runtime", *path), f"{before} → {after}", effect))
     for key, effect in (("name", "the name only"), ("description", "words for people")):
-        before, after = (side.spec.loaded.raw.get(key) for side in (a, b))  # the default name does not count
-        if before != after:
-            found.append(Change("nothing", (key,), f"{in_words(before)} → {in_words(after)}", effect))
+        said, other = (side.spec.loaded.raw.get(key) for side in (a, b))  # the default name does not count
+        if said != other:
+            found.append(Change("nothing", (key,), f"{in_words(said)} → {in_words(other)}", effect))
     old, new = a.spec.model.params, b.spec.model.params
     for name in (name for name in {**old, **new} if old.get(name) != new.get(name)):
         how = "is new" if name not in old else GONE.removeprefix("it ") if name not in new else "is declared otherwise"

@@ -181,7 +181,7 @@ def read(path: Path) -> Lock:
     try:
         return read_lock(path)
     except OpError as problem:
-        raise SpecError([make(problem.code, problem.message, Label(None, path=os.path.relpath(path)), help=problem.help)]) from None
+        raise SpecError([make(problem.code, problem.message, Label(None, path=os.path.relpath(path)), help=problem.lines)]) from None
 
 
 def _locked_entry(file: str) -> tuple[Path, Entry]:

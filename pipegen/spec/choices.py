@@ -178,8 +178,9 @@ def _nested(cls: type[Source], given: dict[str, Any], place: Place) -> Source | 
 
 def _chosen(value: Any, what: _What, place: Place) -> tuple[Any, dict[str, Any], Place] | None:
     """The class that a choice names, with its arguments and their place; `None` if invalid."""
+    given: Any = {}
     if isinstance(value, str):
-        name, given = value, {}
+        name = value
     elif not isinstance(value, dict) or not value:
         message = f"a {what} is a word or a single-key map, got {show(value)}"
         place.add(make("PG112", message, place.label(), help=_form(_EXAMPLES[what], what)))
