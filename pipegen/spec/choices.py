@@ -199,18 +199,17 @@ def _chosen(value: Any, what: _What, place: Place) -> tuple[Any, dict[str, Any],
         return cls, given, here
     bare = getattr(cls, "bare", None)
     if given is None:
-        place.add(_hanging(name, what, place))
+        place.add(_hanging(cls, name, what, place))
     elif bare is not None:
         return cls, {bare: given}, here
     else:
         message = f"the arguments of `{name}` are a map `{{NAME: VALUE}}`, got {show(given)}"
-        place.add(make("PG112", message, here.label(), help=_as_map(name, given, what)))
+        place.add(make("PG112", message, here.label(), help=_as_map(cls, name, given, what)))
     return None
 
 
-def _as_map(name: str, given: Any, what: _What) -> str:
+def _as_map(cls: Any, name: str, given: Any, what: _What) -> str:
     """Help for arguments that are not a map: their likely form."""
-    cls = _classes(what)[name]
     glued = re.fullmatch(r"(\w+):([^\s\[{].*|\[[^\[\]{}]*\])", given) if isinstance(given, str) else None
     if glued is not None and glued[1] in arguments(cls):
         value = glued[2] if glued[2][0] in "[" else flow(resolve(glued[2]))
@@ -237,11 +236,10 @@ def _several(value: dict[str, Any], what: _What, place: Place) -> Diagnostic:
     return make("PG112", message, place.at(names[1]).label(key=True), help=tuple(help_))
 
 
-def _hanging(name: str, what: _What, place: Place) -> Diagnostic:
+def _hanging(cls: Any, name: str, what: _What, place: Place) -> Diagnostic:
     """The finding about `- random_flip:` without a value."""
     span = place.locate.spans.keys.get((*place.path, name))
     fix = None
-    cls = _classes(what)[name]
     bare, example = what != "source" and goes_bare(cls), example_of(cls)
     # Before a `null`, or in braces, the word without its colon would still be a map.
     alone = place.locate.source(place.at(name).path) == place.locate.source(place.path) == name
