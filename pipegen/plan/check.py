@@ -119,7 +119,7 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     possible = possible_types(spec, classes, record)
     diagnostics.extend(check_buckets(spec, locate, possible[0] if isinstance(possible[0], ElementType) else None))
     records = [possible[0]] if isinstance(possible[0], ElementType) else possible[0].values()
-    views = _once(finding for type_ in records for finding in check_views(spec, type_, locate))
+    views = at_places((None, check_views(spec, type_, locate)) for type_ in records)  # those that another part of a mix has, too, once
     diagnostics.extend(views)
     built, places = first_view(spec, locate, possible[0]) if views else (spec, locate)
     plans, findings = _build(built, places, possible[0])
@@ -132,7 +132,7 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     of_views = spec.tests and spec.views != 1  # tests of the data look at the first view of an example
     tested = _build(*first_view(spec, locate, possible[0]), possible[0])[0] if of_views else plans
     diagnostics.extend(check_data_tests(spec, tested, locate))
-    diagnostics.extend(_once(_alone(spec, locate, possible[0])))
+    diagnostics.extend(at_places([(None, _alone(spec, locate, possible[0]))]))
     return Checked(plans, diagnostics)
 
 
@@ -147,11 +147,6 @@ def _alone(spec: PipelineSpec, locate: Locate, record: Record) -> Iterator[Diagn
     yield from check_sampling(spec, locate, record)
     yield from check_fetching(spec, locate)
     yield from check_functions(spec, locate, record)
-
-
-def _once(findings: Iterator[Diagnostic]) -> list[Diagnostic]:
-    """Drops findings that another part of a mix has, too."""
-    return [*at_places([("", findings)])]
 
 
 def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
