@@ -93,7 +93,7 @@ class PartError(ValueError):
 
 
 class OpError(Exception):
-    """The input type or the arguments of an op are invalid; the plan builder turns it into a finding.
+    """The input type or the arguments of an op are invalid, or a base of a spec is not available; the caller turns it into a finding.
 
     Attributes:
         code: The code of the finding, such as `PG213`.

@@ -24,7 +24,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
 from pipegen.frozen import dataclass
 from pipegen.memory import ram_budget
-from pipegen.ops.families.combining import CombiningTransform, runs_on
+from pipegen.ops.families.combining import CombiningTransform, on_split
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.kinds.base import Levels, having
@@ -91,7 +91,7 @@ def _edited(steps: tuple[Transform, ...], view: Any) -> tuple[Transform, ...]:
     added = _parsed(view)
     place = 0
     for number, step in enumerate(steps, 1):
-        acts = runs_on(step, "predict") or (step.when is None and step.evaluation_form())  # outside training
+        acts = on_split(step, "predict")  # outside training
         if acts and step.traits(ANY_IMAGE).family not in _ENDING:
             place = number
     return (*steps[:place], *added, *steps[place:])

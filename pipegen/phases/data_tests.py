@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
+from pipegen.data.testing import Chosen, DataTestResult, ListedData, Report, choose, listed_outcome
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
-from pipegen.ops.data_test import Copies
+from pipegen.ops.data_test import Copies, DataTest, Outcome
 from pipegen.ops.datatests.python import Python
 from pipegen.phases.compilation import of_first_view
+from pipegen.phases.specs import BoundSpec, Spec
 from pipegen.phases.user_functions import find_functions
 from pipegen.plan.check import known_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pipegen.data.testing import Chosen, DataTestResult, ListedData, Report
-    from pipegen.ops.data_test import DataTest, Outcome
-    from pipegen.phases.specs import BoundSpec, Spec
 
 
 @dataclass(frozen=True)
@@ -34,8 +29,6 @@ class Run:
 
 def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, results: dict[int, DataTestResult] | None = None) -> Run:
     """Begins a run, perhaps with some results; `progress` is called with the number of files looked at."""
-    from pipegen.data.testing import ListedData, Report
-
     bound = of_first_view(bound)
     model, manifest = bound.spec.model, bound.manifest
 
@@ -57,8 +50,6 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
 
 def run_cheap(run: Run, chosen: Sequence[Chosen]) -> list[Chosen]:
     """Runs the tests that read only the listing, and returns the others."""
-    from pipegen.data.testing import listed_outcome
-
     return _left(run, chosen, lambda test: listed_outcome(test, run.data))
 
 
@@ -88,8 +79,6 @@ def cheap_results(bound: BoundSpec) -> list[DataTestResult]:
     """Runs the tests of a spec that read only the listing, for commands that list the data anyway."""
     if not bound.spec.model.tests:
         return []
-    from pipegen.data.testing import choose
-
     run = begin(bound)
     run_cheap(run, choose(bound.spec.model))
     return [run.results[index] for index in sorted(run.results)]
@@ -97,8 +86,6 @@ def cheap_results(bound: BoundSpec) -> list[DataTestResult]:
 
 def with_test_functions(spec: Spec, chosen: Sequence[Chosen], allowed: tuple[str, ...]) -> list[Chosen]:
     """Gives tests the functions that they call; raises `SpecError` as `phases.user_functions.with_functions`."""
-    from pipegen.data.testing import Chosen
-
     calls = {each.index: (each.test, each.path) for each in chosen if isinstance(each.test, Python)}
     found = find_functions(calls, spec, allowed)
     return [Chosen(c.index, c.id, c.test.with_callee(found[c.index])) if isinstance(c.test, Python) else c for c in chosen]

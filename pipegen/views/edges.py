@@ -15,7 +15,7 @@ from pipegen.ops.kinds.base import ExampleClass, kind_of
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Node, Plan, Read
-from pipegen.plan.outputs import received
+from pipegen.spec.models import received
 from pipegen.spec.units import format_bytes
 from pipegen.types import FeatureType, valid_name
 from pipegen.views.drawn import picture_of

@@ -127,8 +127,6 @@ def _arguments(row: Row, theirs: tuple[str, ...]) -> str:
 
 
 def _argument(part: str, known: dict[str, str]) -> str:
-    """Writes a library's argument, `a.0` as an entry of a list and `a-b` as a difference; "" if it is unknown."""
-    names = [name.partition(".") for name in part.split("-")]
-    if not all(plain(name) in known for name, _, _ in names):
-        return ""
-    return " − ".join(f"`{known[plain(name)]}{f'[{at}]' if at else ''}`" for name, _, at in names)
+    """Writes a library's argument, `a-b` as a difference; "" if it is unknown."""
+    names = [plain(name) for name in part.split("-")]
+    return " − ".join(f"`{known[name]}`" for name in names) if known.keys() >= {*names} else ""

@@ -375,8 +375,7 @@ def localised(source: S, runtime: Runtime) -> Localised[S]:
     def local(address: Address, path: tuple[str, ...], of: Source | None) -> str:
         return _Place(address, ".".join(path), runtime, fetched(of, path, address, runtime)).local(mounts)
 
-    changed = replaced(source, local)
-    return Localised(source if changed is None else changed, mounts)
+    return Localised(replaced(source, local), mounts)
 
 
 @dataclass(frozen=True)

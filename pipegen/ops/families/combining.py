@@ -181,6 +181,13 @@ def runs_on(step: Transform, split: str) -> bool:
     return named_by(when, split)
 
 
+def on_split(step: Transform, split: str) -> tuple[Transform, ...]:
+    """The steps that a split runs in the place of a step: itself, its evaluation form, or none."""
+    if runs_on(step, split):
+        return (step,)
+    return step.evaluation_form() if step.when is None else ()
+
+
 def named_by(when: When, split: str) -> bool:
     """Checks that a `when` names a split."""
     if isinstance(when, list):

@@ -189,8 +189,11 @@ class _Library:
         return self.own(node)
 
     def own(self, node: _Node) -> list[dict[str, Any]]:
-        """The steps of a single transform that can be read. Raises `Unsuited`."""
-        raise NotImplementedError
+        """The steps of a single transform that can be read, for the values at this place. Raises `Unsuited`."""
+        meaning = self.meaning(node)
+        if meaning.differs:
+            self.remarks.append(f"`{node.name}`: {meaning.remark}")
+        return [self._in_units(step) for step in meaning.steps]
 
     def of_group(self, node: _Node, path: str) -> list[dict[str, Any]]:
         """The steps of a transform that holds others. Raises `Unsuited`."""
@@ -277,13 +280,6 @@ class _Library:
             refuse(f"{meaning.library} has no such argument{has}", meaning.strange[0])
         return meaning
 
-    def named(self, node: _Node, **arguments: Any) -> list[dict[str, Any]]:
-        """The steps of a transform for the values at this place. Raises `Unsuited`."""
-        meaning = self.meaning(node, **arguments)
-        if meaning.differs:
-            self.remarks.append(f"`{node.name}`: {meaning.remark}")
-        return [self._in_units(step) for step in meaning.steps]
-
     def _in_units(self, step: dict[str, Any]) -> dict[str, Any]:
         """A step for values in their range at this place. Raises `Unsuited`."""
         ((op, arguments),) = step.items()
@@ -355,7 +351,7 @@ class _Albumentations(_Library):
                 self.remarks.append(
                     f"`{name}` of `{node.name}`: masks are read by the nearest pixel, and filled with the `ignore` of the mask"
                 )
-        return self.named(node)
+        return super().own(node)
 
     def of_group(self, node: _Node, path: str) -> list[dict[str, Any]]:
         for name, what in (("bbox_params", "boxes"), ("keypoint_params", "keypoints")):
@@ -383,7 +379,7 @@ class _Albumentations(_Library):
             return self._some_of(steps, 1, node.p) if count == 1 else self._random_order(steps, node.p)
         if node.name == "RandomOrder":
             refuse("`random_order` does all of its steps", "n")
-        return self.named(node)
+        return super().own(node)
 
 
 class _Torchvision(_Library):
@@ -413,7 +409,7 @@ class _Torchvision(_Library):
             if small and self.range == BYTES:
                 self.remarks.append("`Normalize`: images are scaled to 0 to 1 before it, as `ToTensor` does")
             return self.normalized(node, scaled=small)
-        return self.named(node)
+        return super().own(node)
 
     def of_choice(self, node: _Node, inner: list[tuple[_Node, str]]) -> list[dict[str, Any]]:
         steps = self._each(inner)
@@ -441,7 +437,7 @@ class KerasLayers(_Library):
             return self.normalized(node, scaled=False)
         if node.name == "GaussianNoise":
             refuse("it does not clip, and `random_gaussian_noise` does: leave it in the model")
-        return self.named(node)
+        return super().own(node)
 
     def _one(self, name: str, value: Any) -> float:
         numbers = [] if isinstance(value, Mapping) else _flat(_plain(value))  # Keras writes an array as a map
