@@ -64,7 +64,7 @@ def build(
         SpecError: With every finding, when the spec or its data is wrong. Warnings are logged.
         TypeError: For an argument of the wrong type.
     """
-    called_with_count("progress", progress)
+    called_with_count(progress)
     allowed = allowed_modules(allow_code)
     # A pipeline's spec carries the settings tuned for the machine that it ran on.
     given = Path(spec) if isinstance(spec, str) else untuned(spec) if isinstance(spec, Spec) else spec

@@ -241,7 +241,7 @@ class Pipeline:
         from pipegen.views.preview import contact_sheet
 
         engine = self._at(split, epoch)._engine
-        tick = called_with_count("progress", progress)
+        tick = called_with_count(progress)
         rows, draws, cell = (whole(name, value, 1) for name, value in (("rows", rows), ("draws", draws), ("cell", cell)))
         return contact_sheet(engine, split, rows=rows, draws=draws, first_epoch=whole("epoch", epoch, 0), cell=cell, progress=tick)
 
@@ -277,7 +277,7 @@ class Pipeline:
         from pipegen.views.export import Wanted, export
 
         pipe = self._at(split, epoch)
-        tick = called_with_count("progress", progress)
+        tick = called_with_count(progress)
         count = None if examples is None else whole("examples", examples, 1)
         draws, epoch, quality = whole("draws", draws, 1), whole("epoch", epoch, 0), whole("quality", quality, 1, 100)
         at = file_or_folder("folder", folder, "augmented/")
@@ -786,7 +786,7 @@ class Pipeline:
         chosen = list(self._plans) if splits is None else list(splits)
         for split in chosen:
             self._require(split)
-        eject, tick = eject_graph if form == "graph" else eject_code, called_with_count("progress", progress)
+        eject, tick = eject_graph if form == "graph" else eject_code, called_with_count(progress)
         return eject(self._compiled, self._engine, file_or_folder("path", path, "ejected/"), chosen, tick)
 
     def lowered(self, split: str) -> Lowered:

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pipegen.api.fitting import fit
-from pipegen.arguments import called_with_count, file_or_folder, got, whole
+from pipegen.arguments import called_with_count, file_or_folder, got, one_of, whole
 from pipegen.data.collect import collect
 from pipegen.data.manifest import Manifest
 from pipegen.data.testing import Chosen, choose
@@ -33,7 +33,6 @@ from pipegen.quality.survey import Survey, briefly, findings, survey
 from pipegen.terminal import progress as bar
 from pipegen.views.data_test_report import DataTestReport
 
-T = TypeVar("T")
 RUNNERS = ("local", "beam")
 
 
@@ -89,11 +88,11 @@ def prepare(
         DataError: For a record that cannot be read, or a damaged store.
         ValueError: For options that exclude each other, and for a URL in place of a folder.
     """
-    tick = called_with_count("progress", progress)
-    format = _one_of("format", format, FORMATS)
+    tick = called_with_count(progress)
+    format = one_of("format", format, FORMATS)
     shorter_side = None if shorter_side is None else whole("shorter_side", shorter_side, 1)
     quality = whole("quality", quality, 1, 100)
-    encoding = None if encoding is None else _one_of("encoding", encoding, ENCODINGS)
+    encoding = None if encoding is None else one_of("encoding", encoding, ENCODINGS)
     if encoding not in (None, "jpeg") and format not in OF_RECORDS:
         raise ValueError(f"`encoding` needs a format of whole records ({', '.join(sorted(OF_RECORDS))}), got {format}")
     options = Options(format, at, shorter_side, quality, encoding)
@@ -101,7 +100,7 @@ def prepare(
     elsewhere = not_here(os.fspath(out))
     if elsewhere is not None:
         raise ValueError(elsewhere)
-    _one_of("runner", runner, RUNNERS)
+    one_of("runner", runner, RUNNERS)
     if beam_options and runner != "beam":
         raise ValueError(f"`beam_options` need the runner `beam`, got {runner!r}")
     if data is not None and runner == "beam":
@@ -114,13 +113,6 @@ def prepare(
 
     on = Beam(beam_options, allow_code) if runner == "beam" else None
     return run(listed(loaded, allow_code, data), folder, options, verify=verify, runner=on, progress=tick)
-
-
-def _one_of(name: str, given: str, known: tuple[T, ...]) -> T:
-    for one in known:
-        if one == given:
-            return one
-    raise ValueError(f"`{name}` is one of {', '.join(map(str, known))}, got {given!r}")
 
 
 _READABLE = frozenset({"PG404", "PG405", "PG406", "PG407"})  # errors after which the data can still be surveyed
@@ -257,7 +249,7 @@ def test(
         ValueError: For a selection that matches no test, and a sample without examples.
         TypeError: For an argument of the wrong type.
     """
-    tick = called_with_count("progress", progress)
+    tick = called_with_count(progress)
     if isinstance(select, str) or not isinstance(select, Sequence) or not all(isinstance(s, str) for s in select):
         raise TypeError(f'`select` is a list of tests, such as ["balance"], got {got(select)}')
     if sample is not None and sample != "all" and (not isinstance(sample, int) or isinstance(sample, bool) or sample < 1):

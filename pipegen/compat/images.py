@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from pipegen.arguments import one_of
 from pipegen.compat.checks import floatx, image_data_format, warn
 from pipegen.files import whole_file
 from pipegen.lazy import np, tf
@@ -134,9 +135,7 @@ def _resized(img: Image.Image, target_size: tuple[int, int], interpolation: str,
     rows, columns = target_size
     if img.size == (columns, rows):
         return img
-    if interpolation not in RESAMPLING:
-        raise ValueError(f"`interpolation` is one of {', '.join(RESAMPLING)}, got {interpolation!r}")
-    resample = Image.Resampling[interpolation.upper()]
+    resample = Image.Resampling[one_of("interpolation", interpolation, RESAMPLING).upper()]
     if not keep_aspect_ratio:
         return img.resize((columns, rows), resample)
     width, height = img.size

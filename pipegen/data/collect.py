@@ -188,7 +188,8 @@ def _collect_part(
         read_values(spec.splits, base)
         manifest = _members(spec, listing, name or spec.source.op, spec.split_names())
         far = far_from_asked(spec, manifest, locate)
-        manifest, findings = _without_copies(spec, manifest, base, locate, also)
+        copies, findings = excluded_keys(spec, {"": listing}, base, locate, "splits", frozenset(listing.excluded))
+        manifest = _without(manifest, copies | also)
         try:
             manifest = with_subset(manifest, spec.sampling.subset if spec.sampling is not None else None)
         except OpError as error:
@@ -216,16 +217,6 @@ def _members(spec: PipelineSpec, listing: Listing, name: str, splits: tuple[str,
     if listing.shards is not None:
         return sharded_manifest(spec, listing, name, splits)
     return Manifest(listing, assign(spec.splits, listing, splits), name, tuple(sorted(listing.excluded)))
-
-
-def _without_copies(
-    spec: PipelineSpec, manifest: Manifest, base: Path, locate: Locate, also: frozenset[str]
-) -> tuple[Manifest, list[Diagnostic]]:
-    """Removes the records of `splits.exclude` and `also` from their splits, and records of shards that `errors.exclude` names; returns the
-    findings about the list, too."""
-    listing = manifest.listing
-    keys, findings = excluded_keys(spec, {"": listing}, base, locate, "splits", frozenset(listing.excluded))
-    return _without(manifest, keys | also), findings
 
 
 def _without(manifest: Manifest, keys: frozenset[str]) -> Manifest:

@@ -163,8 +163,4 @@ def _digest(path: str) -> bytes:
     try:
         return _hash_file(path, hashlib.blake2b(digest_size=16))
     except OSError as error:
-        raise _unreadable(path, error) from None
-
-
-def _unreadable(path: str, error: OSError) -> OpError:
-    return OpError("PG702", f"{path!r} cannot be read: {(error.strerror or str(error)).lower()}")
+        raise OpError("PG702", f"{path!r} cannot be read: {(error.strerror or str(error)).lower()}") from None
