@@ -23,7 +23,7 @@ class Waiting:
 
     def add(self, seconds: float, batch: Any) -> None:
         """Counts a batch; ignores symbolic ones, with which a `tf.function` is traced."""
-        first = _first(batch)
+        first = first_part(batch)
         if not hasattr(first, "numpy"):
             return
         self.seconds += seconds
@@ -43,10 +43,11 @@ WATCHERS: list[Callable[[Waiting], None]] = []
 
 def num_rows(batch: Any) -> int:
     """Number of examples in a batch: the length of its first tensor."""
-    return _length(_first(batch))
+    return _length(first_part(batch))
 
 
-def _first(batch: Any) -> Any:
+def first_part(batch: Any) -> Any:
+    """First part of a batch, or of its spec: mostly the images."""
     while isinstance(batch, (tuple, list, Mapping)):
         batch = next(iter(batch.values())) if isinstance(batch, Mapping) else batch[0]
     return batch
