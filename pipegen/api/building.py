@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,8 +25,6 @@ from pipegen.phases.user_functions import allowed_modules, with_functions
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
-    import os
-
     from pipegen.api.lock import LockCheck
     from pipegen.data.manifest import Manifest
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
@@ -19,9 +21,6 @@ from pipegen.private.functions import untraced
 from pipegen.terminal import visible
 
 if TYPE_CHECKING:
-    import os
-    from pathlib import Path
-
     import jax
     import keras
     import numpy as np
@@ -331,9 +330,7 @@ class Pipeline:
         All are 0 without `runtime.service`. Batches are prefetched, so some may not have been handed over yet. With stages of training,
         the counts are those of the current stage.
         """
-        from pipegen.backend.service.feed import Fed
-
-        return self._at("train")._engine.fed() if "train" in self else Fed()
+        return (self._at("train") if "train" in self else self)._engine.fed()
 
     @property
     def class_weights(self) -> dict[int, float] | None:

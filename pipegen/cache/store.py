@@ -23,6 +23,7 @@ import os
 import struct
 import weakref
 import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields, is_dataclass
 from datetime import datetime, timezone
@@ -44,8 +45,6 @@ from pipegen.plan.nodes import Cache, Element, Plan
 from pipegen.spec.spec_hash import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from pipegen.data.manifest import Manifest
     from pipegen.spec.models import PipelineSpec
 

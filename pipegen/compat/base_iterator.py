@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator as Walk
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.api.building import build_by_place
 from pipegen.backend.datasets.numpy_batches import owned_arrays
@@ -18,13 +18,10 @@ from pipegen.backend.process.devices import InTurn
 from pipegen.compat.checks import UnsupportedArgument, image_data_format
 from pipegen.compat.flow_specs import Described, Handed, check_subset, preset_of, with_function, with_matrix
 from pipegen.compat.generator_arguments import OF_A_GENERATOR, OF_AN_ITERATOR, check_overrides, for_flow, name_of, overridden
-from pipegen.compat.images import Saving
+from pipegen.compat.images import Array, Saving
 from pipegen.lazy import np, tf
 from pipegen.physical.extent import Position
 from pipegen.waiting import first_part
-
-if TYPE_CHECKING:
-    from pipegen.compat.images import Array
 
 
 class Iterator(Explains):

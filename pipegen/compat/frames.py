@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.arguments import one_of
 from pipegen.compat.checks import warn
+from pipegen.compat.images import Array
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-
-if TYPE_CHECKING:
-    from pipegen.compat.images import Array
-
 
 CLASS_MODES = ("binary", "categorical", "input", "multi_output", "raw", "sparse", None)
 _OF_CLASSES = ("binary", "categorical", "sparse")

@@ -6,7 +6,7 @@ import io
 import os
 import secrets
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipegen.arguments import one_of
 from pipegen.compat.checks import floatx, image_data_format, warn
@@ -16,8 +16,7 @@ from pipegen.lazy import np, tf
 if TYPE_CHECKING:
     from PIL import Image
 
-    Array = np.ndarray[Any, Any]
-
+Array: TypeAlias = "np.ndarray[Any, Any]"
 RESAMPLING = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")  # pillow's filters, by Keras' names
 _KEPT_GRAY = ("L", "I;16", "I")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from pipegen.data.manifest import Manifest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.memory import available_cores
 from pipegen.mounts import Opened
 from pipegen.ops.fields.strings import encode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pipegen.data.manifest import Manifest
-    from pipegen.ops.sources.listing.base import Listing
-
+from pipegen.ops.sources.listing.base import Listing
 
 Array = np.ndarray[Any, Any]
 _AT_ONCE = 256  # files handed to the threads at a time, so that ten million take no memory

@@ -10,7 +10,7 @@ import importlib.util
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
@@ -37,8 +37,6 @@ from pipegen.spec.units import format_bytes
 from pipegen.terminal import masked, masked_address, progress, without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from fsspec import AbstractFileSystem
 
     from pipegen.ops.sources.listing.reader import Hold, Read

@@ -11,9 +11,8 @@ from pipegen.lazy import np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    Ints: TypeAlias = np.ndarray[Any, Any]
-    """Whole numbers `(n,)`."""
-
+Ints: TypeAlias = "np.ndarray[Any, Any]"
+"""Whole numbers `(n,)`."""
 _BLOCK = 1 << 14  # texts per block
 ALIGNED = 64  # alignment in bytes of arrays whose memory tensors share
 _LARGE = 1 << 22  # size from which NumPy asks the system for huge pages
