@@ -1,4 +1,4 @@
-"""TensorFlow and NumPy, imported on first use; advice for libraries that cannot be imported."""
+"""TensorFlow, NumPy and other modules, imported on first use; advice for libraries that cannot be imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["how_to_install", "installed_version", "np", "tf", "what_to_install"]
+__all__ = ["how_to_install", "installed_version", "late", "np", "tf", "what_to_install"]
 
 
 class _Later:
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     import tensorflow as tf
 else:
     np, tf = _Later("numpy", keeps=True), _Later("tensorflow")
+
+
+def late(package: str, *names: str) -> list[Any]:
+    """Modules of a package, each of which is imported on first use."""
+    return [_Later(f"{package}.{name}") for name in names]
 
 
 def installed_version(*names: str) -> str | None:

@@ -294,6 +294,7 @@ class _Watching:
     test: ExampleTest
     watch: Watch
     splits: tuple[str, ...]
+    size: int | Literal["all"]  # number of examples of each split
     seconds: float = 0.0
     error: OpError | None = None
 
@@ -303,10 +304,9 @@ class _Examples:
 
     def __init__(self, run: Run, chosen: Sequence[Chosen], sample: int | Literal["all"] | None) -> None:
         self.run = run
-        self.sample = sample
         known = run.data.known
-        tests = [(each, each.test) for each in chosen if isinstance(each.test, ExampleTest)]
-        self.watching = [_Watching(each, test, test.watch(known), test.splits(known.splits)) for each, test in tests]
+        tests = [(each, each.test, sample or each.test.sample) for each in chosen if isinstance(each.test, ExampleTest)]
+        self.watching = [_Watching(each, test, test.watch(known), test.splits(known.splits), size) for each, test, size in tests]
 
     def look(self, bar: Bar) -> None:
         fitted = fit(self.run.bound)
@@ -318,7 +318,7 @@ class _Examples:
             here = [w for w in self.watching if split in w.splits]
             if here:
                 features = tuple(dict.fromkeys(f for w in here for f in w.test.features()))
-                sizes = [size for w in here if (size := self._size(w)) != "all"]
+                sizes = [w.size for w in here if w.size != "all"]
                 parts.append((split, here, Sampled(fitted, split, features, max(sizes) if len(sizes) == len(here) else "all")))
         done = 0
         with bar("looking at examples", sum(len(sampled) for _, _, sampled in parts)) as tick:
@@ -330,15 +330,12 @@ class _Examples:
             result = told.result(w.chosen, w.watch.outcome(), w.seconds) if wrong is None else told.error(w.chosen, wrong, w.seconds)
             self.run.results[w.chosen.index] = result
 
-    def _size(self, w: _Watching) -> int | Literal["all"]:
-        return self.sample if self.sample is not None else w.test.sample
-
     def _pass_by(self, split: str, here: Sequence[_Watching], sampled: Any, tick: Tick) -> None:
         """Feeds the examples of a split to the tests; each gets those of its own sample."""
         from pipegen.views.drawn import sample_of
 
         manifest = self.run.bound.manifest
-        chosen = {size: sample_of(manifest, split, size) for size in {self._size(w) for w in here}}
+        chosen = {size: sample_of(manifest, split, size) for size in {w.size for w in here}}
         own = {size: None if places is None else manifest.numbers(split)[places] for size, places in chosen.items()}
         done, start = 0, time.perf_counter()
         try:
@@ -346,12 +343,11 @@ class _Examples:
                 waited = (time.perf_counter() - start) / len(here)
                 for w in here:
                     begun = time.perf_counter()
-                    size = self._size(w)
-                    wanted = own[size]
+                    wanted = own[w.size]
                     if wanted is not None:
                         rows = np.flatnonzero(np.isin(numbers, wanted))
                     else:  # of very many records, the first ones are the sample
-                        rows = np.arange(len(keys) if size == "all" else max(0, min(len(keys), size - done)))
+                        rows = np.arange(len(keys) if w.size == "all" else max(0, min(len(keys), w.size - done)))
                     if len(rows):
                         w.watch.see(split, [values[f][rows] for f in w.test.features()], [keys[i] for i in rows.tolist()])
                     w.seconds += waited + time.perf_counter() - begun
