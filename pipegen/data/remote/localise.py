@@ -30,17 +30,15 @@ from pipegen.kept import REMOTE, below, make_below, user_folder
 from pipegen.mounts import ChangedError, mount
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.listing.base import Listing, Location, Source
-from pipegen.ops.sources.listing.reader import FileReader
+from pipegen.ops.sources.listing.reader import FileReader, Hold, Read
 from pipegen.ops.sources.shards.paths import expand
+from pipegen.spec.models import Runtime
 from pipegen.spec.places import Address, fetched, replaced
 from pipegen.spec.units import format_bytes
 from pipegen.terminal import masked, masked_address, progress, without_secrets
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
-
-    from pipegen.ops.sources.listing.reader import Hold, Read
-    from pipegen.spec.models import Runtime
 
 
 CHECKED = 10.0  # seconds after which the version of a file that takes several requests is checked again

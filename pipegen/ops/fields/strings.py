@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise, repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from pipegen.lazy import np
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 Ints: TypeAlias = "np.ndarray[Any, Any]"
 """Whole numbers `(n,)`."""
