@@ -21,6 +21,9 @@ from pipegen.types import ElementType, FeatureType
 class BySplit(Source):
     """A source for each split, written as in `source`: `{train: {image_folder: {path: a/}}, test: {image_folder: {path: b/}}}`.
 
+    `common` has the arguments that all splits with a source share, such as
+    `{common: {csv: {features: {…}}}, train: {csv: {path: a.csv}}, test: {csv: {path: b.csv}}}`; those of a split win, maps are merged.
+
     Sources may be stored in different ways, such as records and files. The classes are those of `train`. An additional class in another
     split is an error, a missing one a warning. The key of a record is `SPLIT/` and its path, so names may repeat across splits.
     """
