@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 
-State = Literal["empty", "whole", "damaged"]
-
 FORMAT = 1
 ABOUT = "about.json"
 INDEX = "index"
@@ -105,7 +103,7 @@ class Store:
         self._files = files
         weakref.finalize(self, _close, files)
 
-    def state(self, row: int, stamp: int = 0) -> State:
+    def state(self, row: int, stamp: int = 0) -> Literal["empty", "whole", "damaged"]:
         """Determines the state of a row.
 
         The stamp is the version of the record: the time its file last changed. A row with another stamp counts as empty.
