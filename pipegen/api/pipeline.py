@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from pipegen.api import predictions as predicting
+    from pipegen.api.predictions import Predictions
     from pipegen.backend.datasets import engine, epoch_callback
     from pipegen.backend.datasets.device_stage import DeviceStage
     from pipegen.backend.datasets.distributed import DistributedBatches
+    from pipegen.backend.datasets.epoch_callback import ResumeCallback, StageCallback
     from pipegen.backend.datasets.grain_batches import GrainBatches
     from pipegen.backend.datasets.jax_batches import JaxBatches
     from pipegen.backend.datasets.numpy_batches import NumpyBatches
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from pipegen.views import eject, serving, summary
     from pipegen.views.eject import Ejected
     from pipegen.views.export import Exported
+    from pipegen.views.serving import EvaluationLayer, ServedModel
 else:
     predicting, layered = late("pipegen", "api.predictions", "phases.layered")
     engine, epoch_callback = late("pipegen.backend.datasets", "engine", "epoch_callback")
@@ -356,7 +359,7 @@ class Pipeline:
         """Hash of the data, wherever it is mounted: files by relative names and sizes, arrays by their values."""
         return self._manifest.fingerprint
 
-    def callback(self, directory: str | os.PathLike[str] | None = None) -> epoch_callback.ResumeCallback:
+    def callback(self, directory: str | os.PathLike[str] | None = None) -> ResumeCallback:
         """Makes a Keras callback that starts the pipeline at the epoch of `fit`, or at the position of restored weights.
 
         Put it behind the callback that saves the model, such as `BackupAndRestore(directory, double_checkpoint=True)`. That one keeps the
@@ -511,7 +514,7 @@ class Pipeline:
         """
         return predicting.merged(predictions, views, how)
 
-    def predict_on(self, wanted: Any, *, views: Any = None) -> predicting.Predictions:
+    def predict_on(self, wanted: Any, *, views: Any = None) -> Predictions:
         """Runs this spec's evaluation steps on unlabelled data.
 
         Args:
@@ -634,7 +637,7 @@ class Pipeline:
         overwrite: bool = False,
         form: Literal["saved_model", "tflite", "onnx"] = "saved_model",
         image_size: tuple[int, int] | None = None,
-    ) -> serving.ServedModel:
+    ) -> ServedModel:
         """Writes a model with the evaluation steps in front of it as a SavedModel, for TensorFlow Serving and any TensorFlow.
 
         The signature `serving_default` returns `scores` (of several outputs: each by its name) and, for a classifier, `top_scores`, float32
@@ -676,7 +679,7 @@ class Pipeline:
         size = None if image_size is None else pair("image_size", image_size, "(height, width), such as (480, 640)", 1)
         return serving.export_converted(self._compiled, model, at, form=form, image_size=size, overwrite=overwrite)
 
-    def layer(self) -> serving.EvaluationLayer:
+    def layer(self) -> EvaluationLayer:
         """Makes a Keras layer that runs the evaluation steps on batches, such as `rescale` and `normalize`, inside a model.
 
         Feed such a model with `pipe.dataset(split, stages="element")`, which leaves these steps out. The layer is saved and loaded with the
@@ -880,7 +883,7 @@ class Stage(Pipeline):
     def _seek(self, at: Position) -> None:
         self._of._seek(at)
 
-    def callback(self, directory: str | os.PathLike[str] | None = None) -> epoch_callback.StageCallback:
+    def callback(self, directory: str | os.PathLike[str] | None = None) -> StageCallback:
         """Makes the Keras callback for `fit` over this stage; see `Pipeline.callback`.
 
         Keras' `BackupAndRestore` removes its folder at the end of each `fit`. This callback, behind it and with the same folder, keeps the
@@ -962,6 +965,6 @@ class StagedPipeline(Pipeline):
             self._stages[self.timeline.stage(at.epoch)]._engine.check_last("train", at)
         self._shared.progress.seek(self._extent_at(at.epoch).settled(at))
 
-    def callback(self, directory: str | os.PathLike[str] | None = None) -> epoch_callback.StageCallback:
+    def callback(self, directory: str | os.PathLike[str] | None = None) -> StageCallback:
         """Makes the Keras callback for `fit` over any stage; see `Stage.callback`."""
         return epoch_callback.StageCallback(self, None, _checkpoints(directory))
