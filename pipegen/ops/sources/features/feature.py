@@ -51,7 +51,7 @@ else:
     ColumnKindName, FileKindName = names_of(lambda kind: kind.storage != "encoded"), names_of(lambda kind: kind.storage == "encoded")
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
-LATER = frozenset({"palette", "value"})  # arguments that are no part of the hash of a spec without them
+LATER = frozenset({"palette", "value", "absent"})  # arguments that are no part of the hash of a spec without them
 _Stored = Annotated[int, Field(ge=0, le=65535)] | Literal["else"]
 _Colour = Annotated[str, Field(pattern=r"^(\[ *\d{1,3} *, *\d{1,3} *, *\d{1,3} *\]|#[0-9A-Fa-f]{6})$")] | Literal["else"]
 
@@ -75,7 +75,7 @@ class Feature(Model):
     @model_serializer(mode="wrap")
     def _without_defaults(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leaves out arguments in `LATER` that are not given."""
-        return {name: value for name, value in written(self).items() if value is not None or name not in LATER}
+        return {name: value for name, value in written(self).items() if value or name not in LATER}
 
     @classmethod
     def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
