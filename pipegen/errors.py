@@ -10,13 +10,12 @@ PipegenError
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipegen.terminal import one_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from pipegen.diagnostics.diagnostic import Diagnostic
 
 T = TypeVar("T")

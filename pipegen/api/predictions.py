@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import tensorflow as tf
 
-from pipegen.arguments import got, whole
+from pipegen.arguments import got, one_of, whole
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset
 from pipegen.backend.datasets.requested import Augmented, together
 from pipegen.backend.reading import damage
@@ -149,8 +149,7 @@ def tta(bound: BoundSpec, split: str, views: Any, examples: int | None) -> Augme
 
 def merged(predictions: Any, views: Any, how: How) -> Any:
     """Merges the rows of the views of each example; see `Pipeline.merge`."""
-    if how not in get_args(How):
-        raise ValueError(f"`how` is one of {', '.join(get_args(How))}, got {how!r}")
+    one_of("how", how, get_args(How))
     if isinstance(views, Augmented):
         count = views.views
     else:

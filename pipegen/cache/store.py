@@ -23,6 +23,7 @@ import os
 import struct
 import weakref
 import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields, is_dataclass
 from datetime import datetime, timezone
@@ -44,13 +45,9 @@ from pipegen.plan.nodes import Cache, Element, Plan
 from pipegen.spec.spec_hash import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from pipegen.data.manifest import Manifest
     from pipegen.spec.models import PipelineSpec
 
-
-State = Literal["empty", "whole", "damaged"]
 
 FORMAT = 1
 ABOUT = "about.json"
@@ -106,7 +103,7 @@ class Store:
         self._files = files
         weakref.finalize(self, _close, files)
 
-    def state(self, row: int, stamp: int = 0) -> State:
+    def state(self, row: int, stamp: int = 0) -> Literal["empty", "whole", "damaged"]:
         """Determines the state of a row.
 
         The stamp is the version of the record: the time its file last changed. A row with another stamp counts as empty.

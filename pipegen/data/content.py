@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from pipegen.data.manifest import Manifest
 from pipegen.errors import OpError
 from pipegen.memory import available_cores
 from pipegen.mounts import Opened
 from pipegen.ops.data_test import Copies
 from pipegen.ops.fields.strings import encode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pipegen.data.manifest import Manifest
-    from pipegen.ops.sources.listing.base import Listing
-
+from pipegen.ops.sources.listing.base import Listing
 
 Array = np.ndarray[Any, Any]
 _AT_ONCE = 256  # files handed to the threads at a time, so that ten million take no memory
@@ -151,8 +147,4 @@ def _digest(path: str) -> bytes:
     try:
         return _hash_file(path, hashlib.blake2b(digest_size=16))
     except OSError as error:
-        raise _unreadable(path, error) from None
-
-
-def _unreadable(path: str, error: OSError) -> OpError:
-    return OpError("PG702", f"{path!r} cannot be read: {(error.strerror or str(error)).lower()}")
+        raise OpError("PG702", f"{path!r} cannot be read: {(error.strerror or str(error)).lower()}") from None

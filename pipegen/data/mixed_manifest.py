@@ -60,10 +60,6 @@ class JoinedManifest(Manifest):
         return all(part.lists(feature) for part in self.parts.values())
 
     @cached_property
-    def all_ids(self) -> Ints:
-        return np.concatenate([part.all_ids for part in self.parts.values()])
-
-    @cached_property
     def fingerprint(self) -> str:
         """Hash of the data of all parts, and of their names."""
         return self._digest({name: part.fingerprint for name, part in self.parts.items()})
@@ -173,10 +169,6 @@ class MixedManifest(JoinedManifest):
 
     def kind(self, split: str) -> str:
         return self.listing.location.kind
-
-    def rows(self, split: str) -> Ints | None:
-        """Returns `None`: the parts know their rows."""
-        return None
 
     @property
     def record(self) -> dict[str, ElementType]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from pipegen.data.manifest import Manifest
 from pipegen.data.named_files import finding_of, place_within
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.shares import judge_fetching, judge_windows, last_batch
@@ -18,16 +20,10 @@ from pipegen.errors import OpError
 from pipegen.ops.data_test import ClassCounts
 from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.fields.notes import count, quoted
+from pipegen.spec.locate import Locate
 from pipegen.spec.models import Epoch, PipelineSpec, ShardIndex
 from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.variants import bucketed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.data.manifest import Manifest
-    from pipegen.spec.locate import Locate
-
 
 _MOST_COMPARED = 1000  # values of a column that an unknown one is compared with
 
