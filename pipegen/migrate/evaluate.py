@@ -226,8 +226,8 @@ class Evaluator:
             return inner, self.value(node.body, inner)
         if not isinstance(node, nodes.Function) or not nodes.is_undecorated(node):
             return inner, Unknown(f"`{getattr(node, 'name', '')}` is decorated", call.lineno)
-        returns = [n for n in nodes.own_nodes(node) if isinstance(n, ast.Return)]
-        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes.own_nodes(node))
+        returns = [n for n in nodes.own_nodes(node.body) if isinstance(n, ast.Return)]
+        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes.own_nodes(node.body))
         if not returns and not yields:
             return inner, Const(None)
         body = nodes.flattened(node.body)
@@ -252,11 +252,6 @@ def _chosen(evaluator: Evaluator, node: ast.IfExp, frame: Frame) -> Value:
     if test is None:
         return Unknown("it depends on a condition that is known only at run time", node.lineno)
     return evaluator.value(node.body if test else node.orelse, frame)
-
-
-def _text(evaluator: Evaluator, node: ast.JoinedStr, frame: Frame) -> Value:
-    parts = [piece.value if isinstance(piece, ast.FormattedValue) else piece for piece in node.values]
-    return text_of(node, [evaluator.value(part, frame) for part in parts])
 
 
 def _sequence(evaluator: Evaluator, node: nodes.Row, frame: Frame) -> Value:
@@ -463,7 +458,7 @@ def comprehension(evaluator: Evaluator, node: nodes.Comprehension, frame: Frame)
         return unknown
     source = evaluator.value(node.generators[0].iter, frame)
     if isinstance(source, Zipped):
-        return source if isinstance(node, ast.GeneratorExp) and nodes.hands_on(node, node.generators[0]) else unknown
+        return source if isinstance(node, ast.GeneratorExp) and nodes.hands_on(node) else unknown
     frames = rounds(evaluator, node, frame)
     if frames is None:
         return unknown
@@ -593,6 +588,7 @@ _HANDLERS: dict[type[ast.expr], Handler] = {
     ast.BoolOp: lambda evaluator, node, frame: either(node.op, [evaluator.value(side, frame) for side in node.values], node.lineno),
     ast.IfExp: _chosen,
     ast.Compare: lambda e, node, frame: compare(node, e.value(node.left, frame), e.value(node.comparators[0], frame)),
-    ast.JoinedStr: _text,
+    ast.FormattedValue: lambda evaluator, node, frame: evaluator.value(node.value, frame),
+    ast.JoinedStr: lambda evaluator, node, frame: text_of(node, [evaluator.value(piece, frame) for piece in node.values]),
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp), comprehension),
 }

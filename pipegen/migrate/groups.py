@@ -13,7 +13,7 @@ from pipegen.migrate.calls import form_of
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.interpret import Collected
 from pipegen.migrate.nodes import Comprehension, called
-from pipegen.migrate.steps import Knob, augments
+from pipegen.migrate.steps import Knobs, augments
 from pipegen.migrate.values import Const, Flow, Frame, Generator, Table, Unknown, Zipped, certain, origins_of, plain, same
 
 _ROLES = {"training": "train", "validation": "validation"}
@@ -54,8 +54,7 @@ class Written:
 
     group: Group
     file: str
-    params: tuple[str, ...]
-    knobs: tuple[Knob, ...] = ()  # those of them that are arguments of the constructor
+    knobs: Knobs
 
 
 def group_flows(found: Collected) -> list[Group]:
@@ -67,7 +66,7 @@ def group_flows(found: Collected) -> list[Group]:
         home = next((g for g in groups if role not in g.parts and _go_together(g, pair)), None) or _added(groups)
         home.parts[role], home.pairs[role] = pair.image, pair
     for call in found.calls:
-        if call.method in ("fit", "fit_generator"):
+        if called(call.node) in ("fit", "fit_generator"):
             used = [u for u in found.uses if u.outer is call.node and u.frame is call.frame and u.kind == "model"]
             parts = {("validation" if u.name == "validation_data" else "train"): u.of for u in used if isinstance(u.of, Flow)}
             if parts:  # pairs have their own groups
@@ -203,7 +202,7 @@ def _by_name(name: object) -> str:
 class Display:
     """One comprehension, or one call in a loop."""
 
-    node: Comprehension | ast.For | ast.Call  # the comprehension, or the loop
+    node: Comprehension | ast.Call
     element: ast.expr  # the call in it that makes each iterator
     flows: tuple[Flow, ...]  # the iterators, in order
     keys: tuple[str | int, ...] | None  # their keys in a dict; for a loop, the values of its variable
@@ -235,7 +234,7 @@ def _in_loop(found: Collected, node: ast.For, flow: Flow) -> Display | None:
         keys = tuple(certain(f.frame.args.get(name)) for f in flows)
         known = all(isinstance(key, (str, int)) for key in keys)
         if known and len(set(keys)) == len(keys) and len(flow.frame.scope.bindings.get(name, [])) == 1:
-            return Display(node, flow.node, flows, keys, name)
+            return Display(flow.node, flow.node, flows, keys, name)
     return None
 
 

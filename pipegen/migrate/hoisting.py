@@ -85,20 +85,12 @@ class Hoisted:
             return of_function(use.frame).scope.node in self.makers
         return use.kind == "zip" and any(use.of is old for old, _ in self.moved)
 
-    def texts(self) -> dict[int, str]:
-        """Texts of expressions that are not in the source, and of their parts, by id."""
-        arguments = [a.node for _, new in self.moved for a in new.args.values()]
-        made = [n for root in (*arguments, *self.nodes.values()) for n in ast.walk(root) if isinstance(n, ast.expr)]
-        own = {id(n) for _, new in self.moved for n in ast.walk(new.node)}
-        originals = {id(n) for old, _ in self.moved for a in old.args.values() for n in ast.walk(a.node)}
-        return {id(n): ast.unparse(n) for n in made if id(n) not in own and id(n) not in originals}
 
-
-def hoisted(found: Collected, group: Group, *, needed: bool) -> Hoisted | None:
-    """The group with calls in place of its iterators, or of each `zip` of images and masks; `None` if not `needed`, or if the meaning could
+def hoisted(found: Collected, group: Group) -> Hoisted | None:
+    """The group with calls in place of its iterators, or of each `zip` of images and masks; `None` if not needed, or if the meaning could
     change."""
     things: dict[str, Flow] | dict[str, Zipped] = {split: pair.zipped for split, pair in group.pairs.items()} or group.parts
-    needed = needed and not group.pairs
+    needed = not group.pairs and owner_of(group, found) is None
     several = len({id(of_function(thing.frame)) for thing in things.values()}) > 1
     if list(things) != list(group.parts) or not (several or needed or any(id(thing.node) in found.shared for thing in things.values())):
         return None
@@ -274,6 +266,7 @@ def as_called(evaluator: Evaluator, node: ast.expr, frame: Frame, sites: Sequenc
         return None
     for part in ast.walk(found):
         ast.copy_location(part, sites[0][0])
+        part.made = True  # type: ignore[attr-defined]  # not in the source
     return found
 
 
@@ -352,7 +345,7 @@ def _repeated(found: Collected, group: Group) -> list[ast.AST]:
     if inside := [node for node in (_function_of(found, flow) for flow in shared) if node is not None]:
         return inside
     parts = any(f.node is g.node for f in group.flows for g in group.flows if f is not g)
-    if parts or hoisted(found, group, needed=owner_of(group, found) is None) is not None:
+    if parts or hoisted(found, group) is not None:
         return []  # the calls, or the rounds, are parts of one pipeline
     return [node for node in (_loop_of(found, flow) for flow in shared) if node is not None]
 

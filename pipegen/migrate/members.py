@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.evaluate import Evaluator
-from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, Row, called, is_undecorated, names_in, parameters
+from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, Row, called, is_undecorated, lies_in, names_in, parameters, start
 from pipegen.migrate.scopes import Assignment, is_of_self
 from pipegen.migrate.values import (
     Class,
@@ -189,29 +189,14 @@ _CONVERTED = {"builtins.int": int, "builtins.float": float, "builtins.str": str,
 _NOWHERE = ("setdefault", "update", "pop", "clear", "putenv")
 
 
-@dataclass(frozen=True)
-class _Declared:
-    """A call that declares an option or a flag, and the scopes around it, outermost first."""
-
-    call: ast.Call
-    scopes: tuple[ast.AST, ...]
-
-    def frame(self, evaluator: Evaluator) -> Frame:
-        """Frame of the call."""
-        frame = evaluator.module
-        for node in self.scopes:
-            frame = evaluator.frame(node, frame, {})  # type: ignore[arg-type]
-        return frame
-
-
 @dataclass
 class Outside:
     """Options, flags and variables that a file lets its user set."""
 
     evaluator: Evaluator
     tree: ast.Module
-    _options: dict[str, list[_Declared]] = field(default_factory=dict)
-    _flags: dict[str, list[_Declared]] = field(default_factory=dict)
+    _options: dict[str, list[ast.Call]] = field(default_factory=dict)  # calls that declare each of them
+    _flags: dict[str, list[ast.Call]] = field(default_factory=dict)
     _reset: set[str] = field(default_factory=set)  # options whose default is set elsewhere, too; `*` for any
     _stored: set[str] = field(default_factory=set)  # environment variables that the code sets; `*` for any
     _read: bool = False
@@ -224,7 +209,7 @@ class Outside:
         """
         if (name, fixed) not in self._known:
             self._scan()
-            value = self._agreed([self._default(declared, name, fixed) for declared in self._options.get(name, [])], name, line)
+            value = self._agreed([self._default(call, name, fixed) for call in self._options.get(name, [])], name, line)
             if "*" in self._reset or name in self._reset or self.evaluator.is_assigned("default"):
                 value = Unknown(f"the default of `{name}` is set in a way that is not followed", line)
             self._known[name, fixed] = value
@@ -235,7 +220,7 @@ class Outside:
         self._scan()
         if "*" in self._reset:
             return Unknown(f"the default of the flag `{name}` is set in a way that is not followed", line)
-        return self._agreed([self._flag_default(declared, name) for declared in self._flags.get(name, [])], name, line)
+        return self._agreed([self._flag_default(call, name) for call in self._flags.get(name, [])], name, line)
 
     def environment(self, name: Value, default: Value, line: int) -> Value:
         """A variable of the environment, with a default."""
@@ -259,8 +244,8 @@ class Outside:
             return Unknown(f"the option `{name}` has several defaults", line)
         return defaults[0]
 
-    def _default(self, declared: _Declared, name: str, fixed: bool) -> Value:
-        call, frame = declared.call, declared.frame(self.evaluator)
+    def _default(self, call: ast.Call, name: str, fixed: bool) -> Value:
+        frame = self._frame(call)
         args = {k.arg: self.evaluator.value(k.value, frame) for k in call.keywords if k.arg is not None}
         names = [plain(self.evaluator.value(a, frame)) for a in call.args]  # as users write them
         shown = next((n for n in names if n.startswith("--")), names[0] if names else name)
@@ -277,11 +262,10 @@ class Outside:
             return Unknown(f"`{shown}` of the command line has no known default{reason}", call.lineno)
         return value if fixed else setting(value, f"`{shown}`")
 
-    def _flag_default(self, declared: _Declared, name: str) -> Value:
-        call, frame = declared.call, declared.frame(self.evaluator)
+    def _flag_default(self, call: ast.Call, name: str) -> Value:
         kind = called(call).removeprefix("DEFINE_")
         node = next((k.value for k in call.keywords if k.arg in ("default", "default_value")), call.args[1] if len(call.args) > 1 else None)
-        value = self.evaluator.value(node, frame) if node is not None else Unknown("")
+        value = self.evaluator.value(node, self._frame(call)) if node is not None else Unknown("")
         known = plain(value)
         if kind not in _FLAGS or not isinstance(known, _FLAGS[kind]) or (isinstance(known, bool) and bool not in _FLAGS[kind]):
             return Unknown(f"the flag `{name}` has no known default", call.lineno)
@@ -290,38 +274,39 @@ class Outside:
     # Reading the file
 
     def _scan(self) -> None:
-        if not self._read:
+        for node in () if self._read else sorted(ast.walk(self.tree), key=start):
             self._read = True
-            self._visit(self.tree, ())
+            if isinstance(node, ast.Call):
+                self._call(node, called(node))
+            elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and _is_environment(node.value):
+                self._stored.add(_text(node.slice))
 
-    def _visit(self, node: ast.AST, scopes: tuple[ast.AST, ...]) -> None:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.Call):
-                self._call(_Declared(child, scopes))
-            elif isinstance(child, ast.Subscript) and not isinstance(child.ctx, ast.Load) and _is_environment(child.value):
-                self._stored.add(_text(child.slice))
-            inner = isinstance(child, (*DEFINITIONS, ast.Lambda, Comprehension))
-            self._visit(child, (*scopes, child) if inner else scopes)
+    def _frame(self, call: ast.Call) -> Frame:
+        """Frame of the scopes around a call."""
+        frame = self.evaluator.module
+        for node in ast.walk(self.tree):  # outer ones first
+            if isinstance(node, (*DEFINITIONS, ast.Lambda, Comprehension)) and lies_in(call, node):
+                frame = self.evaluator.frame(node, frame, {})
+        return frame
 
-    def _call(self, declared: _Declared) -> None:
-        call, name = declared.call, called(declared.call)
+    def _call(self, call: ast.Call, name: str) -> None:
         owner = call.func.value if isinstance(call.func, ast.Attribute) else None
         if name == "add_argument" and owner is not None:
-            self._options.setdefault(self._destination(declared), []).append(declared)
+            self._options.setdefault(self._destination(call), []).append(call)
         elif name == "set_defaults":
             self._reset.update(k.arg or "*" for k in call.keywords)
         elif name == "set_default" or (name == "FLAGS" and any(isinstance(a, Row) and len(a.elts) > 1 for a in call.args)):
             self._reset.add("*")
         elif name.startswith("DEFINE_"):
             first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg in ("name", "flag_name")), None)
-            self._flags.setdefault(_text(first), []).append(declared)
+            self._flags.setdefault(_text(first), []).append(call)
         elif name in _NOWHERE and (name == "putenv" or (owner is not None and _is_environment(owner))):
             single = name in ("setdefault", "putenv", "pop") and call.args
             self._stored.add(_text(call.args[0]) if single else "*")
 
-    def _destination(self, declared: _Declared) -> str:
+    def _destination(self, call: ast.Call) -> str:
         """Name of an option in the namespace; an uncertain name may be any, and makes all unknown."""
-        call, frame = declared.call, declared.frame(self.evaluator)
+        frame = self._frame(call)
         names = [Unknown("") if isinstance(a, ast.Starred) else plain(self.evaluator.value(a, frame)) for a in call.args]
         given = {k.arg: k.value for k in call.keywords}
         if None in given or not all(isinstance(n, str) and n for n in names) or not (names or "dest" in given):

@@ -372,5 +372,5 @@ def passes_on(use: Use) -> ast.stmt | ast.GeneratorExp | None:
         return last if nodes.passing_loop(last) is use.outer else None
     if isinstance(use.outer, ast.comprehension):
         inside = (n for n in ast.walk(around) if isinstance(n, ast.GeneratorExp))
-        return next((n for n in inside if n.generators[0] is use.outer and nodes.hands_on(n, use.outer)), None)
+        return next((n for n in inside if n.generators[0] is use.outer and nodes.hands_on(n)), None)
     return None

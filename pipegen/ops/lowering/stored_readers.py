@@ -248,11 +248,7 @@ class MappedRecords:
     def _cuts(self, wanted: Sequence[str], shard: tf.Tensor, offsets: tf.Tensor, lengths: tf.Tensor) -> Any:
         """Returns a function that reads a part of a file, from its number, an offset and a length; or the wanted parts of all records,
         strings `(n, wanted)`."""
-        maps = self._maps.every()
-        return lambda *place: self._cut(maps, *place)
-
-    def _cut(self, maps: Any, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-        return self._maps.cut(maps, file, offset, length)
+        return partial(self._maps.cut, self._maps.every())
 
     def _like(self, features: Sequence[str]) -> dict[str, Any]:
         with tf.Graph().as_default():
@@ -268,9 +264,9 @@ class VerifiedRecords(MappedRecords):
         self._paths = [path for path, _ in files]
 
     def _cuts(self, wanted: Sequence[str], shard: tf.Tensor, offsets: tf.Tensor, lengths: tf.Tensor) -> Any:
-        return partial(self._cut, None)
+        return self._cut
 
-    def _cut(self, maps: Any, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+    def _cut(self, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
         path = tf.gather(tf.constant(self._paths), file)
         about: dict[str, Any] = {"output_types": [tf.string], "output_shapes": [[]]}
         records = tf.raw_ops.TFRecordDatasetV2(
