@@ -275,8 +275,7 @@ def changed(name: str, value: v.Value, changes: list[scopes.Binding]) -> v.Value
     if not changes or isinstance(value, _UNCHANGING):
         return value
     if isinstance(value, v.Table) and all(c.column is not None for c in changes):
-        columns = {c.column or "": c.line or c.after[0] for c in changes if not _to_text(c.value)}
-        return replace(value, changed={**value.changed, **columns})
+        return replace(value, changed=value.changed | {c.column or "" for c in changes if not _to_text(c.value)})
     return v.Unknown(f"`{name}` is changed in place", changes[0].line or changes[0].after[0])
 
 

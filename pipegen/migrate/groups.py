@@ -23,8 +23,8 @@ _ROLES = {"training": "train", "validation": "validation"}
 class Group:
     """The iterators of one pipeline."""
 
-    parts: dict[str, Flow] = field(default_factory=dict)  # iterators by split, in the order train, validation, test, predict
-    fits: set[int] = field(default_factory=set)  # calls of `fit` that take them, by node id
+    parts: dict[str, Flow] = field(default_factory=dict)  # iterators by split, in the order train, validation, test
+    fits: bool = False  # true if a call of `fit` takes them
     pairs: dict[str, Pair] = field(default_factory=dict)  # the parts with their masks by split, if they have masks
     drawn: bool = False  # true if code takes batches from the training iterator itself, and no `fit` takes it
 
@@ -70,7 +70,7 @@ def group_flows(found: Collected) -> list[Group]:
             used = [u for u in found.uses if u.outer is call.node and u.frame is call.frame and u.kind == "model"]
             parts = {("validation" if u.name == "validation_data" else "train"): u.of for u in used if isinstance(u.of, Flow)}
             if parts:  # pairs have their own groups
-                _join(groups, parts, id(call.node))
+                _join(groups, parts)
     for flow in found.flows:
         if any(flow in g.flows for g in groups):
             continue
@@ -81,7 +81,7 @@ def group_flows(found: Collected) -> list[Group]:
     for group in groups:
         train = group.parts.get("train") if not group.fits else None
         group.drawn = train is not None and (found.is_drawn_from(train) or any(u.kind == "loop" for u in found.uses_of(train)))
-        order = ("train", "validation", "test", "predict")
+        order = ("train", "validation", "test")
         group.parts = {split: group.parts[split] for split in order if split in group.parts}
         group.pairs = {split: group.pairs[split] for split in order if split in group.pairs}
     return sorted(groups, key=lambda g: g.first.line)
@@ -119,14 +119,14 @@ def _role_of_pair(found: Collected, pair: Pair) -> str:
     return "test" if methods else _by_name(found.name_of(pair.zipped))
 
 
-def _join(groups: list[Group], parts: dict[str, Flow], call: int) -> None:
+def _join(groups: list[Group], parts: dict[str, Flow]) -> None:
     """Adds the iterators of one `fit` to the group that has one of them, or to a new one."""
     if "train" in parts and len({flow.method for flow in parts.values()}) > 1:
         parts = {"train": parts["train"]}
     home = next((g for g in groups if any(g.parts.get(split) is flow for split, flow in parts.items())), None) or _added(groups)
     for split, flow in parts.items():
         home.parts.setdefault(split, flow)
-    home.fits.add(call)
+    home.fits = True
 
 
 def _fits(group: Group, flow: Flow, role: str) -> bool:

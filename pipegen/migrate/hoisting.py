@@ -46,11 +46,9 @@ class Hoisted:
     displays: list[Display] = field(default_factory=list)  # calls that return only iterators of the group, several each
     nodes: dict[int, ast.expr] = field(default_factory=dict)  # replacements of constructor arguments at the function's call, by node id
     pairs: list[tuple[v.Zipped, v.Zipped]] = field(default_factory=list)  # each `zip` of two iterators, with the call that replaces it
-    _before: tuple[list[v.Flow], list[v.Zipped], list[Use]] = field(init=False)
 
     def apply(self, found: Collected) -> None:
         """Replaces the iterators in the results."""
-        self._before = found.flows, found.pairs, found.uses
         new: dict[int, v.Flow | v.Zipped] = {id(old): after for old, after in self.moved}
         new.update({id(old): after for old, after in self.pairs})
         found.flows = [cast("v.Flow", new.get(id(f), f)) for f in found.flows]
@@ -58,10 +56,6 @@ class Hoisted:
         gone = [u for u in found.uses if self.pairs and self._goes(u)]  # what the functions do with pairs is removed together with them
         found.uses = [replace(u, of=new.get(id(u.of), u.of)) for u in found.uses if u not in gone]
         found.names.update({id(after): found.names[id(old)] for old, after in self.moved if id(old) in found.names})
-
-    def undo(self, found: Collected) -> None:
-        """Puts the iterators back."""
-        found.flows, found.pairs, found.uses = self._before
 
     def _goes(self, use: Use) -> bool:
         if isinstance(use.of, v.Zipped):

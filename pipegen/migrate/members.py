@@ -57,9 +57,8 @@ def is_plain_class(evaluator: Evaluator, of: v.Class) -> bool:
     definition = of.node
     if definition.decorator_list or definition.keywords:
         return False
-    names = {m.name for m in definition.body if isinstance(m, Function)}
-    names |= set(evaluator.frame(definition, of.frame, {}).scope.bindings)
-    if names & set(_SPECIAL):
+    names = evaluator.frame(definition, of.frame, {}).scope.bindings
+    if any(name in names for name in _SPECIAL):
         return False
     bases = [evaluator.value(base, of.frame) for base in definition.bases]
     if all(isinstance(b, v.Dotted) and b.name == "builtins.object" for b in bases):

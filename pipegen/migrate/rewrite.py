@@ -57,6 +57,7 @@ class Rewriter:
     def _group(self, written: Written) -> None:
         move = hoisted(self.found, written.group)
         if move is not None:
+            before = self.found.flows, self.found.pairs, self.found.uses
             move.apply(self.found)
             if self._edit(replace(written, group=move.group), move):
                 self.moved += [new for _, new in move.moved]
@@ -64,7 +65,7 @@ class Rewriter:
                     self.edits.delete(function)
                     self.gone += [function]
                 return
-            move.undo(self.found)
+            self.found.flows, self.found.pairs, self.found.uses = before
         self._edit(written)
 
     def _edit(self, written: Written, move: Hoisted | None = None) -> bool:
@@ -163,7 +164,7 @@ class Rewriter:
         self.edits.replace(display.node, text)
 
     def _fresh(self, pipe: str, split: str, flow: Flow) -> str:
-        return uses.access(pipe, split) + (uses.ENDLESS if uses.goes_on(self.found, flow, uses.REPLACED) else "")
+        return uses.access(pipe, split) + (uses.ENDLESS if uses.goes_on(self.found, flow) else "")
 
     def _out_of_loops(self, build: BuildCall, group: Group) -> BuildCall:
         """Moves the call before the loops that draw from an iterator made in each round, if it can be made once."""

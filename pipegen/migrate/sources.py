@@ -55,7 +55,7 @@ class Sources:
 
     def is_whole(self) -> bool:
         """True if one source serves all parts, without `by_split`."""
-        return self._is_dealt() or self.is_shared() or list(self._readable()) == ["train" if self.labelled() else "predict"]
+        return self._is_dealt() or self.is_shared() or (self.labelled() and list(self._readable()) == ["train"])
 
     def in_memory(self, flow: Flow) -> str:
         """Reason why an iterator's table cannot be read from a file; empty if it can."""
