@@ -72,7 +72,8 @@ class Evaluator:
         key = (id(call or node), id(parent), id(caller))
         if key not in self._frames:
             if call is None and isinstance(node, nodes.Function):
-                args = {**defaults(self, node, parent), **self._given.get(id(node), {}), **args}
+                defaults = {name: self.value(default, parent) for name, default in nodes.defaults_of(node.args)}
+                args = {**v.told(defaults, f"the caller of `{shown_name(node, parent)}`"), **self._given.get(id(node), {}), **args}
             self._frames[key] = self.inner_frame(node, parent, args)
         return self._frames[key]
 
@@ -172,7 +173,9 @@ class Evaluator:
                 value = value.items[index]
             return value
         if isinstance(binding.node, ast.For) and id(binding.node) in self.whole:
-            first = first_round(self, binding.node, frame)
+            items = _items(self, binding.node.iter, frame)
+            bound = _bound(binding.node.target, items[0]) if items else None
+            first = v.told(bound or {}, f"a round of the loop in line {binding.node.lineno}")  # other rounds replace them
             if binding.name in first:
                 return first[binding.name]
         return v.Unknown(f"`{binding.name}` gets its value in a loop or a block, or step by step", line)
@@ -332,12 +335,6 @@ def _frames(evaluator: Evaluator, change: scopes.Binding, frame: v.Frame) -> lis
     return rounds(evaluator, change.loop, frame) or []
 
 
-def defaults(evaluator: Evaluator, node: nodes.Function, parent: v.Frame) -> dict[str, v.Value]:
-    """Defaults of a function's parameters, as values that a caller may replace; omits unknown ones."""
-    values = {name: evaluator.value(default, parent) for name, default in nodes.defaults_of(node.args)}
-    return v.told(values, f"the caller of `{shown_name(node, parent)}`")
-
-
 def bind(
     evaluator: Evaluator, spec: ast.arguments, call: ast.Call, frame: v.Frame, home: v.Frame, *, method: bool = False
 ) -> dict[str, v.Value] | None:
@@ -459,13 +456,6 @@ def rounds(evaluator: Evaluator, node: nodes.Comprehension | ast.For, frame: v.F
     if key not in evaluator.rounds:
         evaluator.rounds[key] = _rounds(evaluator, node, frame)
     return evaluator.rounds[key]
-
-
-def first_round(evaluator: Evaluator, node: ast.For, frame: v.Frame) -> dict[str, v.Value]:
-    """Known variables of a loop in its first round, as values that other rounds replace."""
-    items = _items(evaluator, node.iter, frame)
-    bound = _bound(node.target, items[0]) if items else None
-    return v.told(bound or {}, f"a round of the loop in line {node.lineno}")
 
 
 def _rounds(evaluator: Evaluator, node: nodes.Comprehension | ast.For, frame: v.Frame) -> list[v.Frame] | None:
