@@ -183,7 +183,14 @@ def _source(names: dict[str, str]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for op, cls in sources().items():
         if hasattr(cls, "from_yaml"):
-            each = {"propertyNames": {"pattern": _SPLIT_NAME}, "additionalProperties": {"$ref": "#/$defs/Source"}}
+            named = {"type": "object", "propertyNames": {"enum": [*sources()]}, "additionalProperties": {"type": "object"}}
+            common = {"description": "The arguments that splits with a source share, by the name of the source.", **named}
+            each = {
+                "propertyNames": {"pattern": _SPLIT_NAME},
+                "if": {"required": ["common"]},
+                "then": {"properties": {"common": common}, "additionalProperties": {"type": ["object", "string"]}},
+                "else": {"additionalProperties": {"$ref": "#/$defs/Source"}},
+            }
             properties[op] = {"description": _summary(cls), "type": "object", **each, "minProperties": 1}
         else:
             properties[op] = _reference(cls, names[op])
