@@ -71,7 +71,7 @@ def mixed_forms(root: Path) -> dict[str, Any]:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("form", [folders, tables, records, mixed_forms])
+@pytest.mark.parametrize("form", [tables, *(pytest.param(form, marks=pytest.mark.nightly) for form in (folders, records, mixed_forms))])
 def test_predict_gives_its_images_alone(tmp_path: Path, form: Any) -> None:
     parts = form(tmp_path)
     weight = {"output": {"x": "image", "y": "label", "sample_weight": "trust", "encode": {"label": "one_hot"}}} if form is tables else {}
@@ -91,6 +91,7 @@ def test_predict_gives_its_images_alone(tmp_path: Path, form: Any) -> None:
             np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_it_is_looked_at_and_weighed_like_others(tmp_path: Path) -> None:
     source = {"by_split": folders(tmp_path)}
@@ -107,6 +108,7 @@ def test_it_is_looked_at_and_weighed_like_others(tmp_path: Path) -> None:
     assert pipe.explain("predict")
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_store_and_an_export_have_no_labels_of_it(tmp_path: Path) -> None:
     spec: dict[str, Any] = {"pipegen": 1, "source": {"by_split": folders(tmp_path)}, "transforms": STEPS} | BY

@@ -291,7 +291,8 @@ def run_tests(
         if start is not None:
             start()
         _Examples(run, left, sample).look(bar)
-    return DataTestReport.of(bound.spec, [run.results[index] for index in sorted(run.results)])
+    name = bound.spec.loaded.file or bound.spec.model.name or "the spec"
+    return DataTestReport(name, tuple(run.results[index] for index in sorted(run.results)), bound.spec.loaded.texts)
 
 
 @dataclass

@@ -96,13 +96,9 @@ class Figures:
         """Milliseconds between two batches."""
         return 1000 * self.seconds / self.steps
 
-    def waits_ms(self, model_ms: float) -> float:
-        """Computes the time per batch that a model with this step time waits."""
-        return max(0.0, self.batch_ms - model_ms)
-
     def as_json(self, model_ms: float) -> dict[str, Any]:
         """Lists the figures as plain values."""
-        waits, first = self.waits_ms(model_ms), self.first_epoch
+        waits, first = max(0.0, self.batch_ms - model_ms), self.first_epoch
         more = {} if first is None else {"first_epoch": {**asdict(first), "images_per_s": first.images_per_s}}
         return {
             "version": 1,

@@ -235,10 +235,10 @@ class OptionalValues(TyperCommand):
         return super().parse_args(ctx, written + args[end:])
 
 
-def as_app(command: Callable[..., None], name: str, cls: type[TyperCommand] = OptionalValues, **settings: Any) -> typer.Typer:
+def as_app(command: Callable[..., None], name: str, **settings: Any) -> typer.Typer:
     """Wraps a command in a Typer app; `settings` are those of Click's context."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name, cls=cls, help=help_text(command), context_settings=settings)(with_allowances(command))
+    app.command(name, cls=OptionalValues, help=help_text(command), context_settings=settings)(with_allowances(command))
     return app
 
 

@@ -79,8 +79,7 @@ def rule(
 
     if code is None:
         rows = [(c.code, c.severity.value if isinstance(c, Code) else c.kind, c.name, c.title) for c in _every()]
-        width = max(len(name) for _, _, name, _ in rows)
-        say("\n".join(f"{code}  {sort:<10}  {name:<{width}}  {title}" for code, sort, name, title in rows))
+        say("\n".join(aligned(rows)))
         return
     page = page_text(code)
     if page is None:

@@ -72,6 +72,7 @@ def test_colours_of_every_format_are_classes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[..., 0], [classes_of(n) == 1 for n in range(4)])
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_all_other_values(tmp_path: Path) -> None:
     import pipegen
@@ -93,7 +94,7 @@ def test_all_other_values(tmp_path: Path) -> None:
             "the mask holds the colour [255, 255, 255], which is none of its `palette`",
         ),
         ("JPEG", {"palette": {**PALETTE, "else": 0}}, "which changes values, and holds the colour"),
-        ("RGB", {"values": {0: 0, 1: 1}}, "for colours give it a `palette`"),
+        pytest.param("RGB", {"values": {0: 0, 1: 1}}, "for colours give it a `palette`", marks=pytest.mark.nightly),
     ],
 )
 def test_a_colour_without_a_class_and_a_jpeg_are_errors(tmp_path: Path, form: str, mask: dict[str, Any], words: str) -> None:

@@ -67,17 +67,13 @@ class Answer:
 def answers(library: str) -> list[Answer]:
     """Lists all transforms of a library, in the order of their names."""
     found = []
-    for line in _listed(library)[1:]:
+    for line in _file(library, "txt").splitlines()[1:]:
         name, _, arguments = line.partition(":")
         meaning = meaning_in(library, name, shown_arguments(library, name))
         words = (f"{library}.{name}", name) if meaning is None else ()
         fitting = (row for word in words for row in (*fitting_rows(word, None, "step"), *rows(word, "spec")))
         found.append(Answer(name, tuple(arguments.split()), meaning, next(fitting, None), shown_arguments(library, name)))
     return found
-
-
-def _listed(library: str) -> list[str]:
-    return _file(library, "txt").splitlines()
 
 
 def _file(library: str, ending: str) -> str:
@@ -88,7 +84,7 @@ def pages() -> dict[str, str]:
     """Generates the page of each library, by its name."""
     made = {}
     for library, name in _PAGES.items():
-        found, said = answers(library), _SAID[library].format(version=_listed(library)[0])
+        found, said = answers(library), _SAID[library].format(version=_file(library, "txt").partition("\n")[0])
         flat = [a for a in found if a.flat]
         there = sum(a.there for a in flat)
         counted = f"Of {len(flat)} for two-dimensional images, {there} have a form; the remarks explain the other {len(flat) - there}."
