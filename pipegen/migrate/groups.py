@@ -95,14 +95,13 @@ def _added(groups: list[Group]) -> Group:
 def _go_together(group: Group, pair: Pair) -> bool:
     """True if a pair belongs to a group of pairs: from the same data if it takes a share, else of the same size."""
     first = next(iter(group.pairs.values()))
-    image, mask = first.image, first.mask
-    if _size(image) != _size(pair.image):
+    if _size(first.image) != _size(pair.image):
         return False
-    if image.get("subset") is None and pair.image.get("subset") is None:
-        return True
-    theirs = [(folder_of(f), data_key(f)) for f in (image, mask)]
-    same_data = theirs == [(folder_of(f), data_key(f)) for f in (pair.image, pair.mask)]
-    return same_data and None not in (image.get("subset"), pair.image.get("subset"))
+    subsets = [p.image.get("subset") for p in (first, pair)]
+    if None in subsets:
+        return subsets == [None, None]
+    one, other = ([(folder_of(f), data_key(f)) for f in (p.image, p.mask)] for p in (first, pair))
+    return one == other
 
 
 def _role_of_pair(found: Collected, pair: Pair) -> str:
