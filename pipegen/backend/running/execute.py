@@ -88,7 +88,7 @@ class Executor:
         held, reader, jit = records.in_shards, records.reader, spec.runtime.jit != "never"
         columns = held is None or held.selected.bitmap is not None
         python, replaces = reader.python(records.features, records.ram_budget), damage.quarantine is not None
-        self.setting = Setting(extent, threads(spec.runtime), jit, replaces, python, columns, *reader.keeps(), reader.fetches)
+        self.setting = Setting(extent, threads(spec.runtime), jit, replaces, python, columns, reader.keeps, reader.fetches)
         self.order = replace(order_of(extent, index, records, spec.seed, buckets), sampled=chosen)
         self.steps = self.order.steps  # steps in an epoch
         self.wide = widened(plan, self.order)

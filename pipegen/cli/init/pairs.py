@@ -165,6 +165,8 @@ def first_pairs(folder: str, spec_folder: str, progress: Callable[[int], None]) 
     found = {split: two for split, place in inside.items() if (two := _two(*place, progress)) is not None}
     if not found.keys() & {"", "train"}:
         return None
+    coloured = (found.get("") or found["train"]).levels.are_colours
+    found = {split: two for split, two in found.items() if two.levels.are_colours is coloured}
     parts = {split: (os.path.join(splits[split], two.images), os.path.join(splits[split], two.masks)) for split, two in found.items()}
     counts = {split: len(two.pairs) for split, two in found.items()}
     first, *others = found.values()

@@ -98,7 +98,7 @@ class ImageFolder(JoiningSource):
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         scan = self._scan(base, progress)
         listing = self._kept(self._list_below(scan, ""), base)
-        return replace(listing, notes=(*scan.notes(), *listing.notes))
+        return replace(listing, notes=(*scan.notes, *listing.notes))
 
     def _kept(self, listing: Listing, base: Path) -> Listing:
         """Keeps the images that `where` and `join` choose. Without `classes`, a class is one that still has an image."""
@@ -117,7 +117,7 @@ class ImageFolder(JoiningSource):
         scan = self._scan(base, progress)
         present, links, loose = scan.level("")
         listings: dict[str, Listing] = {}
-        notes: builtins.list[Note] = [*scan.notes()]
+        notes: builtins.list[Note] = [*scan.notes]
         for split, folder in folders.items():
             try:
                 listings[split] = self._list_part(scan, folder, progress)
@@ -154,7 +154,7 @@ class ImageFolder(JoiningSource):
             listing = self._list_below(inner, "")
             known = archive.inner or os.path.splitext(folder)[0]
             location = replace(listing.location, keys=listing.keys.below(f"{known}/"))
-            return replace(listing, location=location, notes=(*inner.notes(), *listing.notes))
+            return replace(listing, location=location, notes=(*inner.notes, *listing.notes))
         if scan.archive is None:
             find_root(scan.root, folder)
         elif not scan.has_folder(folder):

@@ -128,6 +128,7 @@ class Scan:
     ignored entries so far."""
 
     archive: Any = None  # what it walks, if that is no folder
+    notes: Sequence[Note] = ()  # findings about that
 
     def __init__(
         self,
@@ -188,7 +189,7 @@ class Scan:
                 self.tally.hidden.append(path)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(path)
-            elif entry.is_symlink() and _leads_to_folder(entry):
+            elif entry.is_symlink() and os.path.isdir(entry.path):  # not a link that leads to itself
                 (links if self._follow_links else self.tally.links).append(path)
             else:
                 size = self._size_of_image(entry, path)
@@ -205,10 +206,6 @@ class Scan:
     def listed(self, paths: Strings, sizes: Ints) -> tuple[Location, Reader]:
         """Returns where images are, and what reads them."""
         return Location.below(self.root, paths, sizes), FileReader()
-
-    def notes(self) -> Iterable[Note]:
-        """Returns findings about what it walks."""
-        return ()
 
     def head(self, entry: Any, count: int) -> bytes:
         return content_of(entry.path, count)
@@ -257,13 +254,6 @@ class Scan:
         if kind is None:
             self.tally.foreign[f".{extension}" if extension else "no extension"] += 1
         return kind is not None
-
-
-def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link that leads to itself
-        return False
 
 
 def _unreadable(folder: str, error: OSError, field: str) -> OpError:

@@ -12,9 +12,8 @@ from pipegen.ops.fields.columns import Ragged, classes_used, joined, with_classe
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.base import Indices, kind_of
-from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, Shards
-from pipegen.ops.sources.parts.adapted import counts_classes, item_classes
+from pipegen.ops.sources.parts.adapted import Changes, counts_classes, item_classes, read_with
 from pipegen.types import ElementType, Interval
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         sides=None if apart else _some([own.sides for own in every], [np.full((len(own.keys), 2), np.nan) for own in every]),
         by_split={split: _alone(split, own, first) for split, own in chosen.items()} if apart else {},
         missing=tuple(
-            group.within(split, start, f"{split}/", group.field, rooted=root is not None)
+            group.within(split, start, rooted=root is not None)
             for (split, listing), start in zip(chosen.items(), starts, strict=False)
             for group in listing.missing
         ),

@@ -353,7 +353,7 @@ class StoredMessages(StoredRows):
         from pipegen.ops.sources.stores.base import byte_strings
 
         each = self.about.rows
-        messages = by_block(rows // each, lambda shard, here: self._store(shard).read(("",), rows[here] % each)[0])
+        (messages,) = by_block(rows // each, lambda shard, here: self._store(shard).read(("",), rows[here] % each))
         found = []
         for name in names:
             values = [read_key(message, f"{name}{ENCODED}") for message in messages]

@@ -109,10 +109,9 @@ def build_index(
     found = {stamp: kept.shards[stamp] for stamp in stamps if stamp in kept.shards}
     missing = [place for place, stamp in enumerate(stamps) if stamp not in found]
 
-    def of(place: int) -> tuple[int, ShardRecords]:
-        shard = shards[place]
+    def of(shard: Found) -> ShardRecords:
         try:
-            return place, index(shard.path, shard.size)
+            return index(shard.path, shard.size)
         except OSError as error:
             message = f"{shard.path!r} cannot be read: {(error.strerror or str(error)).lower()}"
             raise OpError("PG430", message, field="path") from None
@@ -128,7 +127,7 @@ def build_index(
 
     pool, due = _threads(), time.monotonic() + _EVERY
     try:
-        for place, records in pool.map(of, missing):
+        for place, records in zip(missing, pool.map(of, (shards[place] for place in missing)), strict=True):
             digest = hashlib.blake2b(records.lengths.astype("<i4", copy=False).tobytes(), digest_size=8).hexdigest()
             found[stamps[place]] = replace(records, digest=digest)
             if progress is not None:

@@ -220,13 +220,12 @@ def _type_in(record: Mapping[str, Value], name: str, feature: RecordFeature) -> 
 
 def _value_in(form: Form, record: Buffer, key: str, place: str) -> Any:
     """Reads a value of a record, under a key or in a field of its JSON; `PG431` without one, `None` for a cell without one."""
-    parts = key.split(".")
     try:
         features = _features(record)
     except ValueError as error:
         raise OpError("PG431", f"{place} is not a `tf.Example`: {error}", field="path") from None
-    end = next((end for end in range(len(parts), 0, -1) if ".".join(parts[:end]) in features), 0)
-    value, path = _value(features[".".join(parts[:end])]) if end else None, tuple(parts[end:])
+    column, path = column_and_path(key, features)
+    value = _value(features[column]) if column in features else None
     items = () if value is None else value.items
     fits = not path or (value is not None and value.held == "bytes" and len(items) == 1)
     if form == "cell":

@@ -20,7 +20,7 @@ from pipegen.mounts import content_of
 from pipegen.ops.fields.columns import Ragged, spread
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.numbers import read_numbers
-from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
+from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource, HeldKindName
 from pipegen.ops.sources.features.predicate import Where, parse_predicate
@@ -31,9 +31,8 @@ from pipegen.ops.sources.shards.findings import compression, finding_notes, tall
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
 from pipegen.ops.sources.stores.field_types import FieldType
 from pipegen.ops.sources.tables.features import InTable
-from pipegen.ops.sources.tables.join import read_joined
 from pipegen.ops.sources.tables.readings import Column, Join
-from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
+from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType, Interval
 
 if TYPE_CHECKING:
     import builtins
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.reader import RecordReader
     from pipegen.ops.sources.stores.field_types import Form
-    from pipegen.types import FeatureType
 
 Key = Annotated[str, Field(min_length=1)]
 Path_ = Annotated[str, Field(min_length=1)]
@@ -207,12 +205,16 @@ class RecordSource(DescribedRecords):
         plain = self.model_copy(update={"features": {n: f for n, f in self.features.items() if n not in joined}}) if joined else self
         found = plain._indexed(base, progress)
         cells = RecordCells(plain, found, progress)
-        partners = None if self.join is None else cells.join(self.join, base)
-        found, notes = cells.kept(self.where, {name: feature for name, feature in joined.items() if feature.own_kind.has(ExampleClass)})
-        used: Ints = np.arange(found.total) if found.used is None else found.used
-        held = read_joined(partners, joined, used.tolist()) if partners is not None else {}
-        held = {name: replace(column, values=spread(column.values, used, found.total)) for name, column in held.items()}
-        made = plain.listed(found, self, held)
+        rows, notes, held = cells.choose(self.where, self.join, joined, base)
+        kept: Ints | None = None
+        if len(rows) < found.total:
+            kept = np.zeros(found.total, bool)
+            kept[np.fromiter(rows, np.int64, len(rows))] = True
+            held = {name: replace(column, values=spread(column.values, kept.nonzero()[0], found.total)) for name, column in held.items()}
+        if self.where is not None:
+            message = f"`where` keeps {len(rows):,} of {found.total:,} records; the values that it compares were read once for all"
+            notes = (*notes, Note("PG432", message, field="where"))
+        made = plain.listed(replace(found, cells=cells.column, kept=kept), self, held)
         return replace(made, cells=None if self.column_names() == () else cells.column, notes=(*made.notes, *notes))
 
     def _indexed(self, base: Path, progress: Callable[[int], None] | None) -> Indexed:
@@ -266,7 +268,7 @@ class RecordSource(DescribedRecords):
             whole: This source with the features in the joined table.
             joined: The columns of these.
         """
-        rows, notes = found.index.rows, [*found.notes]
+        rows = found.index.rows
         labels = {n: LabelColumn(self, n, found) for n, f in self.features.items() if f.own_kind.has(ExampleClass) and not f.several}
         reader = self.reader(found, labels)
         reader.checksums = self.checksums
@@ -279,23 +281,18 @@ class RecordSource(DescribedRecords):
         kept = np.logical_and.reduce([np.ones(found.total, bool), *(one for one in stays if one is not None)])
         if not kept.any():
             raise OpError("PG402", "`ignore` leaves out every record", field="features")
-        columns = {**items, **joined}
-        notes += chain.from_iterable(column.notes for column in (*read, *columns.values()))
-        type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in columns.items()})
-        classes = {name: label.names for name, label in labels.items()}
-        classes |= {name: column.classes for name, column in columns.items() if column.classes}
-        digests, blocks = found.index.digests, reader.block_rows(rows)
-        return Listing(
+        blocks: Ints | None = np.full(len(rows), reader.at_once, np.int64) if reader.at_once > 1 else None
+        listing = Listing(
             found.root,
             Location.below(found.root, [shard.key for shard in found.shards], self.record_bytes(found)),
-            tuple(notes),
+            (*found.notes, *chain.from_iterable(column.notes for column in read)),
             readers={"": reader},
-            columns={name: column.values for name, column in columns.items()},
-            classes=classes,
+            classes={name: label.names for name, label in labels.items()},
             label=whole.labelled_by(),
-            shards=Shards(rows, np.arange(len(rows)), digests, blocks, kept=None if kept.all() else kept),  # type: ignore[arg-type]
+            shards=Shards(rows, np.arange(len(rows)), found.index.digests, blocks, kept=None if kept.all() else kept),  # type: ignore[arg-type]
             type=type_,
         )
+        return listing.with_columns({**items, **joined}, type_)
 
     def _numbers(self, found: Indexed, joined: Mapping[str, Held], name: str, files: Ints) -> Ints | None:
         """Reads a single number of every record of some files, or a label of the joined table, 0 for records that `where` leaves out;
@@ -336,8 +333,13 @@ class RecordSource(DescribedRecords):
         return np.array([shard.size for shard in found.shards], np.int64)
 
     def found_types(self, types: Mapping[str, FieldType]) -> dict[str, FeatureType]:
-        """Returns the types of features which the first record determines further than the arguments."""
-        return {}
+        """Returns the types of images that are arrays, which the first record determines."""
+        inferred, found = self.infer(), dict[str, FeatureType]()
+        for name, held in types.items():
+            if self.features[name].own_kind.has(Levels) and not held.encoded:
+                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
+                found[name] = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], inferred[name].of, uniform=True)
+        return found
 
     def parts(self) -> tuple[str, ...]:
         """Returns the names of the indexed parts of a record; by default the record as a whole."""

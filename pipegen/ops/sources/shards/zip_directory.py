@@ -29,10 +29,7 @@ _ENTRY = [
     ("offset", "<u4"),
 ]  # fmt: skip
 """Fixed part of an entry, before name, extra fields and comment."""
-_LOCAL_ENTRY = [
-    ("magic", "<u4"), ("version", "<u2"), ("flags", "<u2"), ("method", "<u2"), ("time", "<u4"), ("crc", "<u4"), ("stored", "<u4"),
-    ("size", "<u4"), ("name", "<u2"), ("extra", "<u2"),
-]  # fmt: skip
+_LOCAL_ENTRY = [("magic", "<u4"), ("version", "<u2"), *_ENTRY[2:10]]
 """Fixed part of a local header, before name and extra fields."""
 _ENTRY_BYTES, _MAGIC, _LOCAL_MAGIC = 46, int.from_bytes(b"PK\1\2", "little"), int.from_bytes(b"PK\3\4", "little")
 _READ = ("versions", "flags", "method", "crc", "stored", "size", "name", "extra", "outside", "offset")  # the fields that are used
