@@ -13,7 +13,7 @@ from typing import Any
 from pipegen.diagnostics.suggest import NOTHING, Row, plain, rows
 from pipegen.frozen import dataclass
 from pipegen.spec.compose import flow
-from pipegen.spec.peers.words import Meaning, shown, shown_arguments
+from pipegen.spec.peers.words import Meaning, meaning_in, shown_arguments
 from pipegen.spec.templates import fitting_rows, marks_of, steps_of, written
 
 NONE = "pipegen has no"  # beginning of the remark of a row whose lines are only the nearest form
@@ -69,7 +69,7 @@ def answers(library: str) -> list[Answer]:
     found = []
     for line in _file(library, "txt").splitlines()[1:]:
         name, _, arguments = line.partition(":")
-        meaning = shown(library, name)
+        meaning = meaning_in(library, name, shown_arguments(library, name))
         words = (f"{library}.{name}", name) if meaning is None else ()
         fitting = (row for word in words for row in (*fitting_rows(word, None, "step"), *rows(word, "spec")))
         found.append(Answer(name, tuple(arguments.split()), meaning, next(fitting, None), shown_arguments(library, name)))

@@ -112,14 +112,6 @@ class PairTransform(CombiningTransform):
         parts = tf.cast(tf.round(symmetric_beta(u[..., 2:4], self.alpha) * WHOLE), tf.int32)
         return tf.where(self.acts(u), parts, WHOLE)
 
-    def own_share(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        """The weight of an example's own label, float32 `(...)` in [0, 1]; its partner's label has the rest. See `shares`."""
-        raise NotImplementedError
-
-    def shares(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        own = self.own_share(chosen, height, width)
-        return tf.stack([own, 1.0 - own], -1)
-
 
 @dataclass(frozen=True, slots=True)
 class Combine(OneStep[CombiningTransform], Computes):

@@ -65,11 +65,6 @@ def with_argument(argument: str, value: Any) -> list[Meaning]:
     return sorted((one for one in found if one.steps), key=lambda one: bool(one.lacking))
 
 
-def shown(library: str, name: str) -> Meaning | None:
-    """The meaning of a library's step with the arguments shown on the pages; `None` for an unknown step."""
-    return meaning_in(library, name, shown_arguments(library, name))
-
-
 def shown_arguments(library: str, name: str) -> dict[str, Any]:
     """The arguments shown on the pages for a step of a library."""
     return {own: value for (arguments,) in _rows(library, "shown", name) for own, value in yaml.safe_load(arguments).items()}
