@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.machinery import PathFinder
@@ -27,21 +27,19 @@ from pipegen.diagnostics.suggest import hints
 from pipegen.errors import OpError
 from pipegen.files import write_whole
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.ops.transform import Transform
+from pipegen.phases.specs import Learned, Spec
 from pipegen.release import __version__
 from pipegen.spec.changes import meaning_changes
 from pipegen.spec.extends import through_chain
 from pipegen.spec.lock_file import Data, Entry, FunctionSource, Lock, Pin, digest, kept_text, text_path
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.shared_bases import GitFile, PackageFile, find_top, package_file, parse, search_path
 from pipegen.spec.spec_hash import meaning
 from pipegen.spec.step_list import ids_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from pipegen.data.manifest import Manifest
-    from pipegen.ops.transform import Transform
-    from pipegen.phases.specs import Learned, Spec
-    from pipegen.spec.models import PipelineSpec
 
 
 def entry_of(spec: Spec, lock: Path, data: Data | None = None, learned: Iterable[Learned] = ()) -> Entry:

@@ -19,12 +19,12 @@ from pipegen.errors import OpError, SpecError
 from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 from pipegen.phases.compilation import bind, collect_data, inspect
+from pipegen.phases.specs import FittedSpec, Learned, Spec
 from pipegen.spec.lock_file import LOCK, Data, Entry, Lock, find_lock, read_lock
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
-    from pipegen.phases.specs import FittedSpec, Learned, Spec
 
 
 _AGAIN = "run `pipegen lock` with this spec, and commit the lock"

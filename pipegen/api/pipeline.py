@@ -18,6 +18,7 @@ from pipegen.lazy import late
 from pipegen.phases.state import Timeline, make_state, position_from
 from pipegen.physical.decide import extent_of
 from pipegen.physical.extent import FIRST, Extent, Position
+from pipegen.plan.nodes import Plan
 from pipegen.private.functions import untraced
 from pipegen.terminal import visible
 
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from pipegen.phases import layered
     from pipegen.phases.specs import CompiledSpec, Spec
     from pipegen.plan.evaluation_plans import Takes
-    from pipegen.plan.nodes import Plan
     from pipegen.views import eject, serving, summary
     from pipegen.views.eject import Ejected
     from pipegen.views.export import Exported

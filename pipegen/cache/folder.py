@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 from pipegen.cache.store import About, describe_cache, read_about, read_store, remove_store
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import InternalError, SpecError
 from pipegen.frozen import dataclass
 from pipegen.kept import COLUMNS, INDEXES, LOOKS, SPLITS, STATISTICS
 from pipegen.plan.nodes import Cache, Plan
+from pipegen.spec.locate import Locate
 from pipegen.spec.models import DiskCache, PipelineSpec
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.spec.locate import Locate
 
 
 @dataclass(frozen=True, slots=True)

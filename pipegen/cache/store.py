@@ -42,11 +42,11 @@ from pipegen.ops.arguments.learned import Statistics
 from pipegen.ops.fields.strings import encode
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.plan.nodes import Cache, Element, Plan
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.spec_hash import canonical
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
-    from pipegen.spec.models import PipelineSpec
 
 
 FORMAT = 1

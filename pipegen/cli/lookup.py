@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +16,6 @@ from pipegen.cli.failures import FOUND, CannotRun, refused
 from pipegen.terminal import aligned, bold, note, say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pipegen.diagnostics.catalog import Code
     from pipegen.migrate.findings import Rule
 

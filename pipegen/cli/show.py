@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -10,17 +11,15 @@ from pydantic import ValidationError
 
 from pipegen.cli.common import NOTHING, Given, SpecFile
 from pipegen.cli.reference.ops import argument_names
+from pipegen.ops.transform import Transform
 from pipegen.spec.compose import double_quoted, flow_scalar, needs_quotes, quoted
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.params import NAME
 from pipegen.spec.source_map import ABSENT, KeyPath, format_path, lookup
 from pipegen.terminal import json_text, masked_value, one_line, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pipegen.ops.transform import Transform
     from pipegen.phases.specs import Spec
-    from pipegen.spec.models import PipelineSpec
 
 
 def show(

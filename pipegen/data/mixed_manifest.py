@@ -18,14 +18,14 @@ from pipegen.data.rounding import Mixture, epoch_examples, mixture, part_seed
 from pipegen.data.sampling import Easiest, Epochs, Paced, Repeats, epochs_of, paced
 from pipegen.data.shards import OnAccess
 from pipegen.frozen import dataclass
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.sources.listing.base import Listing, Location, Parts
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.variants import joined
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.mix import Mix
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType
 
 
 T = TypeVar("T")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import Field, model_validator
@@ -15,12 +16,10 @@ from pipegen.ops.fields.notes import joined
 from pipegen.ops.kinds.base import ExampleClass, ItemClass, PixelClass, kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.transform import SplitName
+from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from pipegen.ops.sources.listing.base import Source
-    from pipegen.types import ElementType, FeatureType
 
     Array = np.ndarray[Any, Any]
 

@@ -7,19 +7,17 @@ derived from `Stage`). A stage has all properties that passes, costs and explana
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast
 
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.magnitudes import most
 from pipegen.ops.transform import Policy, Transform
+from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from typing_extensions import TypeVar
-
-    from pipegen.types import ElementType, FeatureType
 
     F = TypeVar("F", bound=Transform, default=Transform, covariant=True)
     G = TypeVar("G", bound=Transform)

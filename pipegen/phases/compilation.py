@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,16 +32,13 @@ from pipegen.spec.allowed import CHECKED, NOTHING, Allowed
 from pipegen.spec.extends import through_chain
 from pipegen.spec.load import Loaded, of_stage
 from pipegen.spec.load import load as load_spec
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
+from pipegen.spec.shared_bases import GitFile
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-
     from pipegen.data.manifest import Manifest
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.shared_bases import GitFile
 
 
 def inspect(

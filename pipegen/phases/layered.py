@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import takewhile
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.data.named_files import argument
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import SpecError
 from pipegen.memory import ram_budget
 from pipegen.mounts import content_of
@@ -18,7 +20,9 @@ from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.families.decoder import HEAD, Decodes, needs_whole
 from pipegen.ops.families.fitted import FittedTransform
+from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.stage import step_kwargs
+from pipegen.ops.transform import Transform
 from pipegen.passes.plan_pass import Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.bucketed_plans import at_places
@@ -26,21 +30,15 @@ from pipegen.plan.evaluation_plans import evaluation_plan
 from pipegen.plan.nodes import Cache, Node, Plan
 from pipegen.plan.recipe import python_steps
 from pipegen.spec.load import load
-from pipegen.spec.models import names
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec, names
+from pipegen.spec.source_map import KeyPath
 from pipegen.spec.variants import part_path
 from pipegen.types import ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.listing.reader import Reader
-    from pipegen.ops.transform import Transform
     from pipegen.phases.specs import Spec
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.source_map import KeyPath
 
 
 _ARITHMETIC = (s.Pointwise, s.ComposeColour, s.ApplyColour, s.ChannelsFirst)

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.datasets.engine import Engine
+from pipegen.backend.features import Features
+from pipegen.backend.index.order import Found
 from pipegen.backend.kernels.lower import apply_element, apply_stage
+from pipegen.backend.running.execute import Executor
 from pipegen.ops.families.combining import GROUP
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.kinds.base import ExampleClass, kind_of
@@ -22,11 +26,6 @@ from pipegen.views.drawn import picture_of
 from pipegen.views.plan_page import Seen, Shown
 
 if TYPE_CHECKING:
-    from pipegen.backend.datasets.engine import Engine
-    from pipegen.backend.features import Features
-    from pipegen.backend.index.order import Found
-    from pipegen.backend.running.execute import Executor
-
     Array = np.ndarray[Any, Any]
 
 _SIDE = 208  # longer side of a picture in pixels: twice its size on the page, for high-resolution screens

@@ -8,11 +8,10 @@ A section's page is `sections/NAME.md`: the purpose of the section, an example t
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import typer
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from typer.models import ArgumentInfo, OptionInfo
@@ -15,8 +16,6 @@ from pipegen.diagnostics.page_files import with_files_in_words
 from pipegen.migrate.findings import RULES, migration_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     import typer
 
 

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,8 +15,6 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     Array = np.ndarray[Any, Any]
 
 

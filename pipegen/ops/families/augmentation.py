@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Fill, Interpolation
+from pipegen.ops.arguments.magnitudes import Schedule
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import SharpenTransform
 from pipegen.ops.lowering.colours import auto_contrasted, compose, equalized, posterized, solarized
@@ -22,8 +23,6 @@ from pipegen.ops.transform import Part, Policy, Transform
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from pipegen.ops.arguments.magnitudes import Schedule
 
 
 OPERATIONS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -28,8 +29,6 @@ from pipegen.ops.fields.label_values import (
 from pipegen.ops.fields.notes import Note, count, is_are, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from pipegen.ops.fields.strings import Ints
 
 

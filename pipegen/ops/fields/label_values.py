@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
@@ -22,8 +23,6 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from pipegen.ops.fields.strings import Ints
 
 LIST = "\x1f"  # precedes each item of a cell with a list; no label text contains it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,8 +19,6 @@ from pipegen.ops.lowering.pictures import outlined
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pipegen.ops.kinds.base import Items, Size
 
 

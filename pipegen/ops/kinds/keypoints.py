@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,6 @@ from pipegen.ops.lowering.pictures import dotted
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pipegen.ops.kinds.base import Items, Size
 
 _SHAPES = ((2,), (3,))

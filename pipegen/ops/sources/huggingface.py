@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -26,14 +28,8 @@ from pipegen.ops.sources.stores.field_types import MissingLibrary
 from pipegen.ops.sources.table_sources import Parquet
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.parquet import read_parquet
+from pipegen.ops.sources.tables.table import TableColumn
 from pipegen.ops.transform import SplitName
-
-if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from pipegen.ops.sources.tables.table import TableColumn
 
 DICT, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
 ONLY = "train"  # the split of a dataset without splits

@@ -16,7 +16,7 @@ import mmap
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from itertools import accumulate
 from pathlib import Path
@@ -28,26 +28,22 @@ from pipegen.errors import OpError, PartError
 from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
+from pipegen.ops.arguments.geometry import BoxRules
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.fields.columns import Ragged
-from pipegen.ops.fields.strings import Strings
+from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.kinds.base import InstanceNumber, Levels, PixelValues, having, kind_of
 from pipegen.ops.kinds.mask import with_numbers
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.feature import Beside, HeldKindName, KeepsBoxes, NamesPoints
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, always
 from pipegen.ops.sources.listing.blocks import by_block
-from pipegen.ops.sources.listing.reader import Reader
+from pipegen.ops.sources.listing.reader import Hold, Read, Reader, Together
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pipegen.ops.arguments.geometry import BoxRules
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.reader import Hold, Read, Together
     from pipegen.ops.sources.stores.base import Store
 
 FORMAT = 1

@@ -6,12 +6,14 @@ and `core/proto/`; splits as in `core/splits.py`, https://www.tensorflow.org/dat
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
@@ -25,17 +27,11 @@ from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.listing.base import Listing, Shards, SplitSource, always, shards_of
 from pipegen.ops.sources.listing.paths import close_names, nearest_folder
-from pipegen.ops.sources.records.source import IMAGE_AND_LABEL, DescribedRecords, RecordFeature, missing_key
+from pipegen.ops.sources.records.source import IMAGE_AND_LABEL, DescribedRecords, RecordFeature, RecordSource, missing_key
 from pipegen.ops.sources.tfrecord import TFRecord
 from pipegen.ops.transform import SplitName
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pipegen.ops.sources.records.source import RecordSource
-
     Piece = tuple[str, str, int, int]
     """Split of the pipeline, name of the file, first record used, number of records used."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+from xml.etree.ElementTree import Element
 
 from pydantic import Field
 
@@ -26,12 +28,6 @@ from pipegen.ops.sources.annotations.source import OPEN, Found, Item, ListedSour
 from pipegen.ops.sources.listing.paths import close_names, find_root
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from xml.etree.ElementTree import Element
-
 
 _Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
 _SETS, _SEGMENTED = "ImageSets/Main", "ImageSets/Segmentation"

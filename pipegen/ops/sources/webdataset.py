@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import field_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import quoted
-from pipegen.ops.fields.strings import taken_bytes
+from pipegen.ops.fields.strings import Ints, Strings, taken_bytes
 from pipegen.ops.sources.folders.scan import JUNK, is_junk
 from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.parts import ABSENT, PartSource
-from pipegen.ops.sources.records.source import RecordFeature
+from pipegen.ops.sources.records.source import RecordFeature, RecordSource
 from pipegen.ops.sources.shards.findings import tallied
+from pipegen.ops.sources.shards.members import Members
+from pipegen.ops.sources.shards.paths import Found
 from pipegen.ops.sources.shards.tar_headers import tar_members
 from pipegen.ops.sources.shards.zip_directory import zip_members
-from pipegen.ops.sources.stores.field_types import FieldType, taken_apart
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pipegen.ops.fields.strings import Ints, Strings
-    from pipegen.ops.sources.records.source import RecordSource
-    from pipegen.ops.sources.shards.members import Members
-    from pipegen.ops.sources.shards.paths import Found
-    from pipegen.ops.sources.stores.field_types import Form
-
+from pipegen.ops.sources.stores.field_types import FieldType, Form, taken_apart
 
 NAME = "__key__"  # the column with the names of records, as WebDataset calls it
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
@@ -20,29 +23,22 @@ from pipegen.ops.families.decoder import OutlineDecoder
 from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses
 from pipegen.ops.fields.columns import Packed, Ragged, most_items, within
 from pipegen.ops.fields.notes import LeftOut, Note, count, is_are, quoted
-from pipegen.ops.fields.strings import Strings, as_sizes
+from pipegen.ops.fields.strings import Ints, Strings, as_sizes
 from pipegen.ops.kinds.boxes import boxes_type
 from pipegen.ops.kinds.keypoints import check_names, keypoints_type
 from pipegen.ops.kinds.label import item_label_type
 from pipegen.ops.kinds.mask import number_name, with_numbers
 from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.files import damaged
-from pipegen.ops.sources.annotations.outlines import NO_OUTLINE
+from pipegen.ops.sources.annotations.outlines import NO_OUTLINE, Outlines
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.feature import KeepsBoxes, NamesPoints
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, Parts, SplitSource, always
 from pipegen.ops.sources.tables.selecting import JoiningSource
+from pipegen.ops.transform import Transform
 from pipegen.types import MOST_INSTANCES, ElementType, FeatureType
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.annotations.outlines import Outlines
-    from pipegen.ops.transform import Transform
-
     Named = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
     """From the name of a split, and the argument that names it, to its images, and to missing ones that it lists."""
 

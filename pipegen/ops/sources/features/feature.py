@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import (
     Field,
@@ -25,7 +25,18 @@ from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses
 from pipegen.ops.fields.label_values import IndexedNames
 from pipegen.ops.fields.notes import joined
 from pipegen.ops.fields.numbers import NumberType
-from pipegen.ops.kinds.base import InstanceNumber, Levels, Overlay, having, held_in_memory, kind_named, kind_of, named_kinds, names_of
+from pipegen.ops.kinds.base import (
+    FeatureKind,
+    InstanceNumber,
+    Levels,
+    Overlay,
+    having,
+    held_in_memory,
+    kind_named,
+    kind_of,
+    named_kinds,
+    names_of,
+)
 from pipegen.ops.kinds.mask import number_name, with_numbers
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.listing.base import Source
@@ -33,10 +44,6 @@ from pipegen.ops.transform import Transform
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from pipegen.ops.kinds.base import FeatureKind
-
     AnyKindName: TypeAlias = str
     HeldKindName: TypeAlias = str
     ColumnKindName: TypeAlias = str

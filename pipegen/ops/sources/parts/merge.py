@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Ragged, classes_used, joined, with_classes
 from pipegen.ops.fields.notes import Note
-from pipegen.ops.fields.strings import Strings
+from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.kinds.base import Indices, kind_of
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, Shards
 from pipegen.ops.sources.parts.adapted import Changes, counts_classes, item_classes, read_with
 from pipegen.types import ElementType, Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pipegen.ops.fields.strings import Ints
 
 
 def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None = None, notes: Sequence[Note] = ()) -> Listing:

@@ -5,10 +5,11 @@ A label is read with its record; all at once only if something needs it earlier,
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import suggested
@@ -19,18 +20,14 @@ from pipegen.ops.fields.classes import as_values, named_classes
 from pipegen.ops.fields.columns import Column, Ragged
 from pipegen.ops.fields.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain, text_of
 from pipegen.ops.fields.notes import Note
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass
 from pipegen.ops.sources.features.items import read_items, side_by_side
-from pipegen.ops.sources.records.index import keep_arrays, kept_arrays
+from pipegen.ops.sources.records.index import Indexed, InShard, keep_arrays, kept_arrays
 from pipegen.ops.sources.tables.join import RecordColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import TypeVar
-
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.features.feature import AnyKind
-    from pipegen.ops.sources.records.index import Indexed, InShard
 
     Kept = TypeVar("Kept", Values, Ragged)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -20,6 +21,7 @@ from pipegen.mounts import content_of
 from pipegen.ops.fields.columns import Ragged, spread
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.numbers import read_numbers
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource, HeldKindName
@@ -29,19 +31,14 @@ from pipegen.ops.sources.records.columns import LabelColumn, RecordCells, items_
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
-from pipegen.ops.sources.stores.field_types import FieldType
+from pipegen.ops.sources.stores.field_types import FieldType, Form
 from pipegen.ops.sources.tables.features import InTable
 from pipegen.ops.sources.tables.readings import Column, Join
 from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType, Interval
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable, Iterable, Iterator
-
     from pipegen.ops.fields.columns import Column as Held
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.reader import RecordReader
-    from pipegen.ops.sources.stores.field_types import Form
 
 Key = Annotated[str, Field(min_length=1)]
 Path_ = Annotated[str, Field(min_length=1)]
