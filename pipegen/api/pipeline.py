@@ -760,8 +760,8 @@ class Pipeline:
         chosen = list(self._plans) if splits is None else list(splits)
         for split in chosen:
             self._require(split)
-        write, tick = eject.eject_graph if form == "graph" else eject.eject_code, called_with_count(progress)
-        return write(self._compiled, self._engine, file_or_folder("path", path, "ejected/"), chosen, tick)
+        eject_form, tick = eject.eject_graph if form == "graph" else eject.eject_code, called_with_count(progress)
+        return eject_form(self._compiled, self._engine, file_or_folder("path", path, "ejected/"), chosen, tick)
 
     def lowered(self, split: str) -> Lowered:
         """Lowers the parts of a split's compiled plan to TensorFlow functions, for code that builds its datasets by hand.

@@ -76,6 +76,11 @@ class Span:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
+    def is_within(self, other: Span) -> bool:
+        """Whether it lies in another span."""
+        starts = (other.line, other.column) <= (self.line, self.column)
+        return self.file == other.file and starts and (self.end_line, self.end_column) <= (other.end_line, other.end_column)
+
 
 @dataclass(frozen=True, slots=True)
 class Label:

@@ -22,7 +22,7 @@ from pipegen.spec.params import Given, Params, Substitution
 from pipegen.spec.places import make_absolute
 from pipegen.spec.sections import build
 from pipegen.spec.shared_bases import GitFile
-from pipegen.spec.short_forms import read_classes, share_common
+from pipegen.spec.short_forms import read_classes, share_common, told_once
 from pipegen.spec.source_map import KeyPath, SourceMap, Tree, format_path
 from pipegen.spec.trust import check_trust
 
@@ -133,9 +133,10 @@ def load(
         lay_over(tree, paths, locate, out)
         section = Params(locate, cwd, given, os.environ if env is None else env, out, tree.partial, allowed)
         section.evaluate(tree.value.get("params"))
-        share_common(tree, locate, Place(locate, (), out))
+        common = share_common(tree, locate, Place(locate, (), out))
         written = _copied(tree, locate) if "stages" in tree.value else None
         built = _built(tree, section, runtime, nothing)
+        told_once(out, common)
         if built is None:
             return nothing
     except FullError:
