@@ -19,7 +19,7 @@ import pytest
 import yaml
 from peer_draws import LEVEL, THEIRS, Array, distance, ours, picture, written
 
-from pipegen.cli.reference.other_libraries import answers
+from docs.generated.other_libraries import answers
 from pipegen.compat.recognised import KNOWN
 from pipegen.spec.peers.words import LIBRARIES, meaning_in, meanings, shown_arguments
 
