@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,8 +17,6 @@ from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned, progress, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from pipegen.api.pipeline import Pipeline
 
 

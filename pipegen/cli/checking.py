@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pipegen.cli.common import start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun
 from pipegen.data.content import compared_checksums, damaged_files
+from pipegen.data.manifest import Manifest
 from pipegen.data.named_files import EXCLUDE_HEADER, argument
 from pipegen.data.rounding import spread
 from pipegen.data.split_checks import WITHOUT_DATA
@@ -20,21 +23,17 @@ from pipegen.diagnostics.fixes import suppressed
 from pipegen.phases.compilation import bind, compile_plans, findings_with_data
 from pipegen.phases.data_tests import cheap_results
 from pipegen.phases.memory_budget import memory_findings
+from pipegen.phases.specs import BoundSpec, Inspection, Spec
 from pipegen.phases.user_functions import with_functions
 from pipegen.spec.compose import flow
 from pipegen.spec.extends import through_chain
 from pipegen.spec.load import of_stage
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
 from pipegen.terminal import note, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
     from pipegen.backend.datasets.probe import Damaged
-    from pipegen.data.manifest import Manifest
-    from pipegen.phases.specs import BoundSpec, Inspection, Spec
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
 
 
 def write_exclude(file: str, header: str, section: str, known: Iterable[str], keys: Iterable[str], base: Path) -> None:

@@ -128,7 +128,6 @@ def _pipegen(
       pipegen validate photos.pipegen.yaml --data   check the spec and the files
       pipegen explain photos.pipegen.yaml           read the compiled plan
     """
-    ctx.obj = APPS  # what `schema --write` describes
     if show_version:
         from pipegen.release import __version__
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
@@ -19,8 +20,6 @@ from pipegen.spec.allowed import Allowed, granting
 from pipegen.terminal import progress, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from pipegen.api.pipeline import Pipeline
     from pipegen.phases.specs import Inspection, Spec
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +16,6 @@ from pipegen.ops.kinds.base import Levels, having
 from pipegen.terminal import note
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pipegen.phases.specs import Inspection
 
 

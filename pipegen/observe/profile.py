@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from pipegen.frozen import dataclass
 from pipegen.memory import available_cores, ram_budget
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.fields.notes import count
+from pipegen.ops.stage import Stage
 from pipegen.page import Page, bar, element, page, table
 from pipegen.phases.compilation import optimise
 from pipegen.physical.facts import BATCH, CACHE, INDEX, READ, called, scopes
@@ -23,11 +25,8 @@ from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned, json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
     from pipegen.api.pipeline import Pipeline
     from pipegen.observe.measured import Recording
-    from pipegen.ops.stage import Stage
 
 
 _OWN = {Index: (INDEX, "order and random numbers"), Read: (READ, "reading"), Cache: (CACHE, "the cache"), Batch: (BATCH, "batches")}

@@ -14,19 +14,18 @@ import runpy
 import sys
 import tempfile
 import threading
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipegen.observe.measured import WARM, about, measuring
 from pipegen.observe.watch import HOUR, Child
 from pipegen.terminal import note
+from pipegen.waiting import Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
-
     from pipegen.api.pipeline import Pipeline
     from pipegen.backend.running.execute import Executor
-    from pipegen.waiting import Waiting
 
 
 Said = tuple[str, str]  # a report, and its sentence

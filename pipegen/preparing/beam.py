@@ -13,7 +13,7 @@ from typing import Any
 
 from pipegen.errors import DataError
 from pipegen.files import write_whole
-from pipegen.ops.sources.prepared_store.layout import SHARDS
+from pipegen.ops.sources.prepared import SHARDS
 from pipegen.ops.sources.stores.base import needs
 from pipegen.phases.compilation import load
 from pipegen.preparing.options import Options

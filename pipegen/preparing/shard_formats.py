@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -14,14 +16,9 @@ import tensorflow as tf
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import HEAD, format_of
 from pipegen.ops.kinds.base import ExampleClass, ItemClass, Levels, having, kind_of, several_labels
-from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, ENCODED, RECORDS, Pixels
+from pipegen.ops.sources.prepared import ARRAY_RECORD, ENCODED, RECORDS, Pixels
 from pipegen.ops.sources.stores.base import needs
 from pipegen.types import FLOATING, ElementType
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
 _ENDINGS = {"JPEG": "jpg", "TIFF": "tif", "PPM, PGM or PBM": "ppm", "JPEG XL": "jxl"}
 """File extensions of formats, if they are not the format's name."""

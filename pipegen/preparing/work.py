@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import islice
@@ -19,6 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.datasets.engine import Engine
+from pipegen.backend.features import Features
 from pipegen.backend.process.devices import untuned
 from pipegen.backend.process.traced_functions import plain_map
 from pipegen.cache.store import key_of, plain
@@ -31,7 +33,7 @@ from pipegen.ops.kinds.base import ExampleClass, Indices, ItemClass, Levels, Pix
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.ops.lowering.resizing import side_size
 from pipegen.ops.registry import transforms
-from pipegen.ops.sources.prepared_store.layout import PAGE, SHARDS, Pixels, Shard, checksum, shard_files
+from pipegen.ops.sources.prepared import PAGE, SHARDS, Pixels, Shard, checksum, shard_files
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import ElementTransform
 from pipegen.phases.compilation import bind, collect_data, of_first_view
@@ -46,10 +48,6 @@ from pipegen.terminal import log
 from pipegen.types import ElementType, FeatureType, valid_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from pipegen.backend.features import Features
-
     Compute = Callable[[tf.Tensor], Features]
     """From the number of a record in its split to its stored values."""
 

@@ -8,8 +8,10 @@ import os
 import warnings
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,15 +24,12 @@ from pipegen.memory import threads
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.lowering.library import ready_for
+from pipegen.types import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
     from pipegen.data.manifest import Manifest
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.spec.models import Runtime
-    from pipegen.types import Interval
 
 
 Array = np.ndarray[Any, Any]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Xml
 
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.diagnostics.machine_readable import render_json
 from pipegen.diagnostics.text import render_text
 from pipegen.errors import SpecError
@@ -17,7 +18,6 @@ from pipegen.terminal import ODD, aligned, sign_for, visible
 
 if TYPE_CHECKING:
     from pipegen.data.testing import DataTestResult, Status
-    from pipegen.diagnostics.diagnostic import Diagnostic
 
 _STATUSES: tuple[Status, ...] = ("passed", "failed", "warned", "skipped")
 

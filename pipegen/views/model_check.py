@@ -12,7 +12,8 @@ from pipegen.lazy import np
 from pipegen.ops.fields.notes import is_are
 from pipegen.ops.kinds.base import ExampleClass, Indices, Levels, PixelClass, Presence, kind_of
 from pipegen.ops.step_bases import centred_values
-from pipegen.plan.outputs import encoding_of, names
+from pipegen.plan.outputs import encoding_of
+from pipegen.spec.models import Output, names
 from pipegen.terminal import log, visible
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval, times
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import keras
 
     from pipegen.plan.nodes import Plan
-    from pipegen.spec.models import Output
 
 
 _SPARSE = ("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy")

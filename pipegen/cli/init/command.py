@@ -15,7 +15,7 @@ from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.record_specs import ENDINGS, shards_in
 from pipegen.cli.init.spec import Written
 from pipegen.ops.sources.huggingface import is_saved
-from pipegen.ops.sources.prepared_store.layout import ABOUT
+from pipegen.ops.sources.prepared import ABOUT
 from pipegen.ops.sources.tfds import FEATURES, INFO
 from pipegen.ops.sources.zarr import Zarr
 from pipegen.terminal import aligned, note, progress, say

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -28,11 +29,15 @@ from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, is_hidden, sniff
 from pipegen.ops.sources.listing.base import Listing, every_value, shards_of
 from pipegen.ops.sources.mds import index_mds, read_columns
 from pipegen.ops.sources.records.archives import Archive, open_archive
+from pipegen.ops.sources.records.by_library import StoreSource
 from pipegen.ops.sources.records.index import InShard
 from pipegen.ops.sources.records.messages import read_example
+from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.shards.members import Members
 from pipegen.ops.sources.shards.paths import Found, find_shards
 from pipegen.ops.sources.shards.tar_headers import tar_members
 from pipegen.ops.sources.shards.zip_directory import zip_members
+from pipegen.ops.sources.stores.base import Store
 from pipegen.ops.sources.stores.field_types import BYTES, JSON
 from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
 from pipegen.ops.sources.tables.table import Table
@@ -40,13 +45,7 @@ from pipegen.ops.sources.tfrecord import MAGIC, TFRecord, masked_crc32c
 from pipegen.spec.compose import flow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from pipegen.cli.init.guessed_items import Lists
-    from pipegen.ops.sources.records.by_library import StoreSource
-    from pipegen.ops.sources.records.source import RecordSource
-    from pipegen.ops.sources.shards.members import Members
-    from pipegen.ops.sources.stores.base import Store
 
 
 IMAGE = "image"

@@ -329,7 +329,7 @@ def _label_array(image: str, count: int, arrays: Mapping[str, Any]) -> tuple[str
         is_other_split = len({split_of(name), split_of(image)} - {None}) > 1
         if name != image and len(array.shape) in (1, 2) and len(array) == count and not is_other_split:
             with suppress(OpError):
-                return name, len(read_labels(name, None, 0, array, str)[1])
+                return name, len(read_labels(name, None, 0, array, str, [])[1])
     return None, 0
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
@@ -13,12 +14,8 @@ from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import as_array
 from pipegen.ops.kinds.base import FeatureKind, Overlay, PixelValues
 from pipegen.ops.lowering.pictures import blended, directions, encode_image, levels
+from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.ops.transform import Transform
 
 
 @dataclass(frozen=True, slots=True)

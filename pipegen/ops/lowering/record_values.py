@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np, tf
@@ -11,8 +12,6 @@ from pipegen.ops.lowering.python_calls import numpy_function
 from pipegen.ops.lowering.stored_readers import each_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Read, Together
     from pipegen.ops.sources.records.columns import Lookup

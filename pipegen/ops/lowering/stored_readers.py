@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,6 @@ from pipegen.ops.lowering.graphs import asserted, elsewhere, made_once
 from pipegen.ops.lowering.python_calls import numpy_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from pipegen.ops.sources.listing.reader import Hold
 
 

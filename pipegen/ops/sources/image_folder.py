@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -13,7 +16,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.classes import ClassNames, class_notes
 from pipegen.ops.fields.notes import Note, quoted
-from pipegen.ops.fields.strings import Strings
+from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.scan import Scan, folder_notes, loose_notes, nothing_found, tally_notes
 from pipegen.ops.sources.listing.base import Listing, always
@@ -22,11 +25,6 @@ from pipegen.ops.sources.tables.selecting import JoiningSource
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.archives import Archive
 
 _ABSOLUTE = re.compile(r"^(/|[A-Za-z]:)")

@@ -7,27 +7,22 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.mounts import Opened
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.sources.listing.blocks import ArrayBlock, by_block
-from pipegen.ops.sources.records.index import LONGEST, ShardRecords
+from pipegen.ops.sources.listing.reader import Hold, Together
+from pipegen.ops.sources.records.columns import LabelColumn
+from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.messages import Buffer, MessageReader, MessageSource
-from pipegen.ops.sources.records.reader import MappedReader, stretches
+from pipegen.ops.sources.records.reader import MappedReader, RecordReader, stretches
 from pipegen.ops.sources.stores.base import byte_strings
 from pipegen.ops.sources.stores.field_types import JSON_FIELDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.records.columns import LabelColumn
-    from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex
-    from pipegen.ops.sources.records.reader import RecordReader
 
 MAGIC = b"\x1f\x8b"  # first bytes of a gzip file
 _SMALL = 4096  # largest record, in bytes, whose file is read a block at a time; of larger records only the heads are read

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -20,9 +21,6 @@ from pipegen.ops.lowering.random import symmetric_dirichlet
 from pipegen.ops.lowering.windows import whole_between
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MIXED = ("auto_contrast", "equalize", "posterize", "rotate", "solarize", "shear_x", "shear_y", "translate_x", "translate_y")
 _LIMITS = Limits(shear=0.3, translation=1 / 3, in_pixels=False, degrees=30.0, enhancement=0.0, bits=4.0)

@@ -19,8 +19,7 @@ from pydantic import ValidationError
 
 from pipegen.data.collect import collect
 from pipegen.errors import OpError
-from pipegen.ops.sources.csv import Csv
-from pipegen.ops.sources.sql import Sql
+from pipegen.ops.sources.table_sources import Csv, Sql
 from pipegen.ops.sources.tables.sql import LateError, refuse_writing, run_query
 from pipegen.spec.load import load
 from pipegen.spec.spec_hash import spec_hash

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,16 +16,13 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.fields.notes import LeftOut, Note, count, is_are, quoted
-from pipegen.ops.fields.strings import Collector, as_sizes
+from pipegen.ops.fields.strings import Collector, Ints, Strings, as_sizes
 from pipegen.ops.lowering.library import PLUGINS, is_readable, missing_plugin, plugin_format
 from pipegen.ops.sources.listing.base import Location
 from pipegen.ops.sources.listing.paths import close_names
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from pipegen.ops.fields.strings import Ints, Strings
     from pipegen.ops.sources.folders.glob import Glob
 
 

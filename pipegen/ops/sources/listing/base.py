@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.fields.columns import Ragged
-from pipegen.ops.fields.strings import Strings, as_sizes, shareable
+from pipegen.ops.fields.columns import Column, Ragged
+from pipegen.ops.fields.strings import Ints, Strings, as_sizes, shareable
 from pipegen.ops.kinds.base import ExampleClass, having, single_values
 from pipegen.ops.model import Model
 from pipegen.ops.sources.listing.reader import FileReader, Reader
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-    from typing import TypeAlias
-
-    from pipegen.ops.fields.columns import Column
     from pipegen.ops.fields.notes import Note
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.transform import Transform
-    from pipegen.types import ElementType
 
     Cells: TypeAlias = Callable[[str | int, str], tuple[str, ...]]
     """Returns the text of a column for each record, given its name or number and the argument that names it."""

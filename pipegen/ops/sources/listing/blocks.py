@@ -6,17 +6,13 @@ import math
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pipegen.lazy import np
-from pipegen.ops.sources.listing.reader import Reader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.reader import Hold, Together
+from pipegen.ops.fields.strings import Ints
+from pipegen.ops.sources.listing.reader import Hold, Reader, Together
 
 _RETRY = 5.0  # seconds before a block that failed is tried again; else each of its records would try it
 _WINDOWS = 2  # windows in memory at a time: batches of one are in flight while the next is being read

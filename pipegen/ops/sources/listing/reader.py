@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import TypeAlias
+from pipegen.ops.fields.strings import Ints
 
-    from pipegen.ops.fields.strings import Ints
-
-    Read: TypeAlias = Callable[..., Any]
-    """Returns a feature at places of records, as TensorFlow ops: scalars if encoded, else `(..., *shape)`."""
-    Hold: TypeAlias = Callable[[Any], Read]
-    """Holds an array `(n, ...)` in TensorFlow's memory, and returns a function that takes rows of it."""
-    Together: TypeAlias = Callable[..., dict[str, Any]]
-    """Returns features by name, given their names and the places of records, int64 `(n,)` each: lists of n tensors, or tensors `(n, ...)`,
-    strings if encoded."""
+Read: TypeAlias = Callable[..., Any]
+"""Returns a feature at places of records, as TensorFlow ops: scalars if encoded, else `(..., *shape)`."""
+Hold: TypeAlias = Callable[[Any], Read]
+"""Holds an array `(n, ...)` in TensorFlow's memory, and returns a function that takes rows of it."""
+Together: TypeAlias = Callable[..., dict[str, Any]]
+"""Returns features by name, given their names and the places of records, int64 `(n,)` each: lists of n tensors, or tensors `(n, ...)`,
+strings if encoded."""
 
 
 class Reader:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Packed, with_classes
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ItemClass, having, kind_of, several_labels
-from pipegen.ops.sources.listing.reader import Reader
+from pipegen.ops.sources.listing.reader import Hold, Read, Reader, Together
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.base import Listing
-    from pipegen.ops.sources.listing.reader import Hold, Read, Together
 
 
 PART = "part"  # the feature with the part of a mix that an example is from, unless the name is taken
@@ -32,16 +30,14 @@ class Adapting:
     order: tuple[str, ...]  # all features in the order of the mix
     parts: tuple[str, ...] = ()  # the names of the parts, if a feature holds the part of an example; else empty
 
-    def name(self, own: str) -> str:
+    def name(self, own: Any) -> Any:
+        """Returns the name of a feature in the mix; `None` stays."""
         return self.names.get(own, own)
 
     def type_of(self, own: ElementType) -> ElementType:
         """Converts the type of a record to that in the mix."""
-
-        def named(name: str | None) -> str | None:
-            return self.name(name) if name is not None else None
-
-        found = {self.name(name): t.with_(of=named(t.of), beside=named(t.beside), instances=named(t.instances)) for name, t in own.items()}
+        new = self.name
+        found = {new(name): t.with_(of=new(t.of), beside=new(t.beside), instances=new(t.instances)) for name, t in own.items()}
         found |= {name: t for name, (t, _) in self.fill.items()}
         ordered = sorted(found, key=lambda name: self.order.index(name) if name in self.order else len(self.order))
         return ElementType(tuple((name, found[name]) for name in ordered))

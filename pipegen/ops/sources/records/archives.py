@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import stat
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import Opened, content_of
 from pipegen.ops.fields.notes import Note
+from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, Scan
 from pipegen.ops.sources.folders.scan import Found as Image
 from pipegen.ops.sources.listing.base import Location
+from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.records.index import Indexed, RecordIndex
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.shards.findings import KINDS, compression, finding_notes, tallied, unpacked_name
@@ -24,12 +27,6 @@ from pipegen.ops.sources.shards.members import Members, unpacked_member
 from pipegen.ops.sources.shards.paths import Found
 from pipegen.ops.sources.shards.tar_headers import tar_members
 from pipegen.ops.sources.shards.zip_directory import zip_members
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pipegen.ops.fields.strings import Ints, Strings
-    from pipegen.ops.sources.listing.reader import Reader
 
 LISTS = {".zip": zip_members, ".tar": tar_members}  # functions that list the members of an archive, by file ending
 _PLAIN = frozenset({f".{one}" for name in IMAGE_EXTENSIONS for one in (name, name.upper())})  # endings of most image files

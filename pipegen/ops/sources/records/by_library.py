@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.label_values import label_texts
 from pipegen.ops.fields.notes import quoted
 from pipegen.ops.fields.numbers import changed_whole, check_channels
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, by_block
+from pipegen.ops.sources.listing.reader import Hold, Together
+from pipegen.ops.sources.records.columns import LabelColumn
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource, check_field, check_pickled, missing_key
+from pipegen.ops.sources.shards.paths import Found
 from pipegen.ops.sources.stores.base import Store, opened
 from pipegen.ops.sources.stores.field_types import (
+    FieldType,
+    Form,
     MissingLibrary,
     MissingValue,
     StoreError,
@@ -29,15 +36,6 @@ from pipegen.ops.sources.stores.field_types import (
     optional_at,
 )
 from pipegen.types import PIXEL_RANGES, ElementType
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.records.columns import LabelColumn
-    from pipegen.ops.sources.shards.paths import Found
-    from pipegen.ops.sources.stores.field_types import FieldType, Form
 
 
 class StoreReader(RecordReader):

@@ -5,10 +5,11 @@ A label is read with its record; all at once only if something needs it earlier,
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import suggested
@@ -19,18 +20,14 @@ from pipegen.ops.fields.classes import as_values, named_classes
 from pipegen.ops.fields.columns import Column, Ragged
 from pipegen.ops.fields.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain, text_of
 from pipegen.ops.fields.notes import Note
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass
 from pipegen.ops.sources.features.items import read_items, side_by_side
-from pipegen.ops.sources.records.index import keep_arrays, kept_arrays
+from pipegen.ops.sources.records.index import Indexed, InShard, keep_arrays, kept_arrays
 from pipegen.ops.sources.tables.join import RecordColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import TypeVar
-
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.features.feature import AnyKind
-    from pipegen.ops.sources.records.index import Indexed, InShard
 
     Kept = TypeVar("Kept", Values, Ragged)
 
@@ -107,7 +104,7 @@ class RecordCells(RecordColumns):
     def _texts(self, key: str, field: str) -> tuple[str, ...]:
         file = self._found.kept_as("cells", key)
         try:
-            texts = kept(self._found, file, f"`{key}` of the records", Values, lambda: self._read_all(key)).as_texts()
+            texts = kept(self._found, file, f"`{key}` of the records", Values, lambda: self._read_all(key))
         except OpError as error:  # its own field is that of a feature
             raise error.at(field or None) from None
         if texts.texts in ((), ("",)):
@@ -232,7 +229,7 @@ class LabelColumn:
         return Lookup(len(names), feature.offset)
 
     def _classes_by_text(self) -> dict[str, int]:
-        """Returns the class of each stored text; empty if numbers are stored."""
+        """Returns the class of each stored text."""
         values, used, classes = self._stored, self.records.used, self.column.values
         first = np.unique(values.codes, return_index=True)[1]
         return dict(zip(values.texts, classes[first if used is None else used[first]].tolist(), strict=True))
@@ -244,8 +241,8 @@ class LabelColumn:
 
     @cached_property
     def _stored(self) -> Values:
-        """The labels of all records that `where` keeps, as they are stored; as texts for `map` and `ignore`. Raises `OpError`: `PG420` for
-        values that cannot be labels, `PG431` if numbers and text are mixed but the reader needs one type."""
+        """The labels of all records that `where` keeps. Raises `OpError`: `PG420` for values that cannot be labels, `PG431` if numbers and
+        text are mixed but the reader needs one type."""
 
         def read() -> Values:
             every = self.records.read(partial(self.source.stored, "label", self.name, self.source.key_of(self.name)), "the labels")
@@ -255,8 +252,7 @@ class LabelColumn:
 
         file, used = self.records.kept_as("labels", self.source.key_of(self.name)), self.records.used
         values = kept(self.records, file, "the labels of the records", Values, read)
-        values = values if used is None else values.take(used)
-        return values.as_texts() if self.feature.chosen else values
+        return values if used is None else values.take(used)
 
     def _check_types(self, every: Sequence[Any]) -> None:
         odd = next((row for row, value in enumerate(every) if type(value) is not type(every[0])), None)

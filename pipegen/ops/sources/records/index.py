@@ -7,9 +7,11 @@ import json
 import math
 import time
 import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pipegen.errors import OpError
@@ -17,14 +19,10 @@ from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, keep_or_warn, open_kept
 from pipegen.lazy import np
 from pipegen.memory import available_cores
-from pipegen.ops.fields.strings import aligned
+from pipegen.ops.fields.strings import Ints, aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from pipegen.ops.fields.notes import Note
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.base import Cells
     from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.shards.paths import Found

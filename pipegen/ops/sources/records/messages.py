@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -13,18 +13,12 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
 from pipegen.ops.fields.notes import count, quoted
+from pipegen.ops.fields.strings import Ints
+from pipegen.ops.sources.listing.reader import Hold, Together
+from pipegen.ops.sources.records.index import Indexed, InShard
 from pipegen.ops.sources.records.reader import RecordReader
-from pipegen.ops.sources.records.source import RecordSource, check_field, missing_key
-from pipegen.ops.sources.stores.field_types import BYTES, FieldType, column_and_path, field_of, optional_at, value_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.records.index import Indexed, InShard
-    from pipegen.ops.sources.records.source import RecordFeature
-    from pipegen.ops.sources.stores.field_types import Form
+from pipegen.ops.sources.records.source import RecordFeature, RecordSource, check_field, missing_key
+from pipegen.ops.sources.stores.field_types import BYTES, FieldType, Form, column_and_path, field_of, optional_at, value_at
 
 _DTYPES = {"bytes": BYTES, "float": "float32", "int": "int64", None: ""}
 _OBJECT = "image/object/"

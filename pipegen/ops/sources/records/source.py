@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -20,6 +21,7 @@ from pipegen.mounts import content_of
 from pipegen.ops.fields.columns import Ragged, spread
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.numbers import read_numbers
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource, HeldKindName
@@ -30,19 +32,14 @@ from pipegen.ops.sources.records.columns import LabelColumn, RecordCells, items_
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
-from pipegen.ops.sources.stores.field_types import FieldType
+from pipegen.ops.sources.stores.field_types import FieldType, Form
 from pipegen.ops.sources.tables.features import FormattedFeature
 from pipegen.ops.sources.tables.readings import Column, Join
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable, Iterable, Iterator
-
     from pipegen.ops.fields.columns import Column as Held
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.reader import RecordReader
-    from pipegen.ops.sources.stores.field_types import Form
 
 Key = Annotated[str, Field(min_length=1)]
 Path_ = Annotated[str, Field(min_length=1)]
@@ -99,6 +96,10 @@ class RecordFeature(FormattedFeature):
         return f"features.{name}.key" if self.key is not None else f"features.{name}"
 
 
+IMAGE_AND_LABEL: Any = {"image": {"kind": "image"}, "label": {"kind": "label"}}
+"""Features of a dataset with metadata by default; the field makes `RecordFeature`s of them."""
+
+
 class DescribedRecords(FeatureSource):
     """Records in files of many, described by the argument `features`, which each source declares."""
 
@@ -139,11 +140,16 @@ class DescribedRecords(FeatureSource):
     has_rows = by_class = always(False)  # records lie in files, and a file holds records of every class
     column_names = always(None)  # short values can be read for all records
     columns_cost = always("read once from all records")
+    split_method = always("hash")  # which does not depend on the order of records
 
     @property
     def read_features(self) -> dict[str, RecordFeature]:
         """The features that are read with each record; others are read once for all records."""
         return {name: f for name, f in self.features.items() if not (f.own_kind.ragged or f.several or f.joined)}
+
+    def completed(self, told: Callable[[str, RecordFeature], Mapping[str, Any]]) -> dict[str, RecordFeature]:
+        """Returns the features with the arguments that metadata tells; those of the joined table as they are."""
+        return {name: f if f.joined else f.model_copy(update=told(name, f)) for name, f in self.features.items()}
 
     def remarks(self) -> tuple[str, ...]:
         names = " and ".join(f"`{name}`" for name in self.features if name not in self.read_features)
@@ -151,10 +157,6 @@ class DescribedRecords(FeatureSource):
         needed = dict.fromkeys(parse_predicate(self.where).columns, "where") if self.where is not None else {}
         needed |= {str(self.join.own): "join"} if self.join is not None else {}
         return (*held, *(f"{name!r}, for `{argument}`, is {self.columns_cost()}" for name, argument in needed.items()))
-
-    def split_method(self) -> Literal["random", "hash"]:
-        """Returns `hash`, which does not depend on the order of records."""
-        return "hash"
 
     def keep_index_in(self, folder: Path | None) -> None:
         self._folder = folder

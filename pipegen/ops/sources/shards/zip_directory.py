@@ -8,17 +8,12 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from pipegen.lazy import np
 from pipegen.mounts import Opened
-from pipegen.ops.fields.strings import Strings, taken_bytes
+from pipegen.ops.fields.strings import Ints, Strings, taken_bytes
 from pipegen.ops.sources.shards.members import Ahead, Link, Members, linked
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from pipegen.ops.fields.strings import Ints
 
 _END, _END64, _LOCATOR, _LOCAL = 22, 56, 20, 30
 """Bytes of the end record, its 64-bit form and the locator of that; and of a member's local header before its name."""

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
+from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.label_values import label_texts, text_of
 from pipegen.ops.fields.notes import LeftOut, Note, quoted
 from pipegen.ops.sources.features.predicate import parse_predicate
-from pipegen.ops.sources.listing.base import ADD_COLUMNS
+from pipegen.ops.sources.listing.base import ADD_COLUMNS, Listing
 from pipegen.ops.sources.tables.held import read_held
 from pipegen.ops.sources.tables.table import NO_ROW, SEVERAL_ROWS, Columns, Partners, Table, TableColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from pipegen.ops.fields.columns import Column, Place
-    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.tables.features import InTable
     from pipegen.ops.sources.tables.readings import Join
 

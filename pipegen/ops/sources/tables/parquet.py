@@ -9,21 +9,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pipegen.errors import OpError
 from pipegen.files import stamp
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import Note, count
-from pipegen.ops.fields.strings import Strings
+from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.sources.listing.blocks import BlockReader
 from pipegen.ops.sources.stores.base import byte_strings
 from pipegen.ops.sources.stores.field_types import is_list, is_number
 from pipegen.ops.sources.tables.table import Table, TableColumn, needed
-
-if TYPE_CHECKING:
-    from pipegen.ops.fields.strings import Ints
 
 SUFFIXES = (".parquet", ".pq")
 _MAGIC = b"PAR1"

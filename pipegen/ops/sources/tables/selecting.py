@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -17,12 +19,7 @@ from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.sources.tables.features import InTable, JoinedFeature
 from pipegen.ops.sources.tables.readings import Join
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from pipegen.types import ElementType
+from pipegen.types import ElementType
 
 
 class SelectingSource(Source):

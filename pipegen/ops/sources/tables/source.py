@@ -6,8 +6,10 @@ import hashlib
 import io
 import os
 from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Field
 
@@ -17,14 +19,14 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.fields.notes import Note, count, quoted
-from pipegen.ops.fields.strings import Strings, as_sizes
+from pipegen.ops.fields.strings import Ints, Strings, as_sizes
 from pipegen.ops.kinds.base import Levels
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource
-from pipegen.ops.sources.features.file_formats import unread_formats
+from pipegen.ops.sources.features.file_formats import GeoTiff, unread_formats
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
-from pipegen.ops.sources.listing.blocks import TakingReader
+from pipegen.ops.sources.listing.blocks import BlockReader, TakingReader
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.rows import Rows
 from pipegen.ops.sources.stores.base import byte_strings
@@ -32,17 +34,9 @@ from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.held import read_held, read_images
 from pipegen.ops.sources.tables.join import joined_to, kept_rows
 from pipegen.ops.sources.tables.readings import Join
+from pipegen.ops.sources.tables.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-    from typing import TypeAlias
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.features.file_formats import GeoTiff
-    from pipegen.ops.sources.listing.blocks import BlockReader
-    from pipegen.ops.sources.tables.table import Table
-
     _Listed: TypeAlias = tuple[Location, tuple[Note, ...], tuple[Missing, ...]]
     """One file of each row, findings about them, and the missing ones."""
 

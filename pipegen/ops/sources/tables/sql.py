@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.files import inert, whole_file
@@ -25,9 +26,6 @@ from pipegen.ops.fields.label_values import text_of
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.sources.tables.table import Table, needed
 from pipegen.terminal import Secretive, without_secrets
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _FOLDER = ".pipegen"
 _DRIVER = "install the driver of the database, such as psycopg or pymysql"

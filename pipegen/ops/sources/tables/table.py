@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -12,17 +13,14 @@ from pipegen.errors import OpError, OpErrors
 from pipegen.frozen import dataclass
 from pipegen.mounts import content_of
 from pipegen.ops.fields.label_values import is_missing, label_texts, text_of
-from pipegen.ops.fields.notes import count, quoted
+from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.listing.paths import close_names
 from pipegen.ops.sources.shards.findings import UNPACK, compression
 from pipegen.ops.sources.stores.field_types import MissingFieldError, MissingLibrary, column_and_path, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from pipegen.ops.fields.columns import Place
-    from pipegen.ops.fields.notes import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
 
 
