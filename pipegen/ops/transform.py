@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PrivateAttr
@@ -16,8 +17,6 @@ from pipegen.ops.traits import Example, Family, Traits
 from pipegen.types import FeatureType, times
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import tensorflow as tf
     from typing_extensions import Self
 

@@ -78,7 +78,7 @@ class Dense(FeatureKind):
             raise PartError(f"`{given}` is for image files, but `{name}` has a `format`", name, given)
         if format == "flo" and not feature.values:
             message = f"`{name}` is an optical flow, whose vectors turn with the image"
-            raise PartError(message, name, "format", help="add `values: vectors`")
+            raise PartError(message, name, "format", help="say so: `values: vectors`")
         if feature.values and feature.channels not in (None, 2):
             raise PartError(f"`{name}` has {count(feature.channels, 'channel')}, but vectors have two, x and y", name, "channels")
 

@@ -245,7 +245,7 @@ FILES = {"image": {"kind": "image", "path": "a/"}}
 
 
 @pytest.mark.parametrize(("flow", "steps", "says"), [
-    ({"format": "flo"}, [], "add `values: vectors`"),
+    ({"format": "flo"}, [], "say so: `values: vectors`"),
     ({"values": {0: 1}}, [], "of `flow` maps classes of masks"),
     ({"values": "vectors", "channels": 3}, [], "vectors have two, x and y"),
     ({"bits": 16, "format": "npy"}, [], "is for image files, but `flow` has a `format`"),
