@@ -81,7 +81,7 @@ _TABLE = (
     Code("PG221", "not-bytes", _E, "A table of 256 values gets other values than 0..255"),
     Code("PG223", "combining-class-indices", _E, "A step combines labels that are class indices"),
     Code("PG224", "late-element-step", _E, "A step that works on single images comes after one that combines them"),
-    Code("PG226", "step-in-policy", _E, "A policy holds a step that not every example could get or go without"),
+    Code("PG226", "step-in-policy", _E, "A step that not every example gets changes the size, or does not belong in its policy"),
     Code("PG229", "decode-contradicts-feature", _E, "`decode` and the feature describe the same files differently"),
     Code("PG230", "nothing-to-fit-on", _E, "A step is fitted to the training split, which does not exist"),
     Code("PG231", "whitening-size", _E, "Images have no fixed size, or too many values, to be whitened"),

@@ -21,6 +21,7 @@ from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import CropTransform, GeometricTransform
 from pipegen.ops.traits import Family
 from pipegen.plan.nodes import Kernel
+from pipegen.plan.recipe import alternatives, type_after
 from pipegen.spec.locate import Locate
 from pipegen.types import MOST_INSTANCES, ElementType, FeatureType, valid_name
 
@@ -39,6 +40,8 @@ class Items:
     closed: bool = False  # whether the run takes no more steps
     displaced: bool = False  # whether its only step has a displacement field in place of a matrix
     projective: bool = False  # whether the matrix of a step can have a last row other than (0, 0, 1)
+    policy: StepRef | None = None  # the policy that gives each example one of the steps, which all act on the image that enters
+    entry: FeatureType | None = None  # the type of that image
     refs: list[StepRef] = field(default_factory=list)
 
     def stage(self) -> Stage:
@@ -87,19 +90,21 @@ class Images:
     def moved(self, open_: object, ref: StepRef, feature: str, type_: ElementType) -> Items:
         """Adds a use of a step to the open run, or opens a new one. Raises `OpError`: `PG203` for a step that items of that kind cannot
         follow; any error of the step on the image."""
-        image, items = self._types[feature], type_[feature]
+        run, policy = open_, alternatives(ref)
+        joins = isinstance(run, Items) and run.feature == feature and run.policy is not None and run.policy == policy
+        image, items = run.entry if joins and run.entry is not None else self._types[feature], type_[feature]
         step, traits = ref.step, ref.step.traits(image)
         if not geometry_of(items.kind).follows(traits):
             help_ = f"leave `{feature}` or the step out"
             raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{items.kind}`", help=help_)
-        after = self._types[feature] = step.infer(image)
+        after = self._types[feature] = type_after(ref, image)
         mode = (step.fill, step.interpolation) if isinstance(step, GeometricTransform) and not traits.mirrors else None
         alone = traits.pads or traits.family is not Family.GEOMETRIC or (isinstance(step, GeometricTransform) and step.exact)
-        run = open_
+        alone |= ref.conditional and step.only_sizes
         divided = isinstance(run, Items) and None not in (mode, run.mode) and mode != run.mode
-        if not isinstance(run, Items) or run.feature != feature or run.closed or alone or divided:
+        if not joins and (not isinstance(run, Items) or run.feature != feature or run.closed or alone or divided):
             sizes = (image.height, image.width), (None, None)
-            run = Items(feature, items.kind, mode, *sizes, type_, image.uniform, displaced=traits.displaces)
+            run = Items(feature, items.kind, mode, *sizes, type_, image.uniform, displaced=traits.displaces, policy=policy, entry=image)
         run.refs.append(ref)
         run.mode, run.projective = run.mode or mode, run.projective or traits.projective
         run.size = after.height, after.width

@@ -179,7 +179,7 @@ def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[D
             arithmetic = None
         if traits.family is Family.POINTWISE:
             arithmetic = ref
-        if traits.resizes:
+        if traits.resizes and not ref.conditional:  # else others may need it, or have the size already
             if resized is not None and resized.path != ref.path:
                 message = f"`{ref.step.op}` resizes the output of `{resized.step.op}`, which blurs and costs twice"
                 yield make("PG506", message, here, locate(resized.path, "resized here", key=True))

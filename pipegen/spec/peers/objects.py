@@ -363,6 +363,8 @@ class _Albumentations(_Library):
             least = [f"`{key}: {given[key]:g}`" for key in ("min_area", "min_visibility", "min_width", "min_height") if given.get(key)]
             if given:
                 self.remarks.append(f"`{name}`: {what} are a feature of the source, which has their `format`{' and '.join(['', *least])}")
+        if node.name == "ReplayCompose":
+            self.remarks.append("`ReplayCompose`: `draw: group` on a step gives 8 consecutive examples one draw; others are not replayed")
         if node.arguments.get("additional_targets"):
             self.remarks.append("`additional_targets`: each is a feature of the source, with an `align` of its own")
         return super().of_group(node, path)
