@@ -198,6 +198,7 @@ _TABLE = (
     Code("PG512", "pad-with-plain-metrics", _I, "Padded batches change metrics that ignore weights"),
     Code("PG513", "groups-cut-in-two", _I, "Batches cut the groups of combined examples"),
     Code("PG514", "unused-feature", _W, "A feature is described and never used"),
+    Code("PG515", "nothing-to-share", _W, "`draw: group` on a step that draws nothing"),
     Code("PG518", "cache-in-vain", _W, "The spec asks for a cache, but the training split cannot be cached"),
     Code("PG520", "runs-python", _I, "A step calls a Python function, which has to be allowed and works on one image at a time"),
     Code("PG523", "split-name", _W, "A split has an unusual name, which is not recognised as the usual one"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -59,12 +59,6 @@ class Transform(Model):
     id: Annotated[str, Field(pattern=rf"^{_ID}(/{_ID})*$")] | None = None
     """A name that keys this step's random draws; by default the op's name and its occurrence, so that inserting another kind of step does
     not change the draws."""
-
-    @model_validator(mode="after")
-    def _shares_draws(self) -> Self:
-        if self.draw == "group" and not (self.num_draws() or self.is_gated()):
-            raise ValueError(f"`{self.op}` draws no random numbers that a `group` could share")
-        return self
 
     @classmethod
     def acts_on(cls, kind: FeatureKind) -> bool:

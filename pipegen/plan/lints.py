@@ -172,6 +172,8 @@ def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[D
     yield from arrays_left_behind(spec, locate, record, name, steps)
     for ref, type_ in _entering(entry, (ref for ref in steps if ref.step.feature in (None, name))):
         traits, here = ref.step.traits(type_), locate(ref.path, key=True)
+        if ref.step.draw == "group" and not ref.is_random:
+            yield make("PG515", f"`{ref.step.op}` draws no numbers that a group could share", here, help="leave `draw` out")
         if traits.family is Family.GEOMETRIC and not traits.moves_pixels_only and arithmetic is not None:
             message = f"`{ref.step.op}` comes after `{arithmetic.step.op}`, so it works on floats, which is slower and no better"
             help_ = f"move `{ref.step.op}` before `{arithmetic.step.op}`"

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pipes import at, stream
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import yaml
-from planning import checked, load_spec
+from planning import load_spec
 
 from pipegen.ops.families.combining import GROUP
-from pipegen.ops.registry import transforms
+from pipegen.plan.check import check
 from pipegen.spec.load import load
 from pipegen.spec.spec_hash import spec_hash
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Array = np.ndarray[Any, Any]
 COUNT = 60
@@ -107,6 +109,32 @@ def test_with_epochs_of_a_number_of_steps(plain: Any) -> None:
 
 
 @pytest.mark.tf
+def test_a_group_is_mixed_in_one_proportion() -> None:
+    """Each example with the next one: labels tell, which alternate."""
+    pipe = pipeline({"mixup": {"alpha": 1, "draw": "group"}}, output={"encode": {"label": "one_hot"}}, shuffle="none")
+    own = stream(at(pipe, 0))[1].max(-1)[:56].reshape(-1, GROUP)
+    assert (own == own[:, :1]).all()
+    assert len(np.unique(own[:, 0])) == 7
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("batch", [{"size": 6}, {"size": 4}])
+def test_in_a_mix_groups_are_counted_over_all_parts(batch: dict[str, Any], photo_folder: Path) -> None:
+    import pipegen
+
+    part = {"source": {"image_folder": {"path": str(photo_folder)}}, "splits": {"parts": {"train": 40}}}
+    steps = [{"resize": {"size": 8}}, {"random_rotation": {"degrees": 90, "draw": "group"}}, {"random_brightness": {"factor": [0, 0]}}]
+    spec = {"pipegen": 1, "source": {"mix": {"epoch": 40, "parts": {"a": {"weight": 0.5, **part}, "b": {"weight": 0.5, **part}}}},
+            "transforms": steps, "batch": batch}  # fmt: skip
+    executor = pipegen.build(spec, runtime={"jit": "never", "cache": "none"})._engine.executor("train")
+    slots = executor.order.every_slot()
+    found = executor.order.found(2, slots)
+    drawn = executor.draws(executor.tensors, *found, calendar=slots * 0 + 2, group=executor.order.group(slots)).numpy()
+    assert numbered(drawn[:, :1]) == (np.arange(len(drawn)) // GROUP).tolist()
+    assert len(np.unique(drawn[:, 1])) == len(drawn)
+
+
+@pytest.mark.tf
 def test_every_split_counts_its_own_examples() -> None:
     """In stored order; `when: all` lets a random step run there."""
     pipe = pipeline({"random_rotation": {**TURN["random_rotation"], "when": "all"}}, splits={"parts": {"train": 30, "validation": 30}})
@@ -127,16 +155,19 @@ def test_a_sheet_shows_what_the_model_gets(plain: Any) -> None:
         np.testing.assert_array_equal(render_example(executor, int(found[slot]), 1, "image"), np.clip(np.round(rows[slot]), 0, 255))
 
 
-def test_only_what_draws_can_share() -> None:
-    def messages(step: Any) -> list[str]:
+def test_what_is_found() -> None:
+    def found(step: Any) -> list[tuple[str, str]]:
         spec = {"pipegen": 1, "source": {"image_folder": {"path": "x"}}, "transforms": [{"resize": {"size": 24}}, step]}
-        return [finding.message for finding in load(spec).diagnostics.items]
+        loaded = load(spec)
+        findings = [*loaded.diagnostics.items, *(check(loaded.spec, loaded.locate.label).diagnostics.items if loaded.spec else ())]
+        return [(finding.code, finding.message) for finding in findings if finding.code != "PG509"]
 
-    assert "`center_crop` draws no random numbers that a `group` could share" in messages({"center_crop": {"size": 9, "draw": "group"}})[0]
-    assert "`mixup` pairs the examples of a group by a number that each of them draws" in messages({"mixup": {"draw": "group"}})[0]
+    assert found({"center_crop": {"size": 9, "draw": "group"}}) == [("PG515", "`center_crop` draws no numbers that a group could share")]
+    assert found({"random_crop": {"size": 9, "draw": "group"}}) == []
     inner = {"one_of": {"steps": ["random_flip", {"random_hue": {"degrees": 9, "draw": "group"}}]}}
-    assert messages(inner) == ["`draw` of `random_hue` is decided by the `one_of` around it"]
-    assert "`example` or `group`" in messages({"random_flip": {"draw": "batch"}})[0]
+    assert found(inner) == [("PG226", "`draw` of `random_hue` is decided by the `one_of` around it")]
+    ((code, said),) = found({"random_flip": {"draw": "batch"}})
+    assert code == "PG105", said
 
 
 def test_the_hash_is_that_of_before() -> None:
@@ -146,15 +177,3 @@ def test_the_hash_is_that_of_before() -> None:
     assert of(draw="example") == of()
     assert of(draw="group") != of()
     assert "draw" not in load_spec(transforms=[{"random_flip": {}}]).transforms[0].meaning()
-
-
-def test_every_random_step_may_share() -> None:
-    """What draws takes `draw: group`, unless it combines examples."""
-    for name, cls in transforms().items():
-        first = next(iter(cls.examples), None)
-        if not cls.random or first is None or cls.family == "combining":
-            continue
-        ((_, given),) = (yaml.safe_load(first.yaml) if ":" in first.yaml else {name: {}}).items()
-        if cls.model_validate(given).num_draws() or cls.model_validate(given).is_gated():
-            assert cls.model_validate({**given, "draw": "group"}).draw == "group", name
-    assert not checked(transforms=[{"resize": {"size": 24}}, TURN]).diagnostics.items

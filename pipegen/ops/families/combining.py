@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from pydantic import model_validator
-
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
@@ -54,12 +52,6 @@ class CombiningTransform(Transform):
 
     probability: Probability = 1.0
     """The share of examples that the step changes; the others stay as they are, and can still be partners."""
-
-    @model_validator(mode="after")
-    def _draws_apart(self) -> CombiningTransform:
-        if self.draw == "group":
-            raise ValueError(f"`{self.op}` pairs the examples of a group by a number that each of them draws")
-        return self
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)

@@ -74,7 +74,7 @@ class Selection(Policy):
             return f"`{cls.op}` cannot hold `{step.op}`", "it holds crops, resizes, geometry, colour, tables and filters"
         led = next((inner.op for inner in step.inner_steps() if isinstance(inner, ItemCrop)), None)
         if led is not None:
-            return f"`{cls.op}` cannot hold `{led}` inside `{step.op}`", f"write `{led}` as a step of the outer `{cls.op}`"
+            return f"`{cls.op}` cannot hold `{led}` inside `{step.op}`", f"`{led}` can be a step of the outer `{cls.op}`"
         for argument in ("when", "feature", "draw"):
             if getattr(step, argument) not in (None, "example"):
                 return f"`{argument}` of `{step.op}` is decided by the `{cls.op}` around it", f"`{argument}` goes beside `steps`"

@@ -395,10 +395,10 @@ class RandomResizedCrop(RandomSizedCrop):
     √(area / ratio) high, rounded half to even. The first of 10 such windows that fits into the image is placed uniformly. If none fits, the
     window is the largest one in the middle whose aspect ratio is in range.
 
-    With `height` in place of `area`, the window's height in pixels is drawn, and its width is height · ratio, rounded down: Albumentations'
+    With `rows` in place of `area`, the window's height in pixels is drawn, and its width is height · ratio, rounded down: Albumentations'
     `RandomSizedCrop`, whose ratio is one number (`aspect_ratio: [1, 1]`).
 
-    It draws 22 numbers: area (or height) and ratio for each of the 10 windows, then top and left of the chosen one.
+    It draws 22 numbers: area (or rows) and ratio for each of the 10 windows, then top and left of the chosen one.
 
     On the other splits, the shorter side is resized to size · 256 / 224 and `center_crop` cuts out the middle; for a size that is not
     square, the image is resized to cover the size · 256 / 224 (`mode: crop`) instead. With a `probability` below 1, nothing replaces it:
@@ -410,14 +410,14 @@ class RandomResizedCrop(RandomSizedCrop):
     examples = (
         Example("random_resized_crop: {size: 224}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
         Example("random_resized_crop: {size: [96, 128], area: [0.25, 1.0], method: bicubic}", ANY_IMAGE, "uint8[96×128×3] in [0, 255]"),
-        Example("random_resized_crop: {size: 224, height: [140, 224], probability: 0.4}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_resized_crop: {size: 224, rows: [140, 224], probability: 0.4}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
     size: Size
     """The output's size in pixels: a square's side, or [height, width]."""
     area: Annotated[Span, within(0, 1), checked(_has_pixels)] = (0.08, 1.0)
     """The range of the window's area, as a fraction of the image's."""
-    height: tuple[Side, Side] | None = None
+    rows: tuple[Side, Side] | None = None
     """The least and the greatest height of the window in pixels, in place of `area`; all whole numbers between them are equally likely."""
     aspect_ratio: Annotated[Span, within(0.01, 100)] = (3 / 4, 4 / 3)
     """The range of the window's width divided by its height, before it is resized."""
@@ -431,17 +431,17 @@ class RandomResizedCrop(RandomSizedCrop):
 
     @model_validator(mode="after")
     def _one_form(self) -> RandomResizedCrop:
-        if self.height is not None and "area" in self.model_fields_set:
-            raise ValueError("give either `area` or `height`")
-        if self.height is not None and self.height[0] > self.height[1]:
-            raise ValueError(f"`height` is [least, greatest], got [{self.height[0]}, {self.height[1]}]")
+        if self.rows is not None and "area" in self.model_fields_set:
+            raise ValueError("give either `area` or `rows`")
+        if self.rows is not None and self.rows[0] > self.rows[1]:
+            raise ValueError(f"`rows` is [least, greatest], got [{self.rows[0]}, {self.rows[1]}]")
         return self
 
     def infer(self, x: FeatureType) -> FeatureType:
         return interpolated(super().infer(x), self.method) if not self.idle() else super().infer(x)
 
     def meaning(self) -> dict[str, Any]:
-        return {name: value for name, value in super().meaning().items() if name != ("height" if self.height is None else "area")}
+        return {name: value for name, value in super().meaning().items() if name != ("rows" if self.rows is None else "area")}
 
     def resizes(self) -> bool:
         return True
@@ -473,8 +473,8 @@ class RandomResizedCrop(RandomSizedCrop):
         rows, columns = tf.cast(most_h, tf.float64), tf.cast(most_w, tf.float64)
         low, high = span_range(self.aspect_ratio)
         ratio = tf.exp(uniform(u[..., 1 : 2 * TRIES : 2], logarithms((low, high))))
-        if self.height is not None:
-            h = whole_between(u[..., 0 : 2 * TRIES : 2], self.height)
+        if self.rows is not None:
+            h = whole_between(u[..., 0 : 2 * TRIES : 2], self.rows)
             w = tf.cast(tf.floor(tf.cast(h, tf.float64) * ratio + 1e-6), tf.int32)  # the exponential may be just below the ratio
         else:
             area = uniform(u[..., 0 : 2 * TRIES : 2], span_range(self.area)) * (rows * columns)

@@ -257,10 +257,10 @@ def random_scale(scale_limit=(-0.1, 0.1), interpolation=1, area_for_downscale=No
 
 
 def random_sized_crop(min_max_height, size, w2h_ratio=1.0, interpolation=1, area_for_downscale=None, p=1.0) -> Steps:
-    height = [whole("min_max_height", side) for side in pair("min_max_height", min_max_height, 1)]
+    rows = [whole("min_max_height", side) for side in pair("min_max_height", min_max_height, 1)]
     ratio = number("w2h_ratio", w2h_ratio)
     sides = one_if_equal(*size)
-    return step("random_resized_crop", p, size=sides, height=height, aspect_ratio=[ratio, ratio], method=_method(interpolation))
+    return step("random_resized_crop", p, size=sides, rows=rows, aspect_ratio=[ratio, ratio], method=_method(interpolation))
 
 
 def random_tone_curve(scale=0.1, per_channel=False, p=0.5) -> Steps:

@@ -104,8 +104,8 @@ def test_the_hash_is_that_of_before() -> None:
     assert of({"random_resized_crop": {**WINDOW, "probability": 1}}) == plain
     assert of(SOME) != plain
     meaning = load_spec(transforms=[{"random_resized_crop": WINDOW}]).transforms[0].meaning()
-    assert not {"probability", "height"} & {*meaning}
-    assert "area" not in load_spec(transforms=[{"random_resized_crop": {"size": 24, "height": [9, 20]}}]).transforms[0].meaning()
+    assert not {"probability", "rows"} & {*meaning}
+    assert "area" not in load_spec(transforms=[{"random_resized_crop": {"size": 24, "rows": [9, 20]}}]).transforms[0].meaning()
 
 
 @pytest.mark.tf
