@@ -111,8 +111,9 @@ class RandomCrop(RandomSizedCrop, PaddedWindow):
     examples = (
         Example("random_crop: {size: 200}", IMAGE_224, "uint8[200×200×3] in [0, 255]"),
         Example("random_crop: {size: [180, 240]}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
-        Example("random_crop: {size: 32, padding: 4, probability: 0.5}", SMALL, "uint8[32×32×3] in [0, 255]"),
+        Example("random_crop: {size: 32, padding: 4}", SMALL, "uint8[32×32×3] in [0, 255]"),
         Example("random_crop: {size: [180, 240], padding: as_needed, fill: reflect}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
+        Example("random_crop: {size: 32, padding: 4, probability: 0.5}", SMALL, "uint8[32×32×3] in [0, 255]"),
     )
 
     padding: Pixels | tuple[Pixels, Pixels] | Literal["as_needed"] | None = None
