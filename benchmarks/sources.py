@@ -60,7 +60,7 @@ class Measured:
         spec = {"pipegen": 1, "source": reads, "transforms": [{"resize": {"size": SIZE}}], "output": output}
         own = {"batch": {"size": BATCH}, "runtime": {"cache": "none"}}
         start = time.process_time()
-        pipe = pipegen.build(spec | own)
+        pipe = pipegen.build(spec | own, allow_write=[folder])
         self.batches = pipe.dataset("train")
         next(iter(self.batches))
         self.first = time.process_time() - start

@@ -103,7 +103,7 @@ class Manifest:
 
     @property
     def every_label(self) -> Ints | None:
-        """Class index of each record of the data; `None` without labels."""
+        """Class index of each record of the data, -1 for those of a split without labels; `None` without any."""
         return self.listing.labels
 
     def by_part(self) -> dict[str, Manifest]:
@@ -162,8 +162,7 @@ class Manifest:
 
     def labels(self, split: str) -> Ints | None:
         """The class index of each example of a split, int64; `None` without labels."""
-        labels = self.listing.labels
-        return None if labels is None else labels[self.members[split]].astype("int64")
+        return None if self.listing.labels is None else _known(self.listing.labels[self.members[split]])
 
     def stored(self, split: str, feature: str) -> Ints | None:
         """A label or a single number of each example of a split, from the listing, else read once from all records; `None` without it."""
@@ -305,7 +304,7 @@ class ShardedManifest(Manifest):
         return {name: values[numbers] for name, values in self.listing.columns.items()}
 
     def labels(self, split: str) -> Ints | None:
-        return None if self.every_label is None else self.members[split].gather(self.every_label).astype(np.int64)
+        return None if self.every_label is None else _known(self.members[split].gather(self.every_label))
 
     def stored(self, split: str, feature: str) -> Ints | None:
         if feature in self.listing.columns:
@@ -322,6 +321,11 @@ class ShardedManifest(Manifest):
         rows = shards_of(self.listing).rows
         files = slice(None) if split is None else self.members[split].shards
         return float(np.asarray(self.listing.sizes, np.int64)[files].sum()) / max(1, int(rows[files].sum()))
+
+
+def _known(labels: Ints) -> Ints | None:
+    """The class indices of a split, int64; `None` if its records have no labels."""
+    return None if (labels < 0).any() else labels.astype(np.int64)
 
 
 def sharded_manifest(spec: PipelineSpec, listing: Listing, name: str, splits: Sequence[str]) -> ShardedManifest:

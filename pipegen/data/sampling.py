@@ -181,17 +181,19 @@ def repeated(labels: Array, threshold: float, seed: int) -> Repeats:
     return _by_group(group, lambda sizes: sizes * each[: len(sizes)], None, seed)
 
 
-def balanced(labels: Array, power: float, seed: int) -> Repeats:
-    """Balances classes: their shares of an epoch are proportional to size^(1 - `power`). The length of an epoch stays.
+def balanced(labels: Array, power: float, seed: int, *, longest: bool = False) -> Repeats:
+    """Balances classes: their shares of an epoch are proportional to size^(1 - `power`). The length of an epoch stays, or is such that each
+    example of the largest class is seen once (`longest`).
 
     Labels are class indices `(n,)`; a power of 0 changes nothing, and 1 makes the classes equal.
     """
 
     def units(sizes: Array) -> Array:
         shares = np.where(sizes > 0, np.maximum(sizes, 1) ** (1.0 - power), 0.0)
-        return np.rint(shares * (len(labels) / math.fsum(shares)) * UNIT).astype(np.int64)
+        scale = float(sizes.max()) ** power if longest else len(labels) / math.fsum(shares)
+        return np.rint(shares * scale * UNIT).astype(np.int64)
 
-    return _by_group(labels, units, len(labels), seed)
+    return _by_group(labels, units, None if longest else len(labels), seed)
 
 
 def weighted(weights: Array, seed: int) -> Repeats:
@@ -254,7 +256,7 @@ def _repeated(spec: PipelineSpec, manifest: Manifest) -> Epochs:
     if sampling.repeat_factor is not None:
         return repeated(_labels(manifest, sampling), sampling.repeat_factor.threshold, spec.seed)
     if sampling.balanced is not None:
-        return balanced(_labels(manifest, sampling), sampling.balanced[1], spec.seed)
+        return balanced(_labels(manifest, sampling), sampling.balanced[1], spec.seed, longest=sampling.epoch == "longest")
     path = ("sampling", *sampling.feature_path())
     weights = _numbers(manifest, str(sampling.weights), path)
     wrong = int((~(weights >= 0) | np.isinf(weights)).sum())

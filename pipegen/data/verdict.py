@@ -260,7 +260,7 @@ def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: b
         held = manifest.labels(split)
     if held is None and read:
         held = manifest.stored(split, name)
-    if held is None:
+    if held is None or (held.ndim == 1 and (held < 0).any()):  # a split without labels
         return None
     counts = held.sum(0, dtype=np.int64) if held.ndim == 2 else np.bincount(held, minlength=len(names))
     return ClassCounts(names, counts.tolist(), manifest.num_examples(split))

@@ -69,7 +69,10 @@ class Sampling(Model):
     """Repeat examples of rare classes, and keep all others; an epoch gets longer."""
     balance: FeatureName | dict[str, Power] | None = None
     """A label whose classes are seen equally often, or `{LABEL: POWER}` for less: 0 changes nothing, 1 makes them equal, and 0.5 samples in
-    proportion to the square root of a class's size. The length of an epoch stays."""
+    proportion to the square root of a class's size. The length of an epoch stays, unless `epoch` is `longest`."""
+    epoch: Literal["same", "longest"] = "same"
+    """The length of an epoch with `balance`. `same`: as many examples as the split has. `longest`: it grows until each example is seen once
+    or more; classes that are seen equally often then have as many examples as the largest."""
     weights: FeatureName | None = None
     """A feature with a number for each example, which is sampled in proportion to it. The length of an epoch stays."""
     subset: Subset | None = None
@@ -87,6 +90,8 @@ class Sampling(Model):
         rules = [name for name in ("repeat_factor", "balance", "weights") if getattr(self, name) is not None]
         if len(rules) > 1:
             raise ValueError(f"`{rules[0]}` and `{rules[1]}` both set how often an example is seen: leave one of them out")
+        if self.epoch == "longest" and self.balance is None:
+            raise ValueError("`epoch: longest` goes with `balance`: write `balance: label` beside it, or leave it out")
         if not rules and self.subset is None:
             raise ValueError("`sampling` needs one of `repeat_factor`, `balance`, `weights` and `subset`")
         return self
@@ -116,6 +121,7 @@ class Sampling(Model):
         said = {
             "repeat_factor": self.repeat_factor and self.repeat_factor.model_dump(mode="json"),
             "balance": dict([self.balanced]) if self.balanced is not None and self.balanced[1] else None,
+            "epoch": self.epoch if self.epoch == "longest" and self.balanced is not None and self.balanced[1] else None,
             "weights": self.weights,
             "subset": self.subset and self.subset.model_dump(mode="json", exclude_none=True),
         }
@@ -180,6 +186,11 @@ ColumnName = Annotated[str, Field(min_length=1)]
 Value = bool | int | float | str
 
 
+def listed_values(lines: Iterable[str]) -> tuple[str, ...]:
+    """Returns the values that a file lists, one a line, without blank lines and comments."""
+    return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+
+
 class ValuesFile(Model):
     """The values that a file lists, one a line."""
 
@@ -195,7 +206,7 @@ class ValuesFile(Model):
 
     def take(self, lines: Sequence[str]) -> None:
         """Takes the values from the lines of the file."""
-        self._values = tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+        self._values = listed_values(lines)
 
 
 PartValues = Annotated[tuple[Value, ...], Field(min_length=1)] | ValuesFile  # the values of a column that a part has

@@ -316,9 +316,10 @@ def _join_unbatchable(findings: list[Diagnostic]) -> list[Diagnostic]:
     if len(unbatchable) < 2:
         return findings
     first = unbatchable[0]
-    splits = " and ".join("`" + f.message.split("`")[1] + "`" for f in unbatchable)
+    splits = dict.fromkeys(f.message.split("`")[1] for f in unbatchable)  # an image and its mask may lack it in the same split
+    named = f"split{'s' * (len(splits) > 1)} {' and '.join(f'`{split}`' for split in splits)}"
     tail = first.message.split("have no fixed size", 1)[1]
-    joined = replace(first, message=f"images of splits {splits} have no fixed size{tail}")
+    joined = replace(first, message=f"images of {named} have no fixed size{tail}")
     return [joined if f is first else f for f in findings if f.code != "PG201" or f is first]
 
 

@@ -52,8 +52,10 @@ def received(output: Output) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names(output.x), *names(output.y), *weight)))
 
 
-def settled(spec: PipelineSpec) -> Output:
-    """The output section, without the default `y` if the source has no labels."""
+def settled(spec: PipelineSpec, split: str | None = None) -> Output:
+    """The output section, without the default `y` if the source has no labels, and without any `y` if records of the `split` lack it."""
+    if split is not None and not spec.source.lacks(split).isdisjoint(names(spec.output.y)):
+        return spec.output.model_copy(update={"y": None, "sample_weight": None, "encode": {}})
     if spec.source.has_labels() or "y" in spec.output.model_fields_set:
         return spec.output
     return spec.output.model_copy(update={"y": None})
@@ -61,7 +63,7 @@ def settled(spec: PipelineSpec) -> Output:
 
 def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Locate, poisoned: set[str]) -> OutputPlan:
     """Plans the output of one split; `poisoned` features, which had errors before, are not checked."""
-    out = settled(spec)
+    out = settled(spec, split)
     plan = OutputPlan(out, locate)
     wanted = {name: key for key in ("x", "y") for name in names(getattr(out, key))}
     if out.sample_weight is not None:

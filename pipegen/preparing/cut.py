@@ -241,6 +241,9 @@ def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixe
     """Makes the spec of the steps after a cut of a spec, as plain values; `pixels` has the form of the pixels of each feature."""
     stored = ((name, t) for name, t in cut.type.items() if t.beside is None or not kind_of(t).has(InstanceNumber))
     features = {name: _feature(t, options, pixels.get(name)) for name, t in stored}
+    for split in spec.split_names():
+        for name in spec.source.lacks(split) & features.keys():
+            features[name].setdefault("absent", []).append(split)
     source: dict[str, Any] = {"path": ".", "of": spec_hash, "splits": list(spec.split_names()), "features": features}
     if options.changes():
         source["changes"] = options.changes()

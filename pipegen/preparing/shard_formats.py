@@ -64,8 +64,8 @@ class Described:
         return [int(value)]
 
     def class_texts(self, name: str, value: Any) -> list[str]:
-        """Lists the names of these classes."""
-        return [self.classes[name][i] for i in self.class_indices(name, value)] if name in self.classes else []
+        """Lists the names of these classes; none of a label that the example lacks, -1."""
+        return [self.classes[name][i] for i in self.class_indices(name, value) if i >= 0] if name in self.classes else []
 
 
 class Part(NamedTuple):

@@ -146,7 +146,7 @@ def survey(manifest: Manifest, looks: Array, runtime: Runtime, comparing: Callab
     again = tuple(sorted(of_splits, key=lambda item: -len(item[1])))
     every: Array = np.sort(np.concatenate([*map(manifest.numbers, manifest.splits)]))
     groups = _groups(looks, every) if labels is not None else []
-    several = tuple(group for group in groups if labels is not None and len(set(labels[group].tolist())) > 1)
+    several = tuple(group for group in groups if labels is not None and len({*labels[group].tolist()} - {-1}) > 1)
     return Survey(manifest, looks, leaks, tuple(odd_pictures(looks)), again, several, classes, unread)
 
 

@@ -254,11 +254,13 @@ class _Composer:
         seen: dict[str, _Node] = {}
         while not isinstance(inner := next(self.events), ev.MappingEndEvent):
             key = self.node(inner, depth + 1)
+            if key.kind == "list" and all(item.kind == "scalar" for item in key.items):
+                key.text = f"[{', '.join(item.text for item in key.items)}]"  # a list of scalars is a name, such as that of a colour
             _limit(len(key.text) <= LONGEST_KEY, f"a key is longer than {LONGEST_KEY:,} characters", key.span)
             value = self.node(next(self.events), depth + 1)
             if value.kind == "scalar" and value.text == "" and value.scalar is None:
                 value.span = key.span
-            if key.kind == "scalar" and key.text != _MERGE and key.text in seen:
+            if (key.kind == "scalar" or key.text) and key.text != _MERGE and key.text in seen:
                 first = Label(seen[key.text].span, "first here")
                 self.out.add(make("PG007", f"duplicate key `{key.text}` in one map", Label(key.span, "again here"), first))
                 continue
@@ -339,12 +341,12 @@ class _Expander:
         return result
 
     def entry(self, result: dict[str, Any], key: _Node, value: _Node, path: KeyPath) -> None:
-        name = key.text if key.kind == "scalar" else f"a {key.kind}"
+        name = key.text if key.kind == "scalar" else key.text or f"a {key.kind}"
         at = (*path, name)
         self.size += len(key.text)
         if not isinstance(key.scalar, str):
             reading = {NoneType: "nothing", bool: "true or false"}.get(type(key.scalar), "a number")
-            self.result.odd_keys[at] = key.kind if key.kind != "scalar" else reading
+            self.result.odd_keys[at] = f"a {key.kind}" if key.kind != "scalar" else reading
         result[name] = self.value(value, at)
         self.result.spans.keys[at] = key.span
 

@@ -225,13 +225,13 @@ def through_chain(found: Iterable[Diagnostic], files: Files) -> list[Diagnostic]
 def merge(base: Tree, over: Tree) -> Tree:
     """Merges `over` over `base`, which is changed."""
     taken: set[KeyPath] = set()
-    base.value = _overlay(base.value, over.value, (), taken)
+    base.value = overlay(base.value, over.value, (), taken)
     base.spans.replace(taken, over.spans)
     base.odd_keys.update(over.odd_keys)
     return base
 
 
-def _overlay(old: Any, new: Any, path: KeyPath, taken: set[KeyPath]) -> Any:
+def overlay(old: Any, new: Any, path: KeyPath, taken: set[KeyPath]) -> Any:
     """Merges `new` over `old`; adds the paths that are those of `new` alone to `taken`."""
     changed_word = path in CHOICES and isinstance(old, dict) and isinstance(new, dict) and set(old) != set(new)
     if not (isinstance(old, dict) and isinstance(new, dict)) or changed_word:
@@ -241,7 +241,7 @@ def _overlay(old: Any, new: Any, path: KeyPath, taken: set[KeyPath]) -> Any:
     for key, value in new.items():
         at = (*path, key)
         if key in old:
-            result[key] = _overlay(old[key], value, at, taken)
+            result[key] = overlay(old[key], value, at, taken)
         else:
             taken.add(at)
             result[key] = value

@@ -57,7 +57,7 @@ _SPLIT_NAME = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 
 
 def json_schema() -> dict[str, Any]:
-    """Builds the schema, of draft 2020-12. It accepts a param for any scalar."""
+    """Builds the schema, of draft 2020-12. It accepts a param for any scalar, and for a list of texts."""
     # First, as this imports their models.
     ops = [*transforms().values(), *(s for s in sources().values() if not hasattr(s, "from_yaml")), *datatests().values()]
     models: list[type[Model]] = [*_parts(Model), *ops, PipelineSpec]
@@ -118,7 +118,7 @@ def _documented(schema: dict[str, Any], text: str | None) -> dict[str, Any]:
 
 
 def _tidy(schema: Any, *, literal: bool) -> Any:
-    """Removes generated titles and repeated defaults; unless `literal`, accepts a param for any scalar."""
+    """Removes generated titles and repeated defaults; unless `literal`, accepts a param for any scalar, or list of texts."""
     if not isinstance(schema, dict):
         return schema
     if STEP_SCHEMA in schema:
@@ -134,13 +134,18 @@ def _tidy(schema: Any, *, literal: bool) -> Any:
         result.setdefault("additionalProperties", False)
     if "anyOf" in result:
         members = [_tidy(s, literal=literal or _is_scalar(s)) for s in result["anyOf"]]
-        if not literal and any(_is_scalar(s) for s in result["anyOf"]):
+        if not literal and any(_takes_param(s) for s in result["anyOf"]):
             members.append(_REFERENCE)
         result["anyOf"] = members
-    elif not literal and _is_scalar(result):
+    elif not literal and _takes_param(result):
         outer = {k: result.pop(k) for k in ("description", "default") if k in result}
         return {**outer, "anyOf": [result, _REFERENCE]}
     return result
+
+
+def _takes_param(schema: dict[str, Any]) -> bool:
+    """Tests for what a param may stand for: a scalar, or a list of texts."""
+    return _is_scalar(schema) or (schema.get("type") == "array" and (schema.get("items") or {}).get("type") == "string")
 
 
 def _is_scalar(schema: dict[str, Any]) -> bool:
@@ -183,7 +188,14 @@ def _source(names: dict[str, str]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for op, cls in sources().items():
         if hasattr(cls, "from_yaml"):
-            each = {"propertyNames": {"pattern": _SPLIT_NAME}, "additionalProperties": {"$ref": "#/$defs/Source"}}
+            named = {"type": "object", "propertyNames": {"enum": [*sources()]}, "additionalProperties": {"type": "object"}}
+            common = {"description": "The arguments that splits with a source share, by the name of the source.", **named}
+            each = {
+                "propertyNames": {"pattern": _SPLIT_NAME},
+                "if": {"required": ["common"]},
+                "then": {"properties": {"common": common}, "additionalProperties": {"type": ["object", "string"]}},
+                "else": {"additionalProperties": {"$ref": "#/$defs/Source"}},
+            }
             properties[op] = {"description": _summary(cls), "type": "object", **each, "minProperties": 1}
         else:
             properties[op] = _reference(cls, names[op])

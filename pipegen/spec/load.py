@@ -22,6 +22,7 @@ from pipegen.spec.params import Given, Params, Substitution
 from pipegen.spec.places import make_absolute
 from pipegen.spec.sections import build
 from pipegen.spec.shared_bases import GitFile
+from pipegen.spec.short_forms import read_classes, share_common
 from pipegen.spec.source_map import KeyPath, SourceMap, Tree, format_path
 from pipegen.spec.trust import check_trust
 
@@ -132,6 +133,7 @@ def load(
         lay_over(tree, paths, locate, out)
         section = Params(locate, cwd, given, os.environ if env is None else env, out, tree.partial, allowed)
         section.evaluate(tree.value.get("params"))
+        share_common(tree, locate, Place(locate, (), out))
         written = _copied(tree, locate) if "stages" in tree.value else None
         built = _built(tree, section, runtime, nothing)
         if built is None:
@@ -176,6 +178,7 @@ def _built(
         with_batch(tree, *stage, locate)
     place = Place(locate, (), out, substitution.spoiled, tree.partial)
     make_absolute(tree.value, place)
+    read_classes(tree.value, place)
     locate.raw = tree.value
     check_trust(tree.value, place, whole.base, section.allowed, section.env)
     return tree, build(tree, place, whole.file, section.declared)

@@ -61,9 +61,10 @@ class Param(Model):
     """A typed parameter of the spec. Its value is that of `--set NAME=VALUE` or `params=`, else of its environment variable, else its
     default."""
 
-    type: Literal["int", "float", "bool", "str", "path", "choice"]
-    """The type of the value. A `path` is relative to the spec's file, or to the working directory if it is set from outside."""
-    default: int | float | bool | str | None = None
+    type: Literal["int", "float", "bool", "str", "path", "choice", "list"]
+    """The type of the value. A `path` is relative to the spec's file, or to the working directory if it is set from outside. A `list` has
+    texts, numbers, `true` or `false`, and stands alone, as in `classes: $names`."""
+    default: int | float | bool | str | list[int | float | bool | str] | None = None
     """The default value; without it the param must be set."""
     min: int | float | None = None
     """The least value, for numbers."""

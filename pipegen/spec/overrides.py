@@ -33,10 +33,11 @@ def plain(value: Any, tree: Tree, out: Diagnostics, path: KeyPath = ()) -> Any:
     if isinstance(value, Mapping):
         result: dict[str, Any] = {}
         for key, inner in value.items():
-            at = (*path, str(key))
+            name = str(list(key)) if isinstance(key, tuple) else str(key)
+            at = (*path, name)
             if not isinstance(key, str):
                 tree.odd_keys[at] = f"a Python {type(key).__name__}"
-            result[str(key)] = plain(inner, tree, out, at)
+            result[name] = plain(inner, tree, out, at)
         return result
     if isinstance(value, (list, tuple)):
         return [plain(inner, tree, out, (*path, i)) for i, inner in enumerate(value)]

@@ -15,13 +15,13 @@ from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix
 from pipegen.diagnostics.suggest import closest, hints
 from pipegen.frozen import dataclass
 from pipegen.spec.allowed import NOTHING, Allowed
-from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR, flow, resolve
+from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR, compose, flow, resolve
 from pipegen.spec.expect import one_of, shorten, show
 from pipegen.spec.locate import Filled, Locator, Place, Value
 from pipegen.spec.mismatch import check
 from pipegen.spec.models import Param
 from pipegen.spec.places import absolute, homeless
-from pipegen.spec.source_map import KeyPath, Tree, format_path, with_texts
+from pipegen.spec.source_map import KeyPath, Tree, format_path, scalars, with_texts
 from pipegen.terminal import masked_value
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -31,8 +31,10 @@ _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "bool": ((bool,), "`true` or `false`"),
     "str": ((str,), "text"),
     "path": ((str,), "a path"),
+    "list": ((list,), "a list of texts, numbers, `true` or `false`, such as `[cat, dog]`"),
 }
 
+_TEXTS = ("str", "path", "list")  # the types whose values may be any text
 _SECRET_WORD = re.compile(
     r"\w*(?:KEYS?|SECRETS?|TOKENS?|PASSWORDS?|PASSWD|PASSPHRASE|CREDENTIALS?)|CREDS?|AUTH|PASS|PAT|COOKIES?|PWD", re.IGNORECASE
 )
@@ -114,7 +116,7 @@ class Params:
         given = self.env.get(param.env)
         value = self._default(param, name) if given is None else self._outside(param, name, given, f"${param.env}")
         # A value that may be sent elsewhere is a finding even if the variable is not set here.
-        return value if param.env in self.allowed.env else replace(value, env=param.env, is_text=param.type in ("str", "path"))
+        return value if param.env in self.allowed.env else replace(value, env=param.env, is_text=param.type in _TEXTS)
 
     def _sound(self, param: Param, name: str) -> bool:
         wrong = None
@@ -134,7 +136,7 @@ class Params:
     def _outside(self, param: Param, name: str, value: Any, origin: str) -> Value:
         try:
             fitted = self._fit(param, _convert(param, value), self.folder)
-            return Value(fitted, origin, outside=True, by_caller=True, is_text=param.type in ("str", "path"))
+            return Value(fitted, origin, outside=True, by_caller=True, is_text=param.type in _TEXTS)
         except _WrongError as wrong:
             at = self.locate.label(("params", name), "declared here", key=True)
             return self._wrong(f"`{name}` is {wrong}, but {origin} gives {show(value)}", (), at)
@@ -149,7 +151,7 @@ class Params:
         origin = format_path(path) if origin == "given" else origin
         try:
             fitted = self._fit(param, value, self.locate.folder(path))
-            env, is_text = self.locate.from_env(path), param.type in ("str", "path")
+            env, is_text = self.locate.from_env(path), param.type in _TEXTS
             return Value(fitted, origin, outside=True, env=env, is_text=is_text, mixed=bool(env) and not self.locate.is_param(path))
         except _WrongError as wrong:
             return self._wrong(f"`{name}` is {wrong}, but this stage gives {show(value)}", (), self.locate.label(path))
@@ -159,14 +161,15 @@ class Params:
         value = param.default
         if value is None:
             return Value(None, "default", outside=False)
-        if isinstance(value, str) and re.search(r"(?<!\$)(\$\$)*\$(\{|[A-Za-z_])", value):
-            return self._wrong("a param cannot refer to another param", "write a dollar as `$$`", self.locate.label(path))
+        for at, text in scalars(value, path):
+            if isinstance(text, str) and re.search(r"(?<!\$)(\$\$)*\$(\{|[A-Za-z_])", text):
+                return self._wrong("a param cannot refer to another param", "write a dollar as `$$`", self.locate.label(at))
         finding = homeless(value, path, self.locate) if param.type == "path" and isinstance(value, str) and value else None
         if finding is not None:
             self.out.add(finding)
             return _WRONG
         try:
-            plain = value.replace("$$", "$") if isinstance(value, str) else value
+            plain = with_texts(value, lambda text, _: text.replace("$$", "$"))
             return Value(self._fit(param, plain, self.locate.folder(path)), "default", outside=False)
         except _WrongError as wrong:
             return self._wrong(f"`{name}` is {wrong}, but its default is {show(value)}", (), self.locate.label(path))
@@ -180,6 +183,8 @@ class Params:
             return value
         types, words = _TYPES[param.type]
         fits = isinstance(value, types) and (param.type == "bool" or not isinstance(value, bool))
+        each = value if isinstance(value, list) else ()
+        fits = fits and all(isinstance(one, (bool, int, float, str)) for one in each)
         if not fits or (param.type == "float" and not math.isfinite(value)):
             raise _WrongError(words)
         value = float(value) if param.type == "float" else value
@@ -214,10 +219,15 @@ def _convert(param: Param, value: Any) -> Any:
     """Converts a text from outside to the declared type; other values stay."""
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
+    if isinstance(value, tuple):
+        value = list(value)
     if not isinstance(value, str) or param.type in ("str", "path", "choice"):
         return value
     if param.type == "bool" and value.lower() in ("1", "0"):
         return value == "1"
+    if param.type == "list":
+        read = compose(f"value: {value}", "value", Diagnostics())
+        return value if read is None else read.value["value"]
     return resolve(value.strip()) if value.strip() else value
 
 
@@ -268,7 +278,7 @@ class Substitution:
         if "$" not in text:
             return text
         value = self._text(text, path)
-        size = len(value) if isinstance(value, str) else 0
+        size = sum(len(each) for _, each in scalars(value) if isinstance(each, str))
         self._size += size
         if size > MAX_SCALAR:
             raise _TooLargeError(f"with params filled in, one value is longer than {MAX_SCALAR // 1024} KiB", path)
@@ -280,13 +290,18 @@ class Substitution:
         whole = _REFERENCE.fullmatch(text)
         if whole is not None and not whole[1]:
             value = self._value(whole, path)
-            return text if value is None else value.value
+            return text if value is None else with_texts(value.value, lambda each, _: each)
         parts: list[str] = []
         end = size = 0
         known: dict[str, str] = {"$$": "$"}
         for match in _REFERENCE.finditer(text):
             if match[0] not in known:
                 value = self._value(match, path)
+                if value is not None and isinstance(value.value, list):
+                    name = match[2] or match[3]
+                    message = f"the param `{name}` is a list, which cannot be a part of a text"
+                    self.out.add(make("PG106", message, self.locate.label(path), help=f"`${name}` stands alone, as the whole value"))
+                    self.spoiled.add(path)
                 plain = None if value is None else value.value
                 known[match[0]] = match[0] if value is None else str(plain).lower() if isinstance(plain, bool) else str(plain)
             parts += [text[end : match.start()], known[match[0]]]

@@ -71,7 +71,7 @@ class _Report:
     def _figure(self, record: int, *words: str) -> Html:
         """Makes a thumbnail of a record with its name, class and other words."""
         key = self._keys[record]
-        label = "" if self._labels is None else self._manifest.class_names[int(self._labels[record])]
+        label = "" if self._labels is None or self._labels[record] < 0 else self._manifest.class_names[int(self._labels[record])]
         shown = preview_of(self._pictures, record, _SIDE)
         alt = f"{key}{f', class {label}' if label else ''}"
         image = element("p", "cannot be shown", class_="quiet") if shown is None else picture(shown[0], alt, shown[1], shown[2])

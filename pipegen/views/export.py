@@ -114,7 +114,8 @@ class _Source:
         self.keys = engine.manifest.keys(self.split)
         held, labels = engine.manifest.columns(self.split), having(record, ExampleClass)
         read = {name: engine.manifest.stored(self.split, name) for name in labels if name not in held}  # from the records
-        dense = {name: values for name, values in (held | read).items() if values is not None and name in record}
+        lacking = engine.spec.source.lacks(self.split)
+        dense = {n: values for n, values in (held | read).items() if values is not None and n in record and n not in lacking}
         self.columns = {name: values for name, values in dense.items() if kind_of(record[name]).storage == "dense"}
         self.types = {name: self.plain.out[name] for name in drawn.pictures(self.plain.out)}
         self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged and not kind_of(t).has(InstanceNumber)]

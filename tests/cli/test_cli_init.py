@@ -259,6 +259,23 @@ def write_masks(
         picture.save(folder / f"{i:02d}.png", **how)
 
 
+def test_masks_of_colours(cli: Cli, tmp_path: Path) -> None:
+    from PIL import Image
+
+    write_photos(tmp_path / "scenes" / "images", 20)
+    colours = {"sky": (70, 130, 180), "road": (128, 64, 128), "void": (0, 0, 0)}
+    (tmp_path / "scenes" / "masks").mkdir()
+    for i in range(20):
+        picture = Image.new("RGB", (20, 18), colours["void"])
+        picture.paste(colours["sky" if i % 2 else "road"], (2, 2, 9, 9))
+        picture.save(tmp_path / "scenes" / "masks" / f"{i:02d}.png")
+    text, (spec, _) = written(cli, "scenes")
+    assert "palette: {'#000000': 0, '#4682b4': 1, '#804080': 2}}" in text
+    assert "have the colours #000000, #4682b4, #804080; any other value will be an error" in text
+    assert spec.model.source.infer()["mask"].classes == 3
+    assert cli("validate", "scenes.pipegen.yaml", "--strict").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("folders", "values", "how", "says"),
     [

@@ -61,6 +61,17 @@ def test_it_resumes_at_any_step_and_hosts_share_it(pipe: Any, photo_folder: Path
     assert np.array_equal(next(iter(half.train))[1].numpy(), whole[3][1][:4])
 
 
+def test_the_longest_epoch_has_every_example_and_resumes(photo_folder: Path) -> None:
+    longest = {"sampling": {"balance": "label", "epoch": "longest"}, "batch": {"size": 8, "remainder": "keep"}}
+    pipe = pipeline(photo_folder, **longest, transforms=STEPS)
+    whole, labels = batches(at(pipe, epoch=0)), pipe.labels("train")
+    counts = np.bincount(np.concatenate([y for _, y in whole]))
+    assert counts.tolist() == [np.bincount(labels).max()] * len(counts)
+    assert set(pipe._engine.order_of("train", 0).tolist()) == set(range(len(labels)))
+    assert len(whole) == pipe.steps("train")
+    same(batches(at(pipe, epoch=0, step=2)), whole[2:])
+
+
 def test_copies_of_an_example_have_draws_of_their_own(pipe: Any) -> None:
     order = pipe._engine.order_of("train", 0)
     pictures = np.concatenate([x for x, _ in batches(at(pipe, epoch=0))])

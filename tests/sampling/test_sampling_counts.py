@@ -79,6 +79,17 @@ def test_classes_have_their_shares_exact_to_the_example(labels: Any, power: floa
     parts = [float(c) ** (1 - power) if c else 0.0 for c in sizes]
     wanted = [Fraction(round(n * p / math.fsum(parts) * UNIT), UNIT) for p in parts]
     check(balanced(labels, power, 1), wanted, n)
+    largest = max(sizes)
+    longer = [Fraction(round(p * float(largest) ** power * UNIT), UNIT) for p in parts]
+    grown = balanced(labels, power, 1, longest=True)
+    check(grown, longer, math.floor(sum(longer) + Fraction(1, 2)))
+    assert all(visits >= 1 - 1 / UNIT for visits in grown.each(n)), "no example is left out"
+
+
+def test_the_longest_epoch_is_that_of_an_over_sampler() -> None:
+    repeats = balanced(np.repeat(np.arange(3), [64, 12, 4]), 1.0, 0, longest=True)
+    for epoch in range(4):
+        assert np.bincount(groups_of_slots(repeats, epoch)).tolist() == [64, 64, 64]
 
 
 @settings(max_examples=40)

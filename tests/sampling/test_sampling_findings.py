@@ -38,6 +38,7 @@ def found(**own: Any) -> list[tuple[str, str]]:
         ({"sampling": {"balance": "label", "weights": "loss"}}, "PG105", "sampling.balance"),
         ({"sampling": {"balance": {"label": 0.5, "tags": 1}}}, "PG105", "sampling.balance"),
         ({"sampling": {"balance": {"label": 2}}}, "PG105", "sampling.balance.label"),
+        ({"sampling": {"weights": "loss", "epoch": "longest"}}, "PG105", "sampling.epoch"),
         ({"sampling": {"balance": "tags"}}, "PG472", "sampling.balance"),
         ({"sampling": {"balance": "loss"}}, "PG472", "sampling.balance"),
         ({"sampling": {"repeat_factor": {"feature": "labels"}}}, "PG217", "sampling.repeat_factor.feature"),

@@ -131,8 +131,8 @@ def test_explicit_text() -> None:
 def test_odd_keys_are_noted_and_become_text() -> None:
     tree = compose("1: a\ntrue: b\nno: c\n? [x]\n: d\n", "f", Diagnostics())
     assert tree is not None
-    assert set(tree.value) == {"1", "true", "no", "a list"}
-    assert set(tree.odd_keys) == {("1",), ("true",), ("a list",)}
+    assert set(tree.value) == {"1", "true", "no", "[x]"}
+    assert set(tree.odd_keys) == {("1",), ("true",), ("[x]",)}
 
 
 def _bomb(levels: int, width: int = 9) -> str:

@@ -36,6 +36,8 @@ GOOD = [
     HEAD + "runtime: {cache: memory, shard: {index: 0, count: 2}, prefetch: {device: auto}, threads: 3, jit: never}\n",
     HEAD + "transforms: [{random_rotation: {degrees: [-5, 20], fill: {constant: 0}, when: [train, test]}}]\n",
     "pipegen: 1\nsource: {by_split: {train: {image_folder: {path: a}}, test: {image_folder: {path: b}}}}\n",
+    "params: {names: {type: list, default: [a, b]}}\npipegen: 1\nsource: {image_folder: {path: x, classes: $names}}\n",
+    "pipegen: 1\nsource: {by_split: {common: {image_folder: {labels: none}}, train: {image_folder: {path: a}}}}\n",
     "params: {n: {type: int, default: 3}, b: {type: bool, default: true}}\n"
     "pipegen: 1\nsource: {image_folder: {path: x, follow_links: $b}}\nseed: $n\nbatch: {size: '${n}'}\n",
 ]
@@ -85,6 +87,11 @@ def test_bad_specs(text: str) -> None:
 def test_every_worked_example(op: str) -> None:
     for example in transforms()[op].examples:
         assert CHECK.is_valid(yaml.safe_load(HEAD + f"transforms:\n  - {example.yaml}\n"))
+
+
+def test_a_file_of_classes() -> None:
+    for classes, fits in (({"file": "names.txt"}, True), ({"file": 3}, False), ({"files": "names.txt"}, False)):
+        assert CHECK.is_valid(yaml.safe_load(HEAD) | {"source": {"image_folder": {"path": "x", "classes": classes}}}) is fits
 
 
 def test_a_spec_that_extends_needs_nothing_else() -> None:

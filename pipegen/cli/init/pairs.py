@@ -35,19 +35,29 @@ _SPREAD = 3  # indices may be up to this many times their number: the masks exam
 
 @dataclass(frozen=True)
 class Levels:
-    """Pixel values of some masks (gray levels, or indices into a palette), and for each mask whether it has a palette of classes."""
+    """Pixel values of some masks (gray levels, or indices into a palette), or their colours, and for each mask whether it has a palette of
+    classes."""
 
-    values: set[int] = field(default_factory=set)
+    values: set[Any] = field(default_factory=set)
     palettes: list[bool] = field(default_factory=list)
+
+    @property
+    def are_colours(self) -> bool:
+        """Whether the values are colours: red, green and blue."""
+        return isinstance(next(iter(self.values), None), tuple)
 
     @property
     def ignored(self) -> int | None:
         """Value that the loss ignores, beside the indices of at least two classes."""
+        if self.are_colours:
+            return None
         rest = sorted(self.values - {_LEFT_OUT})
         return _LEFT_OUT if len(rest) < len(self.values) and len(rest) > 1 and self._are_indices(rest) else None
 
     def arguments(self) -> dict[str, Any]:
         """Makes the arguments that map the values of a mask to class indices."""
+        if self.are_colours:
+            return {"palette": {f"'{_hex(colour)}'": index for index, colour in enumerate(sorted(self.values))}}
         indices = sorted(self.values - {self.ignored})
         if not self._are_indices(indices):
             return {"values": {value: index for index, value in enumerate(indices)}}
@@ -66,7 +76,7 @@ class Pairs:
     """The folders of the images and of the masks, relative to it, for each split; the empty name stands for all."""
     counts: Mapping[str, int]  # the number of pairs of each part
     alone: int  # the number of files without a partner
-    levels: Levels  # pixel values of the masks
+    levels: Levels  # pixel values of the masks, or their colours
     sample: Sample  # headers of the images
     remarks: list[str]  # remarks for the user
 
@@ -160,7 +170,7 @@ def masks_of(files: Sequence[tuple[str, str]], *, told: bool) -> Levels | None:
     """Collects the pixel values of the second files of some pairs; `None` if they are not masks of the first ones.
 
     Masks are gray or palette PNGs of the same size as the images, with several values, but not many: fewer if no name has `told` that they
-    are masks. A sample of the files is read.
+    are masks, which may then have colours, too. A sample of the files is read.
     """
     from PIL import Image
 
@@ -169,10 +179,15 @@ def masks_of(files: Sequence[tuple[str, str]], *, told: bool) -> Levels | None:
         try:
             with Image.open(image) as shown, Image.open(mask) as picture:
                 fits = sorted(picture.size) == sorted(shown.size)  # a photograph may be rotated by EXIF
-                is_mask = fits and picture.format == "PNG" and picture.mode in ("1", "L", "P")
-                colours = picture.getcolors(_MANY if told else _FEW) if is_mask else None
-                if colours is None:
+                coloured = told and picture.mode in ("RGB", "RGBA")
+                is_mask = fits and picture.format == "PNG" and (coloured or picture.mode in ("1", "L", "P"))
+                colours = (picture.convert("RGB") if coloured else picture).getcolors(_MANY if told else _FEW) if is_mask else None
+                if colours is None or coloured is not (found.are_colours or (coloured and not found.values)):
                     return None
+                if coloured:
+                    found.values.update(colour for _, colour in colours)
+                    found.palettes.append(False)
+                    continue
                 with open(mask, "rb") as opened:
                     head = opened.read(_HEADER)
                 depth, kind = head[_HEADER - 2], head[_HEADER - 1]
@@ -183,6 +198,10 @@ def masks_of(files: Sequence[tuple[str, str]], *, told: bool) -> Levels | None:
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
             continue
     return found if len(found.values) > 1 else None
+
+
+def _hex(colour: Sequence[int]) -> str:
+    return f"#{bytes(colour).hex()}"
 
 
 _BATCH = 16
@@ -224,8 +243,9 @@ def _comments(found: Pairs) -> list[str]:
         lines.append(f"Splits: {', '.join(f'{split} {count:,}' for split, count in found.counts.items())}")
     lines += about_sample(found.sample)
     values, looked = found.levels.values, len(found.levels.palettes)
-    shown = ", ".join(map(str, sorted(values)[:_SHOWN])) + (", …" if len(values) > _SHOWN else "")
-    what = "palette indices" if all(found.levels.palettes) else "values"
+    colours = found.levels.are_colours
+    shown = ", ".join(_hex(value) if colours else str(value) for value in sorted(values)[:_SHOWN]) + (", …" if len(values) > _SHOWN else "")
+    what = "colours" if colours else "palette indices" if all(found.levels.palettes) else "values"
     lines.append(f"The pixels of the {looked:,} masks examined have the {what} {shown}; any other value will be an error")
     if found.levels.ignored is not None:
         lines.append(f"{_LEFT_OUT} is assumed to mean pixels that the loss ignores; without `ignore` it would be a class")

@@ -14,6 +14,8 @@ from pipegen.ops.traits import Family, Traits
 from pipegen.types import FeatureType, Interval, times
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.lowering.decoding import Found, Survey, WindowOf
 
@@ -203,29 +205,36 @@ def missing_library(format: str) -> tuple[str, str] | None:
     return library, f"pip install 'pipegen[{format}]'"
 
 
+def rgb_code(colour: Sequence[int]) -> int:
+    """A colour as one number, red in the highest byte."""
+    return colour[0] << 16 | colour[1] << 8 | colour[2]
+
+
 LARGEST = 255  # the largest class index of a mask: it has to fit a byte
 
 
 class MaskDecoder(DecodeTransform):
     """Decodes a mask's file to the class index of each pixel: the stored value, or the one that `values` maps it to."""
 
-    values: tuple[tuple[int, int], ...] | None = None
-    """Pairs of a stored value and its class index; `None` for stored values that are class indices."""
+    values: tuple[tuple[int | None, int], ...] | None = None
+    """Pairs of a stored value, `None` for all others, and its class index; `None` for stored values that are class indices."""
     allowed: tuple[int, ...] | None = None
     """The possible class indices; `None` for any."""
+    palette: bool = False
+    """Whether the stored values are colours; see `rgb_code`."""
 
     def infer(self, x: FeatureType) -> FeatureType:
         indices = [index for _, index in self.values or ()] or self.allowed or (LARGEST,)
         return x.decoded(1, dtype="uint8", interval=Interval(0.0, float(max(*indices, x.ignore))))
 
     def read_by_python(self, content: bytes) -> str | None:
-        gray = content.startswith(b"\x89PNG") and content[25:26] == b"\0"
-        return None if gray else format_of(content) or "a PNG of palette indices or colours, or another format than PNG"
+        in_graph = content.startswith(b"\x89PNG") and (self.palette or content[25:26] == b"\0")
+        return None if in_graph else format_of(content) or "a PNG of palette indices or colours, or another format than PNG"
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         from pipegen.ops.lowering.decoding import decode_mask  # imports all formats, which checking a spec does not need
 
-        return decode_mask(contents, self.values or tuple((index, index) for index in self.allowed or ()) or None)
+        return decode_mask(contents, self.values or tuple((index, index) for index in self.allowed or ()) or None, palette=self.palette)
 
 
 class OutlineDecoder(ArrayDecoder):

@@ -6,7 +6,7 @@ import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
@@ -40,7 +40,12 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 ClassName: TypeAlias = int | str  # a class by name, or by stored number
-KnownClasses: TypeAlias = Annotated[int, Field(ge=1)] | Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
+_LIST = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+_NAMED = {"description": "A file with one class a line, in index order.", "type": "string", "minLength": 1}
+_FILE = {"type": "object", "properties": {"file": _NAMED}, "required": ["file"], "additionalProperties": False}
+ClassNames: TypeAlias = Annotated[tuple[str, ...], Field(min_length=1), WithJsonSchema({"anyOf": [_LIST, _FILE]})]
+"""The names of classes in index order, in a spec perhaps in a file, `{file: classes.txt}`, which the loader reads."""
+KnownClasses: TypeAlias = Annotated[int, Field(ge=1)] | Annotated[ClassNames, AfterValidator(_each_once)]
 """The number of classes, or their distinct names."""
 _MOST_COMPARED = 1_000
 

@@ -112,8 +112,15 @@ def rounded(where: str, number: int, field: str | None) -> OpError:
     return OpError("PG666", message, field=field, help=help_)
 
 
-def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, dtype: NumberType | None, *, weights: bool = False) -> Any:
-    """Reads a column as float32 or int64 `(n,)`.
+def read_numbers(
+    cells: Sequence[str],
+    place: Callable[[int], str],
+    field: str,
+    dtype: NumberType | Literal["float64"] | None,
+    *,
+    weights: bool = False,
+) -> Any:
+    """Reads a column as float32, int64 or float64 `(n,)`.
 
     Args:
         cells: The text of each row.

@@ -38,7 +38,7 @@ class Mask(FeatureKind):
 
     name = "mask"
     plural = "masks"
-    arguments: ClassVar[tuple[str, ...]] = ("of", "root", "ending", "size", "classes", "values", "ignore")
+    arguments: ClassVar[tuple[str, ...]] = ("of", "root", "ending", "size", "classes", "values", "palette", "ignore")
     storage = "encoded"
     pixels = MaskIndices()
     meaning: ClassVar[Meaning] = PixelClass()
@@ -52,22 +52,23 @@ class Mask(FeatureKind):
         if classes > LARGEST + 1:
             message = f"`{name}` has {classes} classes, but a mask has at most {LARGEST + 1}, since its pixels are bytes"
             raise PartError(message, name, "classes")
-        values = getattr(feature, "values", None) or {}
-        stored = next((stored for stored, index in values.items() if index >= classes and index != feature.ignore), None)
-        if stored is not None:
-            message = f"`values` of `{name}` has the class index {values[stored]}, but there are {classes} `classes`, counted from 0"
-            raise PartError(message, name, "values")
+        for argument in ("values", "palette"):
+            for index in (getattr(feature, argument, None) or {}).values():
+                if index >= classes and index != feature.ignore:
+                    message = f"`{argument}` of `{name}` has the class index {index}, but there are {classes} `classes`, counted from 0"
+                    raise PartError(message, name, argument)
 
     def stored_type(self, feature: Any) -> FeatureType:
         classes = feature.num_classes
-        if classes is None and feature.values:
-            classes = max(feature.values.values()) + 1
+        if classes is None and feature.class_of_value:
+            classes = max(feature.class_of_value.values()) + 1
         return FeatureType(self.name, "string", (), classes=classes, ignore=feature.ignore, instances=feature.home)
 
     def decoder(self, feature: Any) -> Transform:
-        values, classes = getattr(feature, "values", None), feature.num_classes
+        values, classes = getattr(feature, "class_of_value", None), feature.num_classes
         allowed = tuple(sorted({*range(classes), feature.ignore})) if classes is not None else None
-        return MaskDecoder(values=tuple(values.items()) if values is not None else None, allowed=allowed)
+        palette = getattr(feature, "palette", None) is not None
+        return MaskDecoder(values=tuple(values.items()) if values is not None else None, allowed=allowed, palette=palette)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         highest = max((feature.num_classes or LARGEST + 1) - 1, feature.ignore)

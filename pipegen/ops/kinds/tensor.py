@@ -22,7 +22,7 @@ class Tensor(FeatureKind):
 
     name = "tensor"
     plural = "tensors"
-    arguments: ClassVar[tuple[str, ...]] = ("columns", "shape", "dtype")
+    arguments: ClassVar[tuple[str, ...]] = ("columns", "shape", "dtype", "value")
     meaning: ClassVar[Meaning] = Numbers()
     each = "item_tensor"
 
@@ -53,7 +53,7 @@ class Weight(Tensor):
 
     name = "weight"
     plural = "weights"
-    arguments = ()
+    arguments = ("value",)
     meaning = LossWeight()
     each = ""
 

@@ -378,18 +378,20 @@ _STORED = 1 << 16
 _NONE = -1
 
 
-def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.Tensor:
-    """Decodes a mask, a string scalar, to uint8 `(height, width, 1)`, by pairs of a stored value, 0 to 65535, and its class index, or
-    `None` if stored values are indices.
+def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int | None, int]] | None, *, palette: bool = False) -> tf.Tensor:
+    """Decodes a mask, a string scalar, to uint8 `(height, width, 1)`, by pairs of a stored value, 0 to 65535, or `None` for all others, and
+    its class index; or `None` if stored values are indices. With a `palette` the values are colours; see `rgb_code`.
 
-    A gray PNG is read in the graph; other files by Pillow, since TensorFlow converts palette indices to colours. A file with several
-    channels, and a value without a class, raise `tf.errors.InvalidArgumentError`.
+    A gray PNG is read in the graph, and with a palette any PNG; other files by Pillow, since TensorFlow converts palette indices to
+    colours. A file with several channels but no palette, and a value without a class, raise `tf.errors.InvalidArgumentError`.
     """
-    gray = tf.strings.substr(contents, 0, len(PNG)) == PNG
+    png = tf.strings.substr(contents, 0, len(PNG)) == PNG
     header = tf.io.decode_raw(contents, tf.uint8, fixed_length=_COLOUR_AT + 1)
     depth, colour = (tf.cast(header[at], tf.int32) for at in (_DEPTH_AT, _COLOUR_AT))
 
     def read() -> tf.Tensor:
+        if palette:
+            return _as_codes(tf.cast(tf.io.decode_png(contents, 3), tf.int32))
         return tf.cond(depth == 16, lambda: tf.cast(tf.io.decode_png(contents, 1, tf.uint16), tf.int32), small)
 
     def small() -> tf.Tensor:
@@ -399,26 +401,39 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -
 
     def other() -> tf.Tensor:
         if target() == "process":
-            return numpy_function(partial(_by_pillow, values), [contents], tf.int32)
-        with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=["only gray PNG masks can be read"])]):
+            return numpy_function(partial(_by_pillow, values, palette), [contents], tf.int32)
+        known = "PNG" if palette else "gray PNG"
+        with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=[f"only {known} masks can be read"])]):
             return tf.zeros([0, 0, 1], tf.int32)
 
-    stored = tf.cond(gray & (colour == _GRAY), read, other)
+    stored = tf.cond(png if palette else png & (colour == _GRAY), read, other)
     stored.set_shape([None, None, 1])
     if values is None:
-        found, odd, why = stored, tf.reduce_max(stored), "and class indices go up to 255; give it `values`"
-        holds = odd <= 255
+        odd = tf.reduce_max(stored)
+        said = tf.strings.format("the mask holds {}, and class indices go up to 255; give it `values`", odd)
+        return tf.cast(asserted(stored, odd <= 255, said), tf.uint8)
+    named, rest = {value: index for value, index in values if value is not None}, dict(values).get(None, _NONE)
+    if palette:
+        codes = tf.constant([*named], tf.int32)  # rising
+        place = tf.minimum(tf.searchsorted(codes, tf.reshape(stored, [-1])), len(named) - 1)
+        place = tf.reshape(place, tf.shape(stored))
+        found = tf.where(tf.gather(codes, place) == stored, tf.gather(tf.constant([*named.values()], tf.int32), place), rest)
+        said = "the mask holds the colour [{}, {}, {}], which is none of its `palette`"
     else:
-        table: np.ndarray[Any, Any] = np.full(_STORED, _NONE, np.int32)
-        for value, index in values:
-            table[value] = index
-        found, why = tf.gather(tf.constant(table), stored), "which is none of its `values` or `classes`"
-        odd = tf.reduce_max(tf.where(found == _NONE, stored, _NONE))
-        holds = odd == _NONE
-    return tf.cast(asserted(found, holds, tf.strings.format(f"the mask holds {{}}, {why}", odd)), tf.uint8)
+        table: np.ndarray[Any, Any] = np.full(_STORED, rest, np.int32)
+        table[[*named]] = [*named.values()]
+        found, said = tf.gather(tf.constant(table), stored), "the mask holds {}, which is none of its `values` or `classes`"
+    odd = tf.reduce_max(tf.where(found == _NONE, stored, _NONE))
+    parts = [tf.bitwise.right_shift(odd, 16), tf.bitwise.right_shift(odd, 8) % 256, odd % 256] if palette else [odd]
+    return tf.cast(asserted(found, odd == _NONE, tf.strings.format(said, parts)), tf.uint8)
 
 
-def _by_pillow(values: Sequence[tuple[int, int]] | None, given: Any) -> np.ndarray[Any, Any]:
+def _as_codes(colours: Any) -> Any:
+    """Colours as numbers, int32 `(height, width, 1)`; see `rgb_code`."""
+    return colours[..., 0:1] * 65536 + colours[..., 1:2] * 256 + colours[..., 2:3]
+
+
+def _by_pillow(values: Sequence[tuple[int | None, int]] | None, palette: bool, given: Any) -> np.ndarray[Any, Any]:
     """Reads the stored values of a file, int32 `(height, width, 1)`; outside a graph, TensorFlow passes an array of one object."""
     import io
 
@@ -430,13 +445,20 @@ def _by_pillow(values: Sequence[tuple[int, int]] | None, given: Any) -> np.ndarr
     except UnidentifiedImageError:
         raise ValueError("it is not a readable image, or is damaged") from None
     with opened as image:
-        if image.mode not in ("1", "L", "P", "I", "I;16", "I;16B"):
+        lossy = image.format == "JPEG"
+        if palette:
+            stored = _as_codes(np.asarray(image.convert("RGB")).astype(np.int32))
+        elif image.mode in ("1", "L", "P", "I", "I;16", "I;16B"):
+            stored = np.asarray(image).astype(np.int32)[..., None]
+        else:
             found = f"{len(image.getbands())} channels ({image.mode})"
-            raise ValueError(f"a mask has one value a pixel, as gray or as a palette's index, and this file has {found}")
-        stored, lossy = np.asarray(image).astype(np.int32), image.format == "JPEG"
-    if stored.min(initial=0) < 0 or stored.max(initial=0) >= _STORED:
+            why = f"a mask has one value a pixel, as gray or as a palette's index, and this file has {found}"
+            raise ValueError(f"{why}; for colours give it a `palette`")
+    if not palette and (stored.min(initial=0) < 0 or stored.max(initial=0) >= _STORED):
         raise ValueError(f"the mask holds values outside 0..{_STORED - 1}")
     odd = sorted({*np.unique(stored).tolist()} - {value for value, _ in values}) if lossy and values is not None else []
     if odd:
-        raise ValueError(f"the mask is a JPEG, which changes values, and holds {odd[0]}, which is none of its `values`: save masks as PNG")
-    return stored[..., None]
+        what = f"the colour {[odd[0] >> 16, odd[0] >> 8 & 255, odd[0] & 255]}" if palette else odd[0]
+        known = "palette" if palette else "values"
+        raise ValueError(f"the mask is a JPEG, which changes values, and holds {what}, which is none of its `{known}`: save masks as PNG")
+    return stored

@@ -11,15 +11,22 @@ from pydantic import SerializeAsAny, field_validator, model_serializer, model_va
 
 from pipegen.errors import OpError, OpErrors
 from pipegen.ops.fields.notes import Note
-from pipegen.ops.kinds.base import Indices, Levels, kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, Indices, Levels, LossWeight, having, kind_of, several_labels
 from pipegen.ops.sources.listing.base import Listing, Source, of_each
-from pipegen.ops.sources.parts.merge import merge
+from pipegen.ops.sources.parts.merge import merge, without
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType, FeatureType
+
+PREDICTED = "predict"  # the split whose records may be without labels
 
 
 class BySplit(Source):
     """A source for each split, written as in `source`: `{train: {image_folder: {path: a/}}, test: {image_folder: {path: b/}}}`.
+
+    `common` has the arguments that all splits with a source share, such as
+    `{common: {csv: {features: {…}}}, train: {csv: {path: a.csv}}, test: {csv: {path: b.csv}}}`; those of a split win, maps are merged.
+
+    Records of a split called `predict` may be without the labels and weights of the others: it then gives `x` alone.
 
     Sources may be stored in different ways, such as records and files. The classes are those of `train`. An additional class in another
     split is an error, a missing one a warning. The key of a record is `SPLIT/` and its path, so names may repeat across splits.
@@ -71,17 +78,25 @@ class BySplit(Source):
         kinds = {source.has_rows(): split for split, source in parts.items()}
         if len(kinds) > 1:
             raise ValueError(f"`{kinds[True]}` has arrays and `{kinds[False]}` has files; every split must have the same features")
-        labelled = [split for split, source in parts.items() if source.has_labels()]
-        if labelled and len(labelled) < len(parts):
-            bare = next(split for split in parts if split not in labelled)
-            raise ValueError(f"`{labelled[0]}` has labels and `{bare}` has none; every split must have the same features")
-        names = {frozenset(name for name, _ in source.infer().items()): split for split, source in parts.items()}
+        learned = {split: source for split, source in parts.items() if split != PREDICTED} or parts
+        labelled = [split for split, source in learned.items() if source.has_labels()]
+        if labelled and len(labelled) < len(learned):
+            bare = next(split for split in learned if split not in labelled)
+            said = f"every split must have the same features, but one called `{PREDICTED}` may be without labels"
+            raise ValueError(f"`{labelled[0]}` has labels and `{bare}` has none; {said}")
+        whole = next(iter(learned.values())).infer()
+        single = {name for name in having(whole, ExampleClass, LossWeight) if not several_labels(whole[name])}
+        spared = single if learned is not parts else set()
+        names = {
+            frozenset({name for name, _ in source.infer().items()} | (spared if split == PREDICTED else set())): split
+            for split, source in parts.items()
+        }
         if len(names) > 1:
             (one, here), (other, there), *_ = names.items()
             odd = sorted(one ^ other)[0]
             bearer, bare = (here, there) if odd in one else (there, here)
             raise ValueError(f"`{bearer}` has a feature `{odd}` and `{bare}` has none; every split must have the same features")
-        first = next(iter(parts))
+        first = next(iter(learned))
         for split, source in parts.items():
             for name, t in source.infer().items():
                 if (what := _difference(t, parts[first].infer()[name])) is not None:
@@ -94,8 +109,12 @@ class BySplit(Source):
 
     @property
     def reference(self) -> str:
-        """The split whose classes count: `train`, else the first."""
-        return "train" if "train" in self.parts else next(iter(self.parts))
+        """The split whose classes count: `train`, else the first, if possible one that is not only predicted on."""
+        return "train" if "train" in self.parts else next((split for split in self.parts if split != PREDICTED), PREDICTED)
+
+    def lacks(self, split: str) -> frozenset[str]:
+        whole, own = (self.parts[name].infer() if name in self.parts else self.infer() for name in (self.reference, split))
+        return frozenset(name for name in whole if name not in own)
 
     def inner(self) -> Iterable[Source]:
         return self.parts.values()
@@ -151,7 +170,8 @@ class BySplit(Source):
             own = (n for n in listing.notes if split == self.reference or n.code != "PG668")  # its classes are those of the reference
             notes = (replace(n, message=f"`{split}`: {n.message}", field=self._field(split, n.field)) for n in own)
             lost = tuple(replace(group, field=self._field(split, group.field)) for group in listing.missing)
-            listings[split] = replace(listing, notes=tuple(notes), missing=lost)
+            lacking = {name: self.infer()[name].dtype for name in self.lacks(split)}
+            listings[split] = without(replace(listing, notes=tuple(notes), missing=lost), lacking)
         told = [(self._field(s, e.field), f"`{s}`: {e.message}", e) for s, several in errors.items() for e in several.every]
         if not listings:
             raise OpErrors(OpError(e.code, message, field=field, help=e.help) for field, message, e in told)

@@ -17,7 +17,7 @@ from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.feature import AnyKindName, EncodedFeature, FeatureSource, FileKindName
+from pipegen.ops.sources.features.feature import LATER, AnyKindName, EncodedFeature, FeatureSource, FileKindName
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.scan import Scan, Tree, nothing_found, tally_notes
@@ -61,7 +61,7 @@ class FilesFeature(FileFeature):
     @model_serializer(mode="wrap")
     def _without_columns(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leaves out arguments of columns that are not given, so that they are no part of the hash of a spec of files."""
-        own, fields = {*EncodedFeature.model_fields, "kind", "path", "classes", "format", "shape"}, type(self).model_fields
+        own, fields = {*EncodedFeature.model_fields, "kind", "path", "classes", "format", "shape"} - LATER, type(self).model_fields
         return {name: value for name, value in written(self).items() if name in own or value != fields[name].default}
 
     @model_validator(mode="after")

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.classes import class_notes
+from pipegen.ops.fields.classes import ClassNames, class_notes
 from pipegen.ops.fields.notes import Note, quoted
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.folders.glob import compile_glob
@@ -46,9 +46,9 @@ class ImageFolder(JoiningSource):
     path: Annotated[str, Field(min_length=1)]
     """Folder, ZIP or tar archive, or a folder in an archive such as `train.zip/train`; relative to the spec's file. Unpacking an archive
     keeps the ids and splits of its examples."""
-    classes: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """Class folders in label order, such as `[cat, dog]`; a name may be nested: `pets/cat`. By default every sub-folder that holds an
-    image, sorted by name."""
+    classes: ClassNames | None = None
+    """Class folders in label order, such as `[cat, dog]`, or a file with one a line: `{file: classes.txt}`; a name may be nested:
+    `pets/cat`. By default every sub-folder that holds an image, sorted by name."""
     labels: Literal["folder", "none"] = "folder"
     """`folder`: the sub-folder is the class. `none`: every image below the folder, sorted by path, without a label."""
     pattern: Annotated[str, Field(min_length=1)] | None = None

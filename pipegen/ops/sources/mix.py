@@ -177,6 +177,10 @@ class Mix(Source):
         return (part.source for part in self.parts.values())
 
     has_rows, has_folders = of_each(all, "has_rows"), of_each(all, "has_folders")
+
+    def lacks(self, split: str) -> frozenset[str]:
+        return frozenset().union(*(source.lacks(split) for source in self.inner()))
+
     has_labels = of_each(any, "has_labels")  # then all parts need some, unless the output has no target
     by_class, needs_data = of_each(any, "by_class"), of_each(any, "needs_data")
     unpacked = of_each(sum, "unpacked")

@@ -63,6 +63,8 @@ class StoredFeature(KeepsBoxes, NamesPoints, Beside):
     """For encoded images: the bits of a value; by default 8."""
     places: Annotated[int, Field(ge=1)] | None = None
     """For boxes and keypoints: the number of places per example in a batch, the same as without the store."""
+    absent: tuple[SplitName, ...] = ()
+    """Splits whose records do not have it."""
 
     @classmethod
     def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
@@ -137,6 +139,9 @@ class Prepared(SelectingSource):
 
     def split_names(self) -> tuple[str, ...]:
         return self.splits
+
+    def lacks(self, split: str) -> frozenset[str]:
+        return frozenset(name for name, feature in self.features.items() if split in feature.absent)
 
     def remarks(self) -> tuple[str, ...]:
         side, quality = self.changes.shorter_side, self.changes.jpeg

@@ -131,7 +131,8 @@ class BoxedSource(KeepsBoxes, JoiningSource):
     attributes: ClassVar[tuple[str, ...]] = ("path", "height", "width")
 
     classes: KnownClasses | None = None
-    """Class names in index order, or their number; boxes of other classes are left out. By default all classes of the annotations."""
+    """Class names in index order, in a list or in a file with one a line (`{file: classes.txt}`), or their number; boxes of other classes
+    are left out. By default all classes of the annotations."""
     map: Annotated[dict[ClassName, ClassName], Field(min_length=1)] | None = None
     """The class meant by a stored one, such as `{pug: dog, chow: dog}`; others stay. Applied before `classes`."""
     ignore: tuple[ClassName, ...] = ()

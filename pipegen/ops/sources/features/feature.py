@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import Field, PositiveInt, create_model, field_validator, model_validator
+from pydantic import (
+    Field,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
@@ -13,7 +22,7 @@ from pipegen.lazy import np
 from pipegen.ops.arguments.geometry import FixedSize, height_width
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules, Outside
 from pipegen.ops.arguments.magnitudes import Number
-from pipegen.ops.families.decoder import LARGEST
+from pipegen.ops.families.decoder import LARGEST, rgb_code
 from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses, as_values, read_labels
 from pipegen.ops.fields.label_values import IndexedNames
 from pipegen.ops.fields.notes import joined
@@ -42,7 +51,9 @@ else:
     ColumnKindName, FileKindName = names_of(lambda kind: kind.storage != "encoded"), names_of(lambda kind: kind.storage == "encoded")
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
-_Stored = Annotated[int, Field(ge=0, le=65535)]
+LATER = frozenset({"palette", "value", "absent"})  # arguments that are no part of the hash of a spec without them
+_Stored = Annotated[int, Field(ge=0, le=65535)] | Literal["else"]
+_Colour = Annotated[str, Field(pattern=r"^(\[ *\d{1,3} *, *\d{1,3} *, *\d{1,3} *\]|#[0-9A-Fa-f]{6})$")] | Literal["else"]
 
 
 class Feature(Model):
@@ -60,6 +71,11 @@ class Feature(Model):
     mask is aligned with the only image by default; an image without `of` has draws of its own."""
     ignore: Index = 0
     """For a mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores."""
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leaves out arguments in `LATER` that are not given."""
+        return {name: value for name, value in written(self).items() if value or name not in LATER}
 
     @classmethod
     def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
@@ -158,8 +174,8 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
     """A feature of any kind: the arguments of labels, tensors, boxes and keypoints."""
 
     classes: KnownClasses | None = None
-    """For a label or a mask: class names in index order, or their number. By default those in the data; for a mask in files the largest
-    index in `values`, plus 1. Records read every label once to find them."""
+    """For a label or a mask: class names in index order, in a list or in a file with one a line (`{file: classes.txt}`), or their number.
+    By default those in the data; for a mask in files the largest index in `values`, plus 1. Records read every label once to find them."""
     offset: int = 0
     """For a label: the number subtracted from stored numbers to get class indices, such as 1 if they start at 1."""
     map: Annotated[dict[ClassName, ClassName], Field(min_length=1)] | None = None
@@ -286,8 +302,12 @@ class EncodedFeature(Feature):
     """A feature whose pixels are stored as image files."""
 
     values: Annotated[dict[_Stored, Index], Field(min_length=1)] | None = None
-    """For a mask: the class index of each value in its files, such as `{0: 0, 255: 1}`; by default values are indices. Every index is a
-    class, including that of `ignore`, unless `classes` sets the number. In a palette PNG values are palette indices."""
+    """For a mask: the class index of each value in its files, such as `{0: 0, 255: 1}`, and perhaps of all others, `{255: 1, else: 0}`; by
+    default values are indices. Every index is a class, including that of `ignore`, unless `classes` sets the number. In a palette PNG
+    values are palette indices."""
+    palette: Annotated[dict[_Colour, Index], Field(min_length=1)] | None = None
+    """For a mask whose classes are colours: the class index of each, red, green and blue, such as `{[128, 0, 0]: 1, [0, 0, 0]: 0}` or
+    `{'#800000': 1, else: 0}`. A palette PNG has the colours of its palette."""
 
     channels: Literal[1, 3, 4] | None = None
     """For an image: the channels to decode to, 1 for gray, 3 for RGB, 4 for RGB and transparency; by default as in `decode`, which is 3."""
@@ -295,10 +315,44 @@ class EncodedFeature(Feature):
     """For an image: the bits of a value. With 16, files give uint16 from 0 to 65535. A file of another depth is an error; by default as in
     `decode`, which is 8."""
 
-    @field_validator("values")
+    @field_validator("values", "palette")
     @classmethod
-    def _sorted(cls, values: dict[int, int] | None) -> dict[int, int] | None:
-        return values and dict(sorted(values.items()))
+    def _sorted(cls, given: dict[Any, int] | None, info: ValidationInfo) -> dict[Any, int] | None:
+        if given is None:
+            return None
+        rest = {"else": given["else"]} if "else" in given else {}
+        named = {key: index for key, index in given.items() if key != "else"}
+        if not named:
+            raise ValueError(f"`{info.field_name}` needs a value besides `else`")
+        if info.field_name == "values":
+            return dict(sorted(named.items())) | rest
+        colours = {key: _colour(key) for key in named}
+        twice = next((key for key in named if [*colours.values()].count(colours[key]) > 1), None)
+        if twice is not None:
+            raise ValueError(f"`palette` has the colour {colours[twice]} twice")
+        return {str(colours[key]): named[key] for key in sorted(named, key=lambda key: colours[key])} | rest
+
+    @model_validator(mode="after")
+    def _one_map(self) -> EncodedFeature:
+        if self.values is not None and self.palette is not None:
+            raise ValueError("`values` is for masks of one value a pixel, and `palette` for colours; leave one of them out")
+        return self
+
+    @property
+    def class_of_value(self) -> dict[int | None, int] | None:
+        """The class index of each stored value of a mask, a colour as one number, and of all others under `None`; `None` if values are
+        indices."""
+        if self.palette is not None:
+            return {None if key == "else" else rgb_code(_colour(key)): index for key, index in self.palette.items()}
+        return None if self.values is None else {None if key == "else" else key: index for key, index in self.values.items()}
+
+
+def _colour(text: str) -> list[int]:
+    """The red, green and blue of a colour in a spec."""
+    found = [int(text[at : at + 2], 16) for at in (1, 3, 5)] if text.startswith("#") else [int(part) for part in text[1:-1].split(",")]
+    if max(found) > 255:
+        raise ValueError(f"the colour {found} has a value above 255")
+    return found
 
 
 def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:

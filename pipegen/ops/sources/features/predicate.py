@@ -1,21 +1,24 @@
-"""Selects table rows by a predicate, a tree of comparisons of columns that runs no code."""
+"""Expressions over columns, which run no code: predicates select rows by comparisons, and arithmetic computes a number for each row."""
 
 from __future__ import annotations
 
 import operator
 import re
+from functools import partial
 from itertools import chain, compress
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, Protocol, TypeAlias
 
 from pydantic import AfterValidator, Field
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.fields.label_values import LIST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
     Reader: TypeAlias = Callable[[str], Any]
     """Converts a cell to a value that can be compared. Raises `ValueError` with the word for what the cell should be."""
 
@@ -159,19 +162,35 @@ def _as_truth(cell: str) -> bool:
     return _TRUTH[cell.lower()]
 
 
+@dataclass(frozen=True)
+class Arithmetic:
+    """A number for each row."""
+
+    columns: tuple[str, ...]  # the columns that it reads
+    compute: Callable[[Mapping[str, Floats]], Floats]
+    """Computes it from the numbers of the columns, float64 `(rows,)` each; not finite where it has no value, as for 1 / 0."""
+
+
+def _computed(symbol: str, parts: Sequence[Arithmetic]) -> Arithmetic:
+    apply, columns = _COMPUTE[symbol], tuple(chain.from_iterable(part.columns for part in parts))
+    return Arithmetic(columns, lambda values: apply(*(part.compute(values) for part in parts)))
+
+
+_COMPUTE: dict[str, Callable[..., Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow, "negative": operator.neg,
+}  # fmt: skip
 _LONGEST = 10_000
 _DEEPEST = 50
-_TOKEN = re.compile(
-    r"""\s*(?:
-    (?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+_TOKENS = r"""\s*(?:
+    (?P<number>SIGN(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
   | (?P<text>'(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*")
   | (?P<quoted>`[^`]+`)
   | (?P<word>[^\W\d]\w*(?:\.\w+)*)
-  | (?P<symbol>==|!=|<=|>=|<>|&&|\|\||[<>=!&|()\[\],])
+  | (?P<symbol>==|!=|<=|>=|<>|&&|\|\||[<>=!&|()\[\],]OPERATORS)
   | (?P<end>$)
-    )""",
-    re.VERBOSE,
-)
+    )"""
+_TOKEN = re.compile(_TOKENS.replace("SIGN", "[+-]?").replace("OPERATORS", ""), re.VERBOSE)
+_OF_ARITHMETIC = re.compile(_TOKENS.replace("SIGN", "").replace("OPERATORS", r"|\*\*|[-+*/]"), re.VERBOSE)
 _COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
 _WORDS = frozenset({"and", "or", "not", "in", "true", "false"})
 _INSTEAD = {"=": "==", "<>": "!=", "&&": "and", "&": "and", "||": "or", "|": "or", "!": "not"}  # operators of other languages, and ours
@@ -193,19 +212,30 @@ def parse_predicate(text: str) -> Predicate:
     return _Parser(text).whole()
 
 
-def _readable(text: str) -> str:
-    parse_predicate(text)
+def parse_arithmetic(text: str) -> Arithmetic:
+    """Parses arithmetic; for errors see `parse_predicate`."""
+    if len(text) > _LONGEST:
+        raise ValueError(f"an expression can have at most {_LONGEST:,} characters; this one has {len(text):,}")
+    return _ArithmeticParser(text).number()
+
+
+def _readable(parse: Callable[[str], Any], text: str) -> str:
+    parse(text)
     return text
 
 
-Where: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_readable)]  # the text of a predicate
+Where: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(partial(_readable, parse_predicate))]  # the text of a predicate
+Computed: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(partial(_readable, parse_arithmetic))]  # the text of arithmetic
 
 
 class _Parser:
     """A recursive-descent parser."""
 
+    called: ClassVar[str] = "a predicate"
+    pattern: ClassVar[re.Pattern[str]] = _TOKEN
+
     def __init__(self, text: str) -> None:
-        self._tokens = _tokens(text)
+        self._tokens = _tokens(text, self.pattern, self.called)
         self._next = 0
         self._depth = 0
 
@@ -232,7 +262,7 @@ class _Parser:
     def _negation(self) -> Predicate:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise ValueError(f"a predicate can be nested at most {_DEEPEST} deep")
+            raise ValueError(f"{self.called} can be nested at most {_DEEPEST} deep")
         try:
             if self._take("word", "not"):
                 return _not(self._negation())
@@ -318,25 +348,78 @@ class _Parser:
     def _refuse(self, token: _Token, due: str) -> NoReturn:
         instead = _INSTEAD.get(token.text) if token.kind == "symbol" else None
         if instead is not None:
-            raise ValueError(f"a predicate needs `{instead}` instead of `{token.text}` at character {token.at + 1}")
+            raise ValueError(f"{self.called} needs `{instead}` instead of `{token.text}` at character {token.at + 1}")
         here = f"got {token.text!r} at character {token.at + 1}" if token.kind != "end" else "it ends here"
-        raise ValueError(f"a predicate {due}; {here}")
+        raise ValueError(f"{self.called} {due}; {here}")
 
 
-def _tokens(text: str) -> list[_Token]:
+class _ArithmeticParser(_Parser):
+    """A parser of `+`, `-`, `*`, `/`, `**`, brackets, numbers and columns."""
+
+    called = "an expression"
+    pattern = _OF_ARITHMETIC
+
+    def number(self) -> Arithmetic:
+        """Parses the whole text."""
+        found = self._sum()
+        if self._token.kind != "end":
+            self._refuse(self._token, "must end or go on with `+`, `-`, `*`, `/` or `**`")
+        if not found.columns:
+            raise ValueError("an expression needs a column: a number that is the same for all records says nothing")
+        return found
+
+    def _sum(self) -> Arithmetic:
+        return self._chain(("+", "-"), lambda: self._chain(("*", "/"), self._power))
+
+    def _chain(self, symbols: Sequence[str], part: Callable[[], Arithmetic]) -> Arithmetic:
+        found = part()
+        while self._token.kind == "symbol" and (symbol := self._token.text) in symbols:
+            self._next += 1
+            found = _computed(symbol, (found, part()))
+        return found
+
+    def _power(self) -> Arithmetic:
+        """Parses a signed number; `**` binds more closely than a sign before it, and less than one behind it."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ValueError(f"{self.called} can be nested at most {_DEEPEST} deep")
+        try:
+            if self._take("symbol", "-"):
+                return _computed("negative", (self._power(),))
+            base = self._single()
+            return _computed("**", (base, self._power())) if self._take("symbol", "**") else base
+        finally:
+            self._depth -= 1
+
+    def _single(self) -> Arithmetic:
+        if self._take("symbol", "("):
+            inner = self._sum()
+            self._need(")", "needs a closing `)`")
+            return inner
+        start, side = self._token, self._side()
+        if isinstance(side, Column):
+            name = side.name
+            return Arithmetic((name,), lambda values: values[name])
+        if isinstance(side, (bool, str)):
+            self._refuse(start, "needs a column or a number")
+        value = np.float64(side)
+        return Arithmetic((), lambda _: value)
+
+
+def _tokens(text: str, pattern: re.Pattern[str], called: str) -> list[_Token]:
     """Splits a text into tokens; the last two are its end, so that one can look ahead. Raises `ValueError` if a character begins no
     token."""
     found: list[_Token] = []
     at = 0
     while True:
-        match = _TOKEN.match(text, at)
+        match = pattern.match(text, at)
         if match is None:
             at += len(text[at:]) - len(text[at:].lstrip())
             rest = text[at:]
             if rest[0] in "'\"`":
-                raise ValueError(f"a predicate needs a closing {rest[0]} for character {at + 1}")
+                raise ValueError(f"{called} needs a closing {rest[0]} for character {at + 1}")
             help_ = "; put column names that are not plain words in backticks, such as `` `first name` ``"
-            raise ValueError(f"a predicate cannot have {rest[:12]!r} at character {at + 1}{help_}")
+            raise ValueError(f"{called} cannot have {rest[:12]!r} at character {at + 1}{help_}")
         kind = str(match.lastgroup)
         found.append(_Token(kind, match[kind], match.start(kind)))
         at = match.end()

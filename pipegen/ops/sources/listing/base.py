@@ -486,6 +486,10 @@ class Source(Model):
         """Returns the splits, if the source assigns them."""
         return None
 
+    def lacks(self, split: str) -> frozenset[str]:
+        """Returns the features that the records of a split do not have, such as labels that are to be predicted."""
+        return frozenset()
+
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """List the records.
 

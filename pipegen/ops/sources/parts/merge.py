@@ -12,6 +12,7 @@ from pipegen.ops.fields.columns import Ragged, classes_used, joined, with_classe
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.base import Indices, kind_of
+from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, Shards
 from pipegen.ops.sources.parts.adapted import counts_classes, item_classes
 from pipegen.types import ElementType, Interval
@@ -47,7 +48,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         columns, wrong = _columns(split, listing, first, reference)
         all_notes += wrong
         taken = replace(listing, columns=columns)
-        known = None if taken.labels is None else taken.labels >= 0
+        known = None if taken.labels is None or first.label not in listing.classes else taken.labels >= 0
         chosen[split] = taken if known is None or known.all() else taken.take(np.flatnonzero(known))
     every = tuple(chosen.values())
     starts = np.cumsum([0, *(len(listing.keys) for listing in every)]).tolist()
@@ -80,6 +81,15 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
             for group in listing.missing
         ),
     )
+
+
+def without(listing: Listing, lacking: Mapping[str, str]) -> Listing:
+    """Adds -1 for the labels and weights that the records of a split do not have, with their dtypes; nothing reads it."""
+    if not lacking:
+        return listing
+    if listing.shards is not None:
+        return read_with(listing, Changes(values={name: np.array(-1, dtype) for name, dtype in lacking.items()}))
+    return replace(listing, columns={**listing.columns, **{n: np.full(len(listing.keys), -1, dtype) for n, dtype in lacking.items()}})
 
 
 def _some(columns: Sequence[Any], otherwise: Sequence[Any]) -> Any:
@@ -133,8 +143,8 @@ def _common_type(parts: Sequence[ElementType], reference: ElementType) -> Elemen
 
 def _mismatch(reference: ElementType, other: ElementType) -> str | None:
     """Describes how rows of another split differ from the reference; a model takes one shape and one dtype."""
-    for name, x in reference.items():
-        y = other[name]
+    for name, y in other.items():
+        x = reference[name]
         if (x.dtype, x.shape) != (y.dtype, y.shape):
             return f"`{name}` is {y.with_(interval=None)} here, but {x.with_(interval=None)} there"
         if kind_of(x).has(Indices) and (x.classes, x.ignore) != (y.classes, y.ignore):

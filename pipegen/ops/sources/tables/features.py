@@ -16,6 +16,7 @@ from pipegen.ops.fields.notes import count
 from pipegen.ops.kinds.base import Levels
 from pipegen.ops.sources.features.feature import AnyKind, AnyKindName, ColumnKindName, EncodedFeature
 from pipegen.ops.sources.features.file_formats import ArrayFile, Format, GeoTiff, decoder_of
+from pipegen.ops.sources.features.predicate import Computed
 from pipegen.ops.sources.tables.readings import Column
 
 _BOXES, _FOUR = get_args(BoxFormat), range(4)
@@ -38,6 +39,10 @@ class InTable(AnyKind):
     list each or, in a table with a row per box, a number. For keypoints: x and y of each of the `names`, or x, y and visibility; a point
     with empty cells is absent."""
 
+    value: Computed | None = None
+    """For a tensor or a weight: a number computed from columns, such as `1 / count`, `(right - left) * height` or `count ** -0.5`, with
+    `+`, `-`, `*`, `/`, `**` and brackets. Column names that are not plain words stand in backticks."""
+
     @field_validator("columns")
     @classmethod
     def _expanded(cls, columns: tuple[int | str, ...] | None) -> tuple[int | str, ...] | None:
@@ -52,6 +57,9 @@ class InTable(AnyKind):
     def _of_columns(self) -> InTable:
         if self.column is not None and self.columns is not None:
             raise ValueError("`column` names one column and `columns` several; leave one of them out")
+        other = next((name for name in ("column", "columns", "shape") if self.value is not None and getattr(self, name) is not None), None)
+        if other is not None:
+            raise ValueError(f"`value` is one number computed from columns; leave `{other}` out")
         if self.columns is not None and self.shape is not None:
             raise ValueError("`columns` have one number each, but `shape` is for arrays in one column; leave one of them out")
         kind, points = self.own_kind, len(self.names or ())

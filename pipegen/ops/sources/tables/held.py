@@ -19,6 +19,7 @@ from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import NumberType, as_numbers, read_numbers, without_fractions
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, having
 from pipegen.ops.sources.features.items import read_items, side_by_side
+from pipegen.ops.sources.features.predicate import parse_arithmetic
 from pipegen.types import DTYPE_BYTES
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ def _numbers(table: Table, name: str, feature: InTable) -> Column:
     field, column = f"features.{name}", feature.column_of(name)
     if feature.shape is not None:
         return Column(read_arrays(table, column, feature.shape, f"{field}.column", feature.dtype), feature.type())
+    if feature.value is not None:
+        return Column(_computed(table, feature.value, f"{field}.value", feature), feature.type())
     if feature.columns is None:
         return Column(_one_number(table, column, f"{field}.column", feature), feature.type())
     tried = Attempts()
@@ -122,6 +125,18 @@ def _numbers(table: Table, name: str, feature: InTable) -> Column:
     if tried.errors:
         raise OpErrors(tried.errors)
     return Column(np.stack(each, axis=-1), feature.type())
+
+
+def _computed(table: Table, value: str, field: str, feature: InTable) -> Any:
+    """Computes a number for each row from columns of numbers."""
+    found = parse_arithmetic(value)
+    places = {name: table.at(name, field).place for name in found.columns}
+    each = {name: read_numbers(table.column(name, field), places[name], field, "float64") for name in found.columns}
+    with np.errstate(all="ignore"):
+        numbers = found.compute(each)
+    place = places[found.columns[0]]
+    of_row = lambda row: f"`{value}` with {place(row)}"  # noqa: E731
+    return read_numbers([*map(repr, numbers.tolist())], of_row, field, feature.dtype, weights=feature.own_kind.has(LossWeight))
 
 
 def _one_number(table: Table, column: str | int, field: str, feature: InTable) -> Any:

@@ -1,0 +1,139 @@
+"""A split called `predict` whose records have no labels, beside splits that have some."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import pipegen
+from pipegen.errors import SpecError
+from pipegen.phases.compilation import inspect
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STEPS = [{"resize": {"size": 8}}, "random_flip"]
+BY = {"batch": {"size": 4, "remainder": "keep"}, "runtime": {"jit": "never", "cache": "none"}}
+
+
+def write(folder: Path, count: int, classes: tuple[str, ...]) -> None:
+    for i in range(count):
+        path = folder / classes[i % len(classes)] / f"{i}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (10 * i, 50, len(folder.name))).save(path)
+
+
+def folders(root: Path) -> dict[str, Any]:
+    write(root / "train", 8, ("cat", "dog"))
+    write(root / "test", 6, ("",))
+    train = {"image_folder": {"path": str(root / "train")}}
+    return {"train": train, "predict": {"image_folder": {"path": str(root / "test"), "labels": "none"}}}
+
+
+def tables(root: Path) -> dict[str, Any]:
+    folders(root)
+    rows = "\n".join(f"train/{'cat' if i % 2 == 0 else 'dog'}/{i}.png,{'cat' if i % 2 == 0 else 'dog'},{i + 1}" for i in range(8))
+    (root / "train.csv").write_text(f"file,breed,trust\n{rows}\n")
+    (root / "test.csv").write_text("file\n" + "\n".join(f"test/{i}.png" for i in range(6)) + "\n")
+    image = {"kind": "image", "column": "file"}
+    whole = {"image": image, "label": {"kind": "label", "column": "breed"}, "trust": {"kind": "weight"}}
+    return {
+        "predict": {"csv": {"path": str(root / "test.csv"), "features": {"image": image}}},
+        "train": {"csv": {"path": str(root / "train.csv"), "features": whole}},
+    }
+
+
+def records(root: Path) -> dict[str, Any]:
+    tf = pytest.importorskip("tensorflow")
+    folders(root)
+    for split, count in (("train", 8), ("test", 6)):
+        with tf.io.TFRecordWriter(str(root / f"{split}.tfrecord")) as writer:
+            for i in range(count):
+                path = root / split / (("cat", "dog")[i % 2] if split == "train" else "") / f"{i}.png"
+                held = {"image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[path.read_bytes()]))}
+                if split == "train":
+                    held["label"] = tf.train.Feature(int64_list=tf.train.Int64List(value=[i % 2]))
+                writer.write(tf.train.Example(features=tf.train.Features(feature=held)).SerializeToString())
+    image = {"kind": "image"}
+    return {
+        "train": {
+            "tfrecord": {"path": str(root / "train.tfrecord"), "features": {"image": image, "label": {"kind": "label", "classes": 2}}}
+        },
+        "predict": {"tfrecord": {"path": str(root / "test.tfrecord"), "features": {"image": image}}},
+    }
+
+
+def mixed_forms(root: Path) -> dict[str, Any]:
+    return {**records(root), "predict": folders(root)["predict"]}
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("form", [tables, *(pytest.param(form, marks=pytest.mark.nightly) for form in (folders, records, mixed_forms))])
+def test_predict_gives_its_images_alone(tmp_path: Path, form: Any) -> None:
+    parts = form(tmp_path)
+    weight = {"output": {"x": "image", "y": "label", "sample_weight": "trust", "encode": {"label": "one_hot"}}} if form is tables else {}
+    pipe = pipegen.build({"pipegen": 1, "source": {"by_split": parts}, "transforms": STEPS} | BY | weight)
+    given = np.concatenate([x.numpy() for x in pipe["predict"]])
+    (op, arguments), *_ = parts["predict"].items()
+    alone = pipegen.build({"pipegen": 1, "source": {op: arguments}, "transforms": STEPS, "output": {"x": "image"}} | BY)
+    np.testing.assert_array_equal(given, np.concatenate([x.numpy() for x in alone["predict"]]))
+    assert pipe.labels("predict") is None
+    assert len(pipe.files("predict")) == 6
+    assert pipe.labels("train") is None or sorted(pipe.labels("train").tolist()) == [0] * 4 + [1] * 4
+    first = next(iter(pipe.train))
+    assert len(first) == (3 if weight else 2)
+    of_train = pipegen.build({"pipegen": 1, "source": {"by_split": {"train": parts["train"]}}, "transforms": STEPS} | BY | weight)
+    for one, other in zip(pipe.dataset("train", epoch=0), of_train.dataset("train", epoch=0), strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+@pytest.mark.nightly
+@pytest.mark.tf
+def test_it_is_looked_at_and_weighed_like_others(tmp_path: Path) -> None:
+    source = {"by_split": folders(tmp_path)}
+    spec = {
+        "pipegen": 1,
+        "source": source,
+        "transforms": [{"resize": {"size": 8}}],
+        "tests": [{"examples": {"split": "predict", "min": 6}}],
+    } | BY
+    assert not inspect(spec).diagnostics.has_errors
+    pipe = pipegen.build(spec)
+    assert pipe.class_weights == {0: 1.0, 1: 1.0}
+    assert "cat" in str(pipe)
+    assert pipe.explain("predict")
+
+
+@pytest.mark.nightly
+@pytest.mark.tf
+def test_a_store_and_an_export_have_no_labels_of_it(tmp_path: Path) -> None:
+    spec: dict[str, Any] = {"pipegen": 1, "source": {"by_split": folders(tmp_path)}, "transforms": STEPS} | BY
+    pipe = pipegen.build(spec)
+    pipegen.prepare(spec, tmp_path / "store")
+    stored = pipegen.build(tmp_path / "store" / "prepared.pipegen.yaml", runtime={"jit": "never"})
+    for split in ("train", "predict"):
+        for one, other in zip(pipe.dataset(split), stored.dataset(split), strict=True):
+            for a, b in zip(*(x if isinstance(x, tuple) else (x,) for x in (one, other)), strict=True):
+                np.testing.assert_array_equal(a.numpy(), b.numpy())
+    pipe.export(tmp_path / "out", split="predict")
+    assert '"label"' not in (tmp_path / "out" / "metadata.jsonl").read_text()
+
+
+@pytest.mark.parametrize("other", ["validation", "test"])
+def test_other_splits_need_labels(tmp_path: Path, other: str) -> None:
+    parts = folders(tmp_path)
+    with pytest.raises(SpecError) as raised:
+        pipegen.build({"pipegen": 1, "source": {"by_split": {"train": parts["train"], other: parts["predict"]}}, "transforms": STEPS})
+    assert "one called `predict` may be without labels" in str(raised.value)
+
+
+def test_several_labels_are_needed_everywhere(tmp_path: Path) -> None:
+    parts = tables(tmp_path)
+    parts["train"]["csv"]["features"]["label"]["separator"] = ","
+    del parts["train"]["csv"]["features"]["trust"]
+    found = inspect({"pipegen": 1, "source": {"by_split": parts}, "transforms": STEPS}).diagnostics
+    assert any("`train` has a feature `label` and `predict` has none" in d.message for d in found)
