@@ -13,7 +13,7 @@ from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.families.crops import PaddedWindow
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.stage import Stage, StepRef
-from pipegen.ops.step_bases import ColourTransform, CropTransform, GeometricTransform
+from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, GeometricTransform
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Kernel, Node
@@ -112,14 +112,14 @@ class Sizing:
         self.feature = feature
         self.entry = entry
         self.policy = alternatives(ref)
-        self._refs: list[StepRef] = []
+        self._refs: list[StepRef[CropTransform | ElementTransform]] = []
 
     def takes(self, ref: StepRef, feature: str) -> bool:
         """Tests if a step is another one of the policy's."""
         return self.feature == feature and self.policy is not None and self.policy == alternatives(ref)
 
     def add(self, ref: StepRef, y: FeatureType) -> None:
-        self._refs.append(ref)
+        self._refs.append(ref.of(CropTransform) if isinstance(ref.step, CropTransform) else ref.of(ElementTransform))
         self._size = y.height, y.width
 
     def stage(self) -> s.SometimesSized:

@@ -135,6 +135,47 @@ def test_in_a_mix_groups_are_counted_over_all_parts(batch: dict[str, Any], photo
 
 
 @pytest.mark.tf
+def test_with_buckets_groups_are_counted_in_each(tmp_path: Path) -> None:
+    """The batch size changes neither the group of an example nor its numbers, also where crops change some examples only."""
+    from PIL import Image
+
+    import pipegen
+
+    for i in range(42):
+        Image.fromarray(np.full((20 + 20 * (i % 2), 30, 3), i, np.uint8)).save(tmp_path / f"{i:02}.png")
+    steps = [{"resize": {"size": "bucket"}}, {"random_resized_crop": {"size": "bucket", "area": [0.3, 0.5], "probability": 0.5}},
+             {"random_brightness": {"factor": 0.5, "draw": "group"}}]  # fmt: skip
+    drawn = []
+    for size in (3, 8):
+        batch = {"size": size, "remainder": "keep", "buckets": {"sizes": [[16, 24], [32, 24]]}}
+        spec = {"pipegen": 1, "source": {"image_folder": {"path": str(tmp_path), "labels": "none"}},
+                "splits": {"parts": {"train": 42}}, "transforms": steps, "batch": batch}  # fmt: skip
+        pipe = pipegen.build(spec, runtime={"jit": "never", "cache": "none"})
+        rows = [(row.shape[0], *np.unique(row)) for x in pipe.dataset("train", epoch=1) for row in np.asarray(x)]
+        drawn.append(sorted(rows))
+        executor = pipe._engine.executor("train")
+        slots = executor.order.every_slot()
+        assert sorted(np.unique(executor.order.group(slots), return_counts=True)[1]) == [5, 5, 8, 8, 8, 8]
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.tf
+def test_what_replaces_a_damaged_record_has_the_numbers_of_the_group(tmp_path: Path) -> None:
+    from PIL import Image
+
+    import pipegen
+
+    picture = np.random.default_rng(0).integers(0, 256, (16, 16, 3)).astype(np.uint8)
+    for i in range(24):
+        Image.fromarray(picture).save(tmp_path / f"{i:02}.png")
+    (tmp_path / "05.png").write_bytes((tmp_path / "05.png").read_bytes()[:90])
+    spec = {"pipegen": 1, "source": {"image_folder": {"path": str(tmp_path), "labels": "none"}}, "splits": {"parts": {"train": 24}},
+            "transforms": [{"resize": {"size": 16}}, TURN], "errors": {"decode": {"skip": {"max_fraction": 0.1}}}, "batch": {"size": 6}}  # fmt: skip
+    pipe = pipegen.build(spec, runtime={"jit": "never", "cache": "none"})
+    assert numbered(np.concatenate([np.asarray(x) for x in pipe.dataset("train", epoch=1)])) == GROUPS[:24].tolist()
+
+
+@pytest.mark.tf
 def test_every_split_counts_its_own_examples() -> None:
     """In stored order; `when: all` lets a random step run there."""
     pipe = pipeline({"random_rotation": {**TURN["random_rotation"], "when": "all"}}, splits={"parts": {"train": 30, "validation": 30}})

@@ -48,12 +48,13 @@ class Draws:
         self._scheduled = scheduled
         counters = [(step_hash(ref.id), number, ref.step.draw == "group") for ref in refs for number in range(ref.num_draws)]
         self.num_draws = len(counters)
-        self._step, self._number, self._shared = ([counter[i] for counter in counters] for i in (0, 1, 2))
+        self._step, self._number = ([counter[i] for counter in counters] for i in (0, 1))
+        self._shared: np.ndarray = np.array([counter[2] for counter in counters], bool)
 
     @property
     def shares(self) -> bool:
         """Whether the examples of a group share some of the draws."""
-        return bool(np.any(self._shared))
+        return bool(self._shared.any())
 
     def __call__(
         self,
@@ -128,7 +129,7 @@ class MixedDraws(Draws):
         self.num_draws = index.width
         self._steps: np.ndarray = np.zeros((len(index.parts), index.width), np.uint32)
         self._numbers = self._steps.copy()
-        self._shared = np.zeros(self._steps.shape, bool)  # type: ignore[assignment]
+        self._shared = np.zeros(self._steps.shape, bool)
         for i, part in enumerate(index.parts):
             for ref in part.draws:
                 for number in range(ref.num_draws):
