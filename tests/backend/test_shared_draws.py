@@ -170,7 +170,8 @@ def test_what_replaces_a_damaged_record_has_the_numbers_of_the_group(tmp_path: P
         Image.fromarray(picture).save(tmp_path / f"{i:02}.png")
     (tmp_path / "05.png").write_bytes((tmp_path / "05.png").read_bytes()[:90])
     spec = {"pipegen": 1, "source": {"image_folder": {"path": str(tmp_path), "labels": "none"}}, "splits": {"parts": {"train": 24}},
-            "transforms": [{"resize": {"size": 16}}, TURN], "errors": {"decode": {"skip": {"max_fraction": 0.1}}}, "batch": {"size": 6}}  # fmt: skip
+            "transforms": [{"resize": {"size": 16}}, TURN], "batch": {"size": 6},
+            "errors": {"decode": {"skip": {"max_fraction": 0.1}}}}  # fmt: skip
     pipe = pipegen.build(spec, runtime={"jit": "never", "cache": "none"})
     assert numbered(np.concatenate([np.asarray(x) for x in pipe.dataset("train", epoch=1)])) == GROUPS[:24].tolist()
 

@@ -583,5 +583,5 @@ def _in_order(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The steps, if a block of a policy runs them in this order. Raises `Unsuited`."""
     ranks = [rank(validated(transforms()[op], given)) for step in steps for op, given in step.items()]
     if ranks != sorted(ranks):
-        refuse("a group runs tables and filters first, then geometry, then colour, which is another order than here")
+        refuse("a group runs crops first, then tables and filters, then geometry, then colour, which is another order than here")
     return steps
