@@ -60,7 +60,7 @@ def test_eight_examples_share_their_numbers(plain: Any) -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("size", [5, 16])
+@pytest.mark.parametrize("size", [5, pytest.param(16, marks=pytest.mark.nightly)])
 def test_the_batch_size_changes_nothing(plain: Any, size: int) -> None:
     np.testing.assert_array_equal(images(pipeline(TURN, size=size)), images(plain))
 
@@ -77,7 +77,7 @@ def test_a_run_goes_on_in_the_middle_of_a_group(plain: Any) -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("count", [pytest.param(2, marks=pytest.mark.nightly), 3])
 def test_the_number_of_hosts_changes_nothing(plain: Any, count: int) -> None:
     rows = images(plain).reshape(5, 12, 16, 16, 3)
     for index in range(count):
@@ -118,14 +118,13 @@ def test_a_group_is_mixed_in_one_proportion() -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("batch", [{"size": 6}, {"size": 4}])
-def test_in_a_mix_groups_are_counted_over_all_parts(batch: dict[str, Any], photo_folder: Path) -> None:
+def test_in_a_mix_groups_are_counted_over_all_parts(photo_folder: Path) -> None:
     import pipegen
 
     part = {"source": {"image_folder": {"path": str(photo_folder)}}, "splits": {"parts": {"train": 40}}}
     steps = [{"resize": {"size": 8}}, {"random_rotation": {"degrees": 90, "draw": "group"}}, {"random_brightness": {"factor": [0, 0]}}]
     spec = {"pipegen": 1, "source": {"mix": {"epoch": 40, "parts": {"a": {"weight": 0.5, **part}, "b": {"weight": 0.5, **part}}}},
-            "transforms": steps, "batch": batch}  # fmt: skip
+            "transforms": steps, "batch": {"size": 6}}  # fmt: skip
     executor = pipegen.build(spec, runtime={"jit": "never", "cache": "none"})._engine.executor("train")
     slots = executor.order.every_slot()
     found = executor.order.found(2, slots)

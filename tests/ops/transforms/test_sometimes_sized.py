@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipes import epoch_of, pipeline, same, shared
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -11,6 +11,9 @@ from planning import built, checked, load_spec
 
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import recipe
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Array = np.ndarray[Any, Any]
 RESIZE: dict[str, Any] = {"resize": {"size": 24}}
@@ -174,35 +177,31 @@ CROPS: dict[str, list[Any]] = {
 
 
 @pytest.mark.tf
+@pytest.mark.by_day(3)
+@pytest.mark.parametrize("known", [True, False], ids=["arrays", "files"])
 @pytest.mark.parametrize("name", [*CROPS])
-def test_masks_and_boxes_go_where_their_image_goes(name: str, tmp_path: Any) -> None:
+def test_masks_and_boxes_go_where_their_image_goes(name: str, known: bool, tmp_path: Path) -> None:
     """Images of one size, as arrays, and of many, as files."""
     import pipegen
 
-    for known in (True, False):
-        source: Any
-        if known:
-            features = {"image": {"kind": "image"}, "mask": {"kind": "mask"}, "boxes": {"kind": "boxes"}}
-            source, data = {"arrays": {"features": features}}, scenes(known)
-        else:
-            source, data = files_of(scenes(known), tmp_path), None
-        spec = {"pipegen": 1, "source": source, "splits": {"parts": {"train": 12}}, "transforms": CROPS[name], "batch": {"size": 4}}
-        outputs = {"y": {part: part for part in ("mask", "boxes", "boxes_valid")}}
-        pipe = pipegen.build(spec | {"output": outputs}, data=data, runtime={"jit": "never", "cache": "none"})
-        boxed = 0
-        for epoch in range(2):
-            for x, y in pipe.dataset("train", epoch=epoch):
-                np.testing.assert_array_equal(x.numpy()[..., :1], y["mask"].numpy() * 100.0)
-                for mask, box, there in zip(y["mask"].numpy(), y["boxes"].numpy(), y["boxes_valid"].numpy(), strict=True):
-                    rows, columns = np.nonzero(mask[..., 0])
-                    if there[0] and len(rows):
-                        drawn = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
-                        assert np.abs(box[0] - drawn).max() <= 2, (known, box[0], drawn)
-                        boxed += 1
-        assert boxed > 12
+    features = {"image": {"kind": "image"}, "mask": {"kind": "mask"}, "boxes": {"kind": "boxes"}}
+    source, data = ({"arrays": {"features": features}}, scenes(known)) if known else (files_of(scenes(known), tmp_path), None)
+    spec = {"pipegen": 1, "source": source, "splits": {"parts": {"train": 12}}, "transforms": CROPS[name], "batch": {"size": 4}}
+    outputs = {"y": {part: part for part in ("mask", "boxes", "boxes_valid")}}
+    pipe = pipegen.build(spec | {"output": outputs}, data=data, runtime={"jit": "never", "cache": "none"})
+    boxed = 0
+    for x, y in (batch for epoch in range(2) for batch in pipe.dataset("train", epoch=epoch)):
+        np.testing.assert_array_equal(x.numpy()[..., :1], y["mask"].numpy() * 100.0)
+        for mask, box, there in zip(y["mask"].numpy(), y["boxes"].numpy(), y["boxes_valid"].numpy(), strict=True):
+            rows, columns = np.nonzero(mask[..., 0])
+            if there[0] and len(rows):
+                drawn = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
+                assert np.abs(box[0] - drawn).max() <= 2, (box[0], drawn)
+                boxed += 1
+    assert boxed > 12
 
 
-def files_of(data: dict[str, Any], folder: Any) -> dict[str, Any]:
+def files_of(data: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The same as PNG files with a table beside them."""
     import json
 
