@@ -237,7 +237,7 @@ class Unknowns:
     def explain(self, error: OpError, feature: str, x: FeatureType) -> bool:
         """Tests if an error on `x` may come from what is unknown of the feature, rather than from the spec."""
         if error.code == "PG226" and feature in self.values | self.sizes:  # a known size might be the one that is asked for
-            return x.height is None or x.width is None
+            return feature in self.channels or x.height is None or x.width is None
         if error.code not in _OF_SHAPES:
             return feature in self.values
         if error.code in _OF_CHANNELS and feature in self.channels:
