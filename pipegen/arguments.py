@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 _LONGEST = 60  # maximal number of characters of a value in a message
 
 
@@ -82,8 +83,16 @@ def text(name: str, value: Any, example: str) -> str:
     return value
 
 
-def called_with_count(name: str, value: Callable[[int], None] | None) -> Callable[[int], None]:
-    """Checks a callback for progress, and returns it, or one that does nothing; raises `TypeError` for a value that cannot be called."""
+def one_of(name: str, value: Any, known: Sequence[T], shown: Callable[[Any], str] = str) -> T:
+    """Checks a value of a few; raises `ValueError` for another one, with the known ones as `shown`."""
+    if value not in known:
+        raise ValueError(f"`{name}` is one of {', '.join(map(shown, known))}, got {value!r}")
+    found: T = value
+    return found
+
+
+def called_with_count(value: Callable[[int], None] | None) -> Callable[[int], None]:
+    """Checks the callback `progress`, and returns it, or one that does nothing; raises `TypeError` for a value that cannot be called."""
     if value is not None and not callable(value):
-        raise TypeError(f"`{name}` is a function of one number, such as `print`, got {got(value)}")
+        raise TypeError(f"`progress` is a function of one number, such as `print`, got {got(value)}")
     return value if value is not None else lambda _done: None

@@ -140,7 +140,7 @@ class UnreadableSideError(Exception):
 class Side:
     """One of the two specs, with its name in the comparison, and the plain values that its hash covers (`meaning`).
 
-    `words` are its name, description and params, `raw` its plain values with absolute paths, `texts` those that it is read from, sorted.
+    `raw` are its plain values with absolute paths, `texts` those that it is read from, sorted.
     For a spec written out from a revision, `shown` has the folder that stands for the root of the file system, that of the working tree in
     it, and the text that replaces the latter in findings.
     """
@@ -149,7 +149,6 @@ class Side:
     hash: str
     meaning: dict[str, Any]
     runtime: dict[str, Any]
-    words: dict[str, Any]
     raw: dict[str, Any]
     texts: tuple[str, ...]
     spec: Spec
@@ -182,7 +181,7 @@ class LockSide:
 
 def read_side(text: str, other: str, overrides: Mapping[str, Any], stdin: bytes | None = None) -> Side | LockSide:
     """Reads one side; `other` is the text of the other one. Raises `UnreadableSideError` if the spec has errors; `RevisionError` if git
-    does not have it; `BaseProblem` if the lock cannot be read."""
+    does not have it; `OpError` if the lock cannot be read."""
     given, colon, _ = text.partition(":")
     if not (given and colon) or os.path.lexists(text):  # not of the form `REVISION:PATH`
         return _read(text, text, None, overrides, stdin)
@@ -208,11 +207,9 @@ def _read(path: str, name: str, shown: tuple[str, str, str] | None, overrides: M
     if spec is None:
         raise UnreadableSideError(*_renamed(found.diagnostics.sorted(), found.loaded.texts, shown))
     model = spec.model
-    words: dict[str, Any] = {key: spec.loaded.raw.get(key) for key in ("name", "description")}  # the default name does not count
-    words |= {"params": {name: param.model_dump(mode="json") for name, param in model.params.items()}}
     runtime = _relocated(model.runtime.model_dump(mode="json"), shown)
     raw, texts = _relocated(spec.loaded.raw, shown), tuple(sorted(spec.loaded.texts.values()))
-    return Side(STDIN if name == "-" else name, spec.hash, meaning(model), runtime, words, raw, texts, spec, shown)
+    return Side(STDIN if name == "-" else name, spec.hash, meaning(model), runtime, raw, texts, spec, shown)
 
 
 def _relocated(value: Any, shown: tuple[str, str, str] | None) -> Any:
@@ -421,7 +418,7 @@ def compare(a: str, b: str, *, overrides: Mapping[str, Any] = _NOTHING, stdin: b
 
     Each is a file, a file at a revision as `HEAD~1:flowers.pipegen.yaml`, or `-` for the text of a spec in `stdin`. `overrides` has values
     for both, as texts, by param or by path. Raises `UnreadableSideError` if one of them has errors; `RevisionError` if git does not have
-    it, or a lock does not have the spec; `BaseProblem` if a lock cannot be read."""
+    it, or a lock does not have the spec; `OpError` if a lock cannot be read."""
     sides = read_side(a, b, overrides, stdin), read_side(b, a, overrides, stdin)
     names = (sides[0].name, sides[1].name)
     locks = [side.lock for side in sides if isinstance(side, LockSide)]
@@ -441,9 +438,10 @@ def _of_specs(a: Side, b: Side) -> Comparison:
         effect = next((effect for start, effect in _SPEED if path[: len(start)] == start), "how fast")
         found.append(Change("speed", ("runtime", *path), f"{before} → {after}", effect))
     for key, effect in (("name", "the name only"), ("description", "words for people")):
-        if a.words.get(key) != b.words.get(key):
-            found.append(Change("nothing", (key,), f"{in_words(a.words.get(key))} → {in_words(b.words.get(key))}", effect))
-    old, new = a.words["params"], b.words["params"]
+        said, other = (side.spec.loaded.raw.get(key) for side in (a, b))  # the default name does not count
+        if said != other:
+            found.append(Change("nothing", (key,), f"{in_words(said)} → {in_words(other)}", effect))
+    old, new = a.spec.model.params, b.spec.model.params
     for name in (name for name in {**old, **new} if old.get(name) != new.get(name)):
         how = "is new" if name not in old else GONE.removeprefix("it ") if name not in new else "is declared otherwise"
         found.append(Change("nothing", ("params", name), f"it {how}", "the effects of its values are listed with the keys that use it"))

@@ -10,13 +10,12 @@ PipegenError
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipegen.terminal import one_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from pipegen.diagnostics.diagnostic import Diagnostic
 
 T = TypeVar("T")
@@ -93,7 +92,7 @@ class PartError(ValueError):
 
 
 class OpError(Exception):
-    """The input type or the arguments of an op are invalid; the plan builder turns it into a finding.
+    """The input type or the arguments of an op are invalid, or a base of a spec is not available; the caller turns it into a finding.
 
     Attributes:
         code: The code of the finding, such as `PG213`.

@@ -84,7 +84,10 @@ def whole_file(
             yield direct
         return
     part = os.path.join(os.path.dirname(target), part_name())
-    number = _made(part, name, mode, within)
+    try:
+        number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=within)
+    except OSError as error:
+        raise _explained(error, name) from None
     try:
         with os.fdopen(number, "wb") as stream:
             if within is None:
@@ -194,13 +197,6 @@ def _target(path: str, *, new: bool) -> str | None:
     if not os.access(path, os.W_OK):  # a rename does not check it
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     return os.path.realpath(path)
-
-
-def _made(part: str, path: str, mode: int, within: int | None) -> int:
-    try:
-        return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=within)
-    except OSError as error:
-        raise _explained(error, path) from None
 
 
 def _explained(error: OSError, path: str) -> OSError:

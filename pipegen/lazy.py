@@ -1,4 +1,4 @@
-"""TensorFlow and NumPy, imported on first use; advice for libraries that cannot be imported."""
+"""TensorFlow, NumPy and other modules, imported on first use; advice for libraries that cannot be imported."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from contextlib import contextmanager, suppress
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["how_to_install", "installed_version", "np", "tf", "what_to_install"]
+__all__ = ["how_to_install", "installed_version", "late", "np", "tf", "what_to_install"]
 
 
 class _Later:
-    def __init__(self, name: str) -> None:
-        self._name = name
+    """A module. If it `keeps` its attributes, they are then found without a call: for a module in which nothing replaces them."""
+
+    def __init__(self, name: str, *, keeps: bool = False) -> None:
+        self._name, self._keeps = name, keeps
         self._module: Any = None
 
     def __getattr__(self, attribute: str) -> Any:
@@ -22,15 +24,9 @@ class _Later:
             raise AttributeError(attribute)
         if self._module is None:  # `import_module` would take as long as the attribute itself
             self._module = import_module(self._name)
-        return getattr(self._module, attribute)
-
-
-class _Kept(_Later):
-    """Keeps the attributes, which are then found without a call: for a module in which nothing replaces them."""
-
-    def __getattr__(self, attribute: str) -> Any:
-        found = super().__getattr__(attribute)
-        setattr(self, attribute, found)
+        found = getattr(self._module, attribute)
+        if self._keeps:
+            setattr(self, attribute, found)
         return found
 
 
@@ -38,7 +34,12 @@ if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
 else:
-    np, tf = _Kept("numpy"), _Later("tensorflow")
+    np, tf = _Later("numpy", keeps=True), _Later("tensorflow")
+
+
+def late(package: str, *names: str) -> list[Any]:
+    """Modules of a package, each of which is imported on first use."""
+    return [_Later(f"{package}.{name}") for name in names]
 
 
 def installed_version(*names: str) -> str | None:

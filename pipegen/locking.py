@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.machinery import PathFinder
@@ -24,23 +24,22 @@ from pipegen.comparing import changes_beside
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, is_address
 from pipegen.diagnostics.suggest import hints
+from pipegen.errors import OpError
 from pipegen.files import write_whole
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.ops.transform import Transform
+from pipegen.phases.specs import Learned, Spec
 from pipegen.release import __version__
 from pipegen.spec.changes import meaning_changes
 from pipegen.spec.extends import through_chain
 from pipegen.spec.lock_file import Data, Entry, FunctionSource, Lock, Pin, digest, kept_text, text_path
-from pipegen.spec.shared_bases import BaseProblem, GitFile, PackageFile, find_top, package_file, parse, search_path
+from pipegen.spec.models import PipelineSpec
+from pipegen.spec.shared_bases import GitFile, PackageFile, find_top, package_file, parse, search_path
 from pipegen.spec.spec_hash import meaning
 from pipegen.spec.step_list import ids_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from pipegen.data.manifest import Manifest
-    from pipegen.ops.transform import Transform
-    from pipegen.phases.specs import Learned, Spec
-    from pipegen.spec.models import PipelineSpec
 
 
 def entry_of(spec: Spec, lock: Path, data: Data | None = None, learned: Iterable[Learned] = ()) -> Entry:
@@ -73,11 +72,6 @@ def data_of(manifest: Manifest, content: str | None = None) -> Data:
     """Describes listed data; `content` is the `content_digest` of its bytes."""
     counts = {split: manifest.num_examples(split) for split in manifest.splits}
     return Data(fingerprint=manifest.split_fingerprint, examples=counts, classes=len(manifest.class_names), content=content)
-
-
-def unfound_functions(spec: Spec) -> list[str]:
-    """Lists the functions of a spec whose source is not found, so that a lock cannot cover them."""
-    return [name for name in python_functions(spec.model) if function_source(name) is None]
 
 
 def entry_name(file: str, lock: Path) -> str:
@@ -249,7 +243,8 @@ def write_lock(path: Path, lock: Lock) -> bool:
     with suppress(OSError, UnicodeDecodeError):  # missing or unreadable
         if path.read_text(encoding="utf-8") == text:
             return False
-    put_file(path, text.encode())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text)
     return True
 
 
@@ -261,12 +256,6 @@ def _plain(part: Pin | Entry) -> dict[str, Any]:
     if values.get("data") is not None:
         values["data"] = {key: value for key, value in values["data"].items() if value is not None}
     return {key: _Lines(value) if key in _LISTED else value for key, value in values.items() if value not in ({}, None)}
-
-
-def put_file(path: Path, data: bytes) -> None:
-    """Writes a file atomically, and makes its folder; raises `OSError` if it cannot be written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, data)
 
 
 def drop_texts(path: Path, old: Mapping[str, Pin], new: Mapping[str, Pin]) -> None:
@@ -283,7 +272,7 @@ def drop_texts(path: Path, old: Mapping[str, Pin], new: Mapping[str, Pin]) -> No
 def _kept(path: Path, git: Mapping[str, Pin]) -> Iterator[Path]:
     for place, pin in git.items():
         for file in pin.texts:
-            with suppress(BaseProblem):  # a malformed line, edited by hand
+            with suppress(OpError):  # a malformed line, edited by hand
                 address = parse(f"{place}#{file}")
                 if isinstance(address, GitFile):
                     yield text_path(path, address, pin.commit)
@@ -327,7 +316,7 @@ class Repositories:
         if commit is None:
             known = [ref.split("/", 2)[2] for ref in self._refs(address, ["refs/tags/*", "refs/heads/*"]) if not ref.endswith("^{}")]
             near = hints(address.revision, known, f"it has {', '.join(known[:8]) or 'none'}")
-            raise BaseProblem("PG533", f"{address.url} has no tag or branch `{address.revision}`", near[0])
+            raise OpError("PG533", f"{address.url} has no tag or branch `{address.revision}`", help=near[0])
         return commit
 
     def text(self, address: GitFile, commit: str, most: int) -> bytes:
@@ -340,14 +329,14 @@ class Repositories:
             names = _git(["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit], address, folder, remote=False)
             every = names.decode(errors="replace").split("\0")
             near = hints(address.file, [name for name in every if name.endswith((".yaml", ".yml"))])
-            raise BaseProblem("PG533", f"{address.place} has no file {address.file}", *near)
+            raise OpError("PG533", f"{address.place} has no file {address.file}", help=near)
         if mode not in (b"100644", b"100755"):
-            raise BaseProblem("PG533", f"{address.file} in {address.place} is a link or a folder, not a file", "name the file itself")
+            raise OpError("PG533", f"{address.file} in {address.place} is a link or a folder, not a file", help="name the file itself")
         blob = rest.split()[1].decode()
-        too_large = BaseProblem("PG533", f"{address.file} in {address.place} is larger than any spec", "name the file of the spec")
+        too_large = OpError("PG533", f"{address.file} in {address.place} is larger than any spec", help="name the file of the spec")
         try:
             size = int(_git(["cat-file", "-s", blob], address, folder, remote=False))
-        except BaseProblem:  # filtered out when the commit was fetched
+        except OpError:  # filtered out when the commit was fetched
             raise too_large from None
         if size > most:
             raise too_large
@@ -383,12 +372,12 @@ def _git(arguments: list[str], address: GitFile, folder: Path, *, remote: bool =
             command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         )
     except FileNotFoundError:
-        raise BaseProblem("PG533", f"{address.place} cannot be fetched: git is not installed", "install git, and lock again") from None
+        raise OpError("PG533", f"{address.place} cannot be fetched: git is not installed", help="install git, and lock again") from None
     with process:
         try:
             out, said = process.communicate(timeout=_PATIENCE)
         except subprocess.TimeoutExpired:
-            raise BaseProblem("PG533", f"{address.url} did not answer within {_PATIENCE:g} seconds", "try again later") from None
+            raise OpError("PG533", f"{address.url} did not answer within {_PATIENCE:g} seconds", help="try again later") from None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)  # its helpers, such as ssh, too
@@ -397,7 +386,7 @@ def _git(arguments: list[str], address: GitFile, folder: Path, *, remote: bool =
         why = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1] if lines else "no reason given")
         why = why.partition(":")[2].strip() or why
         help_ = f"check with `git ls-remote {address.url}` that git reaches it; pipegen cannot enter a password"
-        raise BaseProblem("PG533", f"{address.place} cannot be fetched: {why}", help_)
+        raise OpError("PG533", f"{address.place} cannot be fetched: {why}", help=help_)
     return out
 
 
@@ -428,7 +417,7 @@ class Resolving:
         path, pin = text_path(self.lock, address, commit), self.pins.get(address.place)
         data = self.texts.get(path)  # fetched before in this run, or kept by the lock of the same commit
         if data is None and pin is not None and pin.commit == commit and address.file in pin.texts:
-            with suppress(BaseProblem):  # missing or changed: fetch it again
+            with suppress(OpError):  # missing or changed: fetch it again
                 data = kept_text(self.lock, address, commit, pin.texts[address.file], most)
         if data is None:
             data = self.repositories.text(address, commit, most)

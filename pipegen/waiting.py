@@ -23,7 +23,7 @@ class Waiting:
 
     def add(self, seconds: float, batch: Any) -> None:
         """Counts a batch; ignores symbolic ones, with which a `tf.function` is traced."""
-        first = _first(batch)
+        first = first_part(batch)
         if not hasattr(first, "numpy"):
             return
         self.seconds += seconds
@@ -43,10 +43,11 @@ WATCHERS: list[Callable[[Waiting], None]] = []
 
 def num_rows(batch: Any) -> int:
     """Number of examples in a batch: the length of its first tensor."""
-    return _length(_first(batch))
+    return _length(first_part(batch))
 
 
-def _first(batch: Any) -> Any:
+def first_part(batch: Any) -> Any:
+    """First part of a batch, or of its spec: mostly the images."""
     while isinstance(batch, (tuple, list, Mapping)):
         batch = next(iter(batch.values())) if isinstance(batch, Mapping) else batch[0]
     return batch
@@ -92,10 +93,6 @@ class Wait(NamedTuple):
     step_seconds: float  # the time of the whole step, since the previous batch of any split arrived; for the first of a process, its wait
     split: str
 
-    def as_line(self) -> bytes:
-        """Formats it as a line for the pipe."""
-        return f"{self.pid} {self.ended:.4f} {self.seconds:.6f} {self.step_seconds:.6f} {self.split}\n".encode()
-
 
 class Waits:
     """Converts growing counts into single waits; call it with a split's count after each batch.
@@ -129,8 +126,9 @@ def for_monitor() -> Waits | None:
         return None
 
     def write(wait: Wait) -> None:
+        line = f"{wait.pid} {wait.ended:.4f} {wait.seconds:.6f} {wait.step_seconds:.6f} {wait.split}\n"
         try:
-            os.write(pipe, wait.as_line())  # less than PIPE_BUF, so whole, whichever processes write
+            os.write(pipe, line.encode())  # less than PIPE_BUF, so whole, whichever processes write
         except OSError:
             return
 

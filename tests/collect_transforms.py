@@ -1,6 +1,6 @@
 """Writes the lists of other libraries' transforms that the pages "From ..." are made for: `python tests/collect_transforms.py`.
 
-A list is a file of `pipegen/cli/reference/libraries/`: the version, then a line for each public transform with its arguments, in their
+A list is a file of `docs/generated/libraries/`: the version, then a line for each public transform with its arguments, in their
 order there. Each library that is installed is read anew. Torchvision's source is parsed, so that PyTorch need not be there.
 """
 
@@ -12,7 +12,7 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parents[1] / "pipegen" / "cli" / "reference" / "libraries"
+FOLDER = Path(__file__).parents[1] / "docs" / "generated" / "libraries"
 BASES = {"BasicTransform", "DualTransform", "ImageOnlyTransform", "Transform3D", "BaseCompose", "Transform", "BaseImagePreprocessingLayer"}
 """Classes that others derive from, which do nothing themselves."""
 OF_TORCH = {"ToTensor3D": ["p"], "ToTensorV2": ["transpose_mask", "p"]}

@@ -16,8 +16,8 @@ from pipegen.ops.families.custom import CustomTransform
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.plan.check import Checked, check
 from pipegen.plan.evaluation_plans import fitted_features, fitting_plan, learning_steps
-from pipegen.plan.outputs import received
 from pipegen.spec.load import load
+from pipegen.spec.models import received
 
 if TYPE_CHECKING:
     from pipegen.backend.reading.split_records import Records

@@ -346,7 +346,7 @@ def test_a_bucket_is_that_of_the_image_as_it_is_decoded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_places_are_turned_as_pixels_are(orientation: int) -> None:
     """Against a picture of one pixel: a keypoint is its centre, a box its edges, in every format."""
-    from pipegen.ops.arguments.item_rules import BoxRules, PointRules
+    from pipegen.ops.arguments.geometry import BoxRules, PointRules
 
     picture = np.zeros((HEIGHT, WIDTH), np.uint8)
     picture[7, 11] = 1
@@ -370,7 +370,7 @@ def test_places_are_turned_as_pixels_are(orientation: int) -> None:
 
 
 def test_names_of_keypoints_change_sides_in_a_mirror() -> None:
-    from pipegen.ops.arguments.item_rules import PointRules
+    from pipegen.ops.arguments.geometry import PointRules
 
     rules = PointRules(("left", "right"), (1, 0))
     x = FeatureType("keypoints", "float32", (2, 3), of="image", details=rules)

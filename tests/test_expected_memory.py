@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pipegen
-from pipegen.cli.checking import DataRequest, check_data
+from pipegen.cli.checking import check_data
 from pipegen.diagnostics.diagnostic import Advice
 from pipegen.memory import granted_memory
 from pipegen.phases.compilation import bind, collect_data, compile_plans, inspect, load
@@ -153,7 +153,7 @@ def test_validate_tells_and_a_comment_silences(tmp_path: Path, monkeypatch: pyte
         spec.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in sections.items()) + f"batch:\n  size: 16{comment}\n")
         inspection = inspect(spec)
         assert inspection.spec is not None
-        seen, _ = check_data(inspection, inspection.spec, DataRequest(2, None))
+        seen, _ = check_data(inspection, inspection.spec, 2)
         assert ({d.code for d in seen} & {"PG425", "PG511"}) == (set() if comment else {"PG425"}), seen
 
 
@@ -163,7 +163,7 @@ def test_validate_tells_of_stages_and_of_a_cache_without_room(tmp_path: Path, mo
     def seen(**own: Any) -> list[Diagnostic]:
         inspection = inspect({**files(tmp_path, 9000), "transforms": FLOATS, "batch": {"size": 1}} | own)
         assert inspection.spec is not None, list(inspection.diagnostics)
-        return check_data(inspection, inspection.spec, DataRequest(2, None))[0]
+        return check_data(inspection, inspection.spec, 2)[0]
 
     stages = [{"epochs": 1}, {"epochs": 1, "batch": 32}]
     (late,) = (d for d in seen(runtime={"threads": 1, "ram_budget": "64MiB"}, stages=stages) if d.code == "PG425")

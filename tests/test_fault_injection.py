@@ -163,12 +163,12 @@ def trained(spec: Spec) -> Seen:
 
 def validated(spec: Spec, raw: dict[str, Any]) -> Codes:
     """What `pipegen validate --data=all` says."""
-    from pipegen.cli.checking import DataRequest, check_data
+    from pipegen.cli.checking import check_data
     from pipegen.diagnostics.diagnostic import Severity
     from pipegen.phases.compilation import inspect
     from pipegen.spec.allowed import CHECKED
 
-    found, _ = check_data(inspect(raw, allowed=CHECKED), spec, DataRequest(None, None))
+    found, _ = check_data(inspect(raw, allowed=CHECKED), spec, None)
     return frozenset(d.code for d in found if d.severity is not Severity.INFO)
 
 

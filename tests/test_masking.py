@@ -138,7 +138,7 @@ def test_a_snapshot_has_no_secret(tmp_path: Path) -> None:
     import sqlite3
 
     pytest.importorskip("sqlalchemy")
-    from pipegen.ops.sources.sql import Sql
+    from pipegen.ops.sources.table_sources import Sql
 
     with sqlite3.connect(tmp_path / "s.db") as database:
         database.execute("create table t (n integer, label text)")

@@ -228,11 +228,10 @@ def test_arrays_of_five_channels_of_16_bits() -> None:
 
 
 def test_init_says_that_a_folder_and_a_table_have_16_bits(place: Path) -> None:
-    from pipegen.cli.init.folder_survey import survey
-    from pipegen.cli.init.spec import first_spec
+    from pipegen.cli.init.folder_survey import first_folder
     from pipegen.cli.init.table_specs import first_table
 
-    text, _ = first_spec(survey(str(place / "scans")), str(place))
+    (text, _), _ = first_folder(str(place / "scans"), str(place))
     assert "\n  - decode: {channels: 1, bits: 16}\n  - resize: {size: [34, 40]}\n" in text
     text, _ = first_table(str(place / "scans.csv"), str(place))
     assert "image: {kind: image, column: file, channels: 1, bits: 16}" in text

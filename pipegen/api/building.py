@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,8 +25,6 @@ from pipegen.phases.user_functions import allowed_modules, with_functions
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
-    import os
-
     from pipegen.api.lock import LockCheck
     from pipegen.data.manifest import Manifest
 
@@ -64,7 +63,7 @@ def build(
         SpecError: With every finding, when the spec or its data is wrong. Warnings are logged.
         TypeError: For an argument of the wrong type.
     """
-    called_with_count("progress", progress)
+    called_with_count(progress)
     allowed = allowed_modules(allow_code)
     # A pipeline's spec carries the settings tuned for the machine that it ran on.
     given = Path(spec) if isinstance(spec, str) else untuned(spec) if isinstance(spec, Spec) else spec

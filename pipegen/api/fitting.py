@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 from pipegen.cache.store import read_statistics, statistics_file, statistics_key, write_statistics
 from pipegen.kept import STATISTICS, kept_folder
 from pipegen.ops.arguments.learned import Fitted, Statistics
+from pipegen.ops.families.fitted import FittedTransform
 from pipegen.phases.compilation import bind, optimise
 from pipegen.phases.specs import BoundSpec, FittedSpec, Learned, Spec
 from pipegen.plan.evaluation_plans import fitted_features, fitting_plan, learning_steps
+from pipegen.plan.nodes import Plan
 from pipegen.plan.stages import is_lasting
+from pipegen.spec.models import PipelineSpec
 from pipegen.terminal import log
 from pipegen.terminal import progress as bar
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     import numpy as np
 
     from pipegen.data.manifest import Manifest
-    from pipegen.ops.families.fitted import FittedTransform
-    from pipegen.plan.nodes import Plan
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType
 
 
 class _NotKept(Exception):

@@ -15,16 +15,16 @@ from pipegen.data.named_files import missing_data
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.diagnostics.suggest import closest
-from pipegen.errors import SpecError
+from pipegen.errors import OpError, SpecError
+from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 from pipegen.phases.compilation import bind, collect_data, inspect
+from pipegen.phases.specs import FittedSpec, Learned, Spec
 from pipegen.spec.lock_file import LOCK, Data, Entry, Lock, find_lock, read_lock
-from pipegen.spec.shared_bases import BaseProblem
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
-    from pipegen.phases.specs import FittedSpec, Learned, Spec
 
 
 _AGAIN = "run `pipegen lock` with this spec, and commit the lock"
@@ -180,8 +180,8 @@ def read(path: Path) -> Lock:
     """Reads a lock; raises `SpecError` (`PG532`) if it is damaged."""
     try:
         return read_lock(path)
-    except BaseProblem as problem:
-        raise SpecError([make(problem.code, problem.message, Label(None, path=os.path.relpath(path)), help=problem.help)]) from None
+    except OpError as problem:
+        raise SpecError([make(problem.code, problem.message, Label(None, path=os.path.relpath(path)), help=problem.lines)]) from None
 
 
 def _locked_entry(file: str) -> tuple[Path, Entry]:
@@ -284,9 +284,8 @@ class _Run:
             looked.notes = [f"{note}; its entry in the lock stays" for note in looked.notes]
         self.result.entries[file] = entry
         self.result.notes += [f"{file}: {note}" for note in looked.notes]
-        self.result.notes += [
-            f"{file}: the source of `{name}` is not found here, so it is not locked" for name in locking.unfound_functions(spec)
-        ]
+        unfound = [name for name in locking.python_functions(spec.model) if name not in entry.functions]
+        self.result.notes += [f"{file}: the source of `{name}` is not found here, so it is not locked" for name in unfound]
 
     def write(self) -> Locked:
         """Writes the lock and the texts beside it; removes specs whose files are gone."""
@@ -303,7 +302,8 @@ class _Run:
         used = {place: {name[len(place) + 1 :] for name in wanted if name.startswith(place)} for place in pins}
         git = {place: pin for place, pin in pins.items() if pin.texts.keys() & used[place]}
         for kept, data in self.resolving.texts.items():
-            locking.put_file(kept, data)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(kept, data)
         self.result.written = locking.write_lock(path, Lock(pipegen_lock=1, git=git, specs=specs))
         locking.drop_texts(path, self.old.git, git)
         self.result.git = self.resolving.moved()

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
 from pipegen.arguments import called_with_count, file_or_folder, got, pair, share, text, whole
 from pipegen.data.split_checks import meant_split
 from pipegen.diagnostics.suggest import member
+from pipegen.lazy import late
 from pipegen.phases.state import Timeline, make_state, position_from
 from pipegen.physical.decide import extent_of
 from pipegen.physical.extent import FIRST, Extent, Position
+from pipegen.plan.nodes import Plan
 from pipegen.private.functions import untraced
 from pipegen.terminal import visible
 
 if TYPE_CHECKING:
-    import os
-    from pathlib import Path
-
     import jax
     import keras
     import numpy as np
     import tensorflow as tf
     from PIL import Image
 
+    from pipegen.api import predictions as predicting
     from pipegen.api.predictions import Predictions
+    from pipegen.backend.datasets import engine, epoch_callback
     from pipegen.backend.datasets.device_stage import DeviceStage
     from pipegen.backend.datasets.distributed import DistributedBatches
-    from pipegen.backend.datasets.engine import Shared
     from pipegen.backend.datasets.epoch_callback import ResumeCallback, StageCallback
     from pipegen.backend.datasets.grain_batches import GrainBatches
     from pipegen.backend.datasets.jax_batches import JaxBatches
@@ -42,13 +44,20 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.torch_batches import TorchBatches
     from pipegen.backend.running.lowered import Lowered
     from pipegen.backend.service.feed import Fed
+    from pipegen.data import image_sides, sampling
     from pipegen.page import Explanation, Page
+    from pipegen.phases import layered
     from pipegen.phases.specs import CompiledSpec, Spec
     from pipegen.plan.evaluation_plans import Takes
-    from pipegen.plan.nodes import Plan
+    from pipegen.views import eject, serving, summary
     from pipegen.views.eject import Ejected
     from pipegen.views.export import Exported
     from pipegen.views.serving import EvaluationLayer, ServedModel
+else:
+    predicting, layered = late("pipegen", "api.predictions", "phases.layered")
+    engine, epoch_callback = late("pipegen.backend.datasets", "engine", "epoch_callback")
+    image_sides, sampling = late("pipegen.data", "image_sides", "sampling")
+    eject, serving, summary = late("pipegen.views", "eject", "serving", "summary")
 
 
 def _leave_accelerators(module: str, name: str) -> None:
@@ -90,16 +99,14 @@ LIVE: WeakSet[Pipeline] = WeakSet()  # all pipelines of this process that are in
 class Pipeline:
     """A compiled spec and its data, as datasets for training and evaluation. `pipegen.build` makes it."""
 
-    def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline], shared: Shared | None = None) -> None:
-        from pipegen.backend.datasets.engine import Engine
-
+    def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline], shared: engine.Shared | None = None) -> None:
         self.spec = compiled.spec
         self._rebuild = rebuild
         self._manifest = compiled.manifest
         self._plans = compiled.plans
         self._compiled = compiled
         LIVE.add(self)
-        self._engine = Engine(compiled, {split: done.plan for split, done in compiled.splits.items()}, shared)
+        self._engine = engine.Engine(compiled, {split: done.plan for split, done in compiled.splits.items()}, shared)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -212,11 +219,9 @@ class Pipeline:
 
     def peek(self, split: str = "train", n: int = 1) -> Any:
         """Reads the next `n` examples of a split as NumPy arrays; the position stays."""
-        from pipegen.views.summary import peek
-
         pipe = self._at(split)
         at = pipe._engine.train_progress().position() if split == "train" else FIRST
-        return peek(pipe._engine.executor(split), lambda at: self._from(split, at), at, whole("n", n, 1))
+        return summary.peek(pipe._engine.executor(split), lambda at: self._from(split, at), at, whole("n", n, 1))
 
     def preview(
         self,
@@ -240,10 +245,10 @@ class Pipeline:
         """
         from pipegen.views.preview import contact_sheet
 
-        engine = self._at(split, epoch)._engine
-        tick = called_with_count("progress", progress)
+        pipe = self._at(split, epoch)
+        tick = called_with_count(progress)
         rows, draws, cell = (whole(name, value, 1) for name, value in (("rows", rows), ("draws", draws), ("cell", cell)))
-        return contact_sheet(engine, split, rows=rows, draws=draws, first_epoch=whole("epoch", epoch, 0), cell=cell, progress=tick)
+        return contact_sheet(pipe._engine, split, rows=rows, draws=draws, first_epoch=whole("epoch", epoch, 0), cell=cell, progress=tick)
 
     def export(
         self,
@@ -277,7 +282,7 @@ class Pipeline:
         from pipegen.views.export import Wanted, export
 
         pipe = self._at(split, epoch)
-        tick = called_with_count("progress", progress)
+        tick = called_with_count(progress)
         count = None if examples is None else whole("examples", examples, 1)
         draws, epoch, quality = whole("draws", draws, 1), whole("epoch", epoch, 0), whole("quality", quality, 1, 100)
         at = file_or_folder("folder", folder, "augmented/")
@@ -304,9 +309,7 @@ class Pipeline:
 
     def _order(self, split: str) -> np.ndarray[Any, Any] | None:
         """Places in the listing of a split's examples, in the order of its batches; `None` for the listing's order."""
-        from pipegen.data.image_sides import stored_order
-
-        return stored_order(self.spec.model, self._manifest, split)
+        return image_sides.stored_order(self.spec.model, self._manifest, split)
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -331,9 +334,7 @@ class Pipeline:
         All are 0 without `runtime.service`. Batches are prefetched, so some may not have been handed over yet. With stages of training,
         the counts are those of the current stage.
         """
-        from pipegen.backend.service.feed import Fed
-
-        return self._at("train")._engine.fed() if "train" in self else Fed()
+        return (self._at("train") if "train" in self else self)._engine.fed()
 
     @property
     def class_weights(self) -> dict[int, float] | None:
@@ -341,9 +342,7 @@ class Pipeline:
 
         Examples that `sampling` repeats count as often as they are seen: each of several balanced classes weighs 1.
         """
-        from pipegen.data.sampling import class_weights
-
-        return class_weights(self.spec.model, self._manifest) if "train" in self._plans else None
+        return sampling.class_weights(self.spec.model, self._manifest) if "train" in self._plans else None
 
     @property
     def element_spec(self) -> Any:
@@ -371,9 +370,7 @@ class Pipeline:
         Args:
             directory: The folder of the checkpoints, such as `BackupAndRestore`'s, for the record of the run; without it nothing is kept.
         """
-        from pipegen.backend.datasets.epoch_callback import ResumeCallback
-
-        return ResumeCallback(self, _checkpoints(directory))
+        return epoch_callback.ResumeCallback(self, _checkpoints(directory))
 
     # For other frameworks
 
@@ -500,12 +497,10 @@ class Pipeline:
         Raises:
             SpecError: For invalid steps. `ValueError` for views of different shapes, and for the split `train`.
         """
-        from pipegen.api.predictions import tta
-
         self._require(split)
         if split == "train":
             raise ValueError("test-time augmentation needs examples in source order, and `train` is shuffled: use another split")
-        return tta(self._compiled, split, views, examples)
+        return predicting.tta(self._compiled, split, views, examples)
 
     def merge(self, predictions: Any, views: Any, *, how: Literal["mean", "geometric", "max", "vote"] = "mean") -> Any:
         """Merges the predictions on the views of each example into one row.
@@ -517,9 +512,7 @@ class Pipeline:
             how: The `mean`; the `geometric` mean of probabilities, which sum to 1 again; the `max`; or `vote`, the share of the
                 views that each class wins.
         """
-        from pipegen.api.predictions import merged
-
-        return merged(predictions, views, how)
+        return predicting.merged(predictions, views, how)
 
     def predict_on(self, wanted: Any, *, views: Any = None) -> Predictions:
         """Runs this spec's evaluation steps on unlabelled data.
@@ -533,9 +526,7 @@ class Pipeline:
         Returns:
             `.dataset` for `model.predict`, and `.files`, one for each row (with views: for each merged row), in order.
         """
-        from pipegen.api.predictions import predict_on
-
-        return predict_on(self._compiled, wanted, views)
+        return predicting.predict_on(self._compiled, wanted, views)
 
     def trim(self, split: str, predictions: Any) -> Any:
         """Removes the rows added by `remainder: pad`: one row for each file remains.
@@ -544,10 +535,8 @@ class Pipeline:
             split: The split that was predicted on.
             predictions: The result of `predict`: an array, or a list or map of arrays for a model with several outputs.
         """
-        from pipegen.api.predictions import rows_kept
-
         count = self.num_examples(split)
-        return rows_kept(predictions, count, None if self._order(split) is None else self._engine.executor(split).order)
+        return predicting.rows_kept(predictions, count, None if self._order(split) is None else self._engine.executor(split).order)
 
     # Saving and restoring the position
 
@@ -635,9 +624,7 @@ class Pipeline:
             SpecError: For a random step, a step in Python, and a feature that a request cannot contain.
             ModelMismatchError: When the model's inputs do not fit.
         """
-        from pipegen.views.serving import serving_fn
-
-        return serving_fn(self._compiled, model, _one_of("takes", takes, "bytes", "images"), jit=_flag("jit", jit))
+        return serving.serving_fn(self._compiled, model, _one_of("takes", takes, "bytes", "images"), jit=_flag("jit", jit))
 
     def export_model(
         self,
@@ -679,21 +666,18 @@ class Pipeline:
         at, takes = file_or_folder("path", path, "models/flowers/1"), _one_of("takes", takes, "bytes", "images")
         overwrite, count, jit = _flag("overwrite", overwrite), whole("top_k", top_k, 0), _flag("jit", jit)
         if form == "saved_model":
-            from pipegen.views.serving import export_saved_model
-
             if image_size is not None:
                 raise ValueError("`image_size` is for TFLite and ONNX; a SavedModel takes images of any size")
-            return export_saved_model(self._compiled, model, at, takes=takes, jit=jit, top_k=count, overwrite=overwrite)
-        from pipegen.views.serving import NAMES, export_converted
-
-        if form not in NAMES:
+            return serving.export_saved_model(self._compiled, model, at, takes=takes, jit=jit, top_k=count, overwrite=overwrite)
+        if form not in serving.NAMES:
             raise ValueError(f"`form` is 'saved_model', 'tflite' or 'onnx', got {got(form)}")
         if takes != "images":
-            raise ValueError(f'{NAMES[form]} cannot decode image files: use `takes="images"`, so that requests contain decoded images')
+            written = f'{serving.NAMES[form]} cannot decode image files: use `takes="images"`'
+            raise ValueError(f"{written}, so that requests contain decoded images")
         if jit:
-            raise ValueError(f"`jit` is for a SavedModel; {NAMES[form]} has its own compiler")
+            raise ValueError(f"`jit` is for a SavedModel; {serving.NAMES[form]} has its own compiler")
         size = None if image_size is None else pair("image_size", image_size, "(height, width), such as (480, 640)", 1)
-        return export_converted(self._compiled, model, at, form=form, image_size=size, overwrite=overwrite)
+        return serving.export_converted(self._compiled, model, at, form=form, image_size=size, overwrite=overwrite)
 
     def layer(self) -> EvaluationLayer:
         """Makes a Keras layer that runs the evaluation steps on batches, such as `rescale` and `normalize`, inside a model.
@@ -707,11 +691,9 @@ class Pipeline:
         """
         import keras
 
-        from pipegen.views.serving import EvaluationLayer
-
         if keras.backend.backend() != "tensorflow":
             raise RuntimeError(f"`layer` needs Keras on TensorFlow, and its backend here is {keras.backend.backend()}: set KERAS_BACKEND")
-        return EvaluationLayer(self._layer_config)
+        return serving.EvaluationLayer(self._layer_config)
 
     @cached_property
     def _evaluation(self) -> Plan:
@@ -723,16 +705,12 @@ class Pipeline:
 
     @cached_property
     def _layer_config(self) -> dict[str, Any]:
-        from pipegen.phases.layered import layer_config
-
-        return layer_config(self._evaluation, self._compiled.plans.values())
+        return layered.layer_config(self._evaluation, self._compiled.plans.values())
 
     def _before_layer(self, split: str, at: Position, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
         """Makes a dataset of the rest of an epoch, without the steps of the layer."""
-        from pipegen.phases.layered import before_layer
-
         locate = self._compiled.spec.loaded.locate.label
-        plain = before_layer(self._compiled.plans[split], self._evaluation, self._layer_config, locate)
+        plain = layered.before_layer(self._compiled.plans[split], self._evaluation, self._layer_config, locate)
         return self._engine.fixed(split, at, shard, device, unlayered=plain)
 
     # Plans and code
@@ -747,12 +725,10 @@ class Pipeline:
             pictures: Run the first examples of each split through its steps, and show them at each edge.
             physical: Also show what runs: each operation of the dataset, and what it calls.
         """
-        from pipegen.views.summary import explained_html
-
         if split is not None:
             self._require(split)
         chosen = list(self._plans) if split is None else [split]
-        return explained_html(self._compiled, self._engine, chosen, pictures=pictures, physical=physical)
+        return summary.explained_html(self._compiled, self._engine, chosen, pictures=pictures, physical=physical)
 
     def eject(
         self,
@@ -779,15 +755,13 @@ class Pipeline:
             SpecError: With a finding for each part that cannot be written, such as Python functions in a graph.
             FileExistsError: If the path is taken.
         """
-        from pipegen.views.eject import eject_code, eject_graph
-
         if form not in ("graph", "code"):
             raise ValueError(f'`form` is "graph" or "code", got {got(form)}')
         chosen = list(self._plans) if splits is None else list(splits)
         for split in chosen:
             self._require(split)
-        eject, tick = eject_graph if form == "graph" else eject_code, called_with_count("progress", progress)
-        return eject(self._compiled, self._engine, file_or_folder("path", path, "ejected/"), chosen, tick)
+        eject_form, tick = eject.eject_graph if form == "graph" else eject.eject_code, called_with_count(progress)
+        return eject_form(self._compiled, self._engine, file_or_folder("path", path, "ejected/"), chosen, tick)
 
     def lowered(self, split: str) -> Lowered:
         """Lowers the parts of a split's compiled plan to TensorFlow functions, for code that builds its datasets by hand.
@@ -795,10 +769,9 @@ class Pipeline:
         `pipegen eject --code` writes such code. The parts use no cache, and work on one example at a time up to the batch.
         """
         from pipegen.backend.running.lowered import Lowered
-        from pipegen.views.eject import lowered_executor
 
         self._require(split)
-        return Lowered(lowered_executor(self._compiled, self._engine, split))
+        return Lowered(eject.lowered_executor(self._compiled, self._engine, split))
 
     # Checks and reports
 
@@ -814,11 +787,10 @@ class Pipeline:
             ModelMismatchError: With every mismatch. `TypeError` for anything but a Keras model.
         """
         from pipegen.views.model_check import check, targets_of
-        from pipegen.views.serving import holds_layer, layer_mismatches
 
         split, element = self._main.split, leaves_steps(stages)
         given = self._before_layer(split, FIRST, None, None).element_spec if element else self.element_spec
-        wrong = layer_mismatches(model, self._layer_config, split, element=element) if element or holds_layer(model) else []
+        wrong = serving.layer_mismatches(model, self._layer_config, split, element=element) if element or serving.holds_layer(model) else []
         padding = [s for s in self if self.spec.model.batch.remainder_for(s) == "pad"]
         extents = {s: self._at(s)._engine.executor(s).order for s in padding}
         padded = [s for s, extent in extents.items() if extent.pads and extent.num_examples % extent.batch]
@@ -837,22 +809,16 @@ class Pipeline:
             before: Also show the plan as written, before any pass.
             physical: Show what runs instead: each operation of the dataset, and what it calls; with `all` in every form.
         """
-        from pipegen.views.summary import explained
-
         main = self._main.split if split is None else split
         pipe = self._at(main)
         chosen = list(pipe._plans) if all and split is None else [main]
-        return explained(pipe, pipe._compiled, chosen, passes=passes, whole=all, before=before, physical=physical)
+        return summary.explained(pipe, pipe._compiled, chosen, passes=passes, whole=all, before=before, physical=physical)
 
     def _repr_html_(self) -> str:
-        from pipegen.views.summary import summary_html
-
-        return summary_html(self, self._main)
+        return summary.summary_html(self, self._main)
 
     def __repr__(self) -> str:
-        from pipegen.views.summary import summary
-
-        return visible(summary(self, self._main))
+        return visible(summary.summary(self, self._main))
 
 
 @untraced
@@ -923,9 +889,7 @@ class Stage(Pipeline):
         Keras' `BackupAndRestore` removes its folder at the end of each `fit`. This callback, behind it and with the same folder, keeps the
         final weights of a stage there until the last stage ends. A process that is killed between two stages continues from them.
         """
-        from pipegen.backend.datasets.epoch_callback import StageCallback
-
-        return StageCallback(self._of, self, _checkpoints(directory))
+        return epoch_callback.StageCallback(self._of, self, _checkpoints(directory))
 
 
 def _stage_of(rebuild: Callable[[Spec], Pipeline], spec: Spec, index: int) -> Pipeline:
@@ -937,16 +901,13 @@ class StagedPipeline(Pipeline):
     """The pipeline of a spec with stages: `.train` is that of the first unfinished stage; all else follows the spec as written."""
 
     def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline], stages: tuple[CompiledSpec, ...]) -> None:
-        from pipegen.backend.datasets.engine import Shared
-        from pipegen.data.image_sides import in_buckets  # imports NumPy
-        from pipegen.data.sampling import examples_of_epoch
-
-        self._shared = Shared()
+        self._shared = engine.Shared()
         super().__init__(compiled, rebuild, self._shared)
         extents: list[Extent] = []
         for stage in stages:
             model, plan = stage.spec.model, stage.plans["train"]
-            examples, buckets = examples_of_epoch(model, self._manifest, "train"), in_buckets(model, self._manifest, "train")
+            examples = sampling.examples_of_epoch(model, self._manifest, "train")
+            buckets = image_sides.in_buckets(model, self._manifest, "train")
             extents.append(extent_of(model, plan, examples, buckets=() if buckets is None else buckets.counts))
         self.extents = tuple(extents)
         self.timeline = Timeline([stage.epochs for stage in self.spec.model.stages], [extent.steps for extent in self.extents])
@@ -968,12 +929,10 @@ class StagedPipeline(Pipeline):
 
     def release(self, before: int) -> None:
         """Frees the datasets of the finished stages before a stage, with their caches; they are made again if needed."""
-        from pipegen.backend.datasets.engine import Engine
-
         for stage in self._stages[:before]:
             if stage.finished and stage._engine.executors():
                 plans = {split: done.plan for split, done in stage._compiled.splits.items()}
-                stage._engine = Engine(stage._compiled, plans, self._shared)
+                stage._engine = engine.Engine(stage._compiled, plans, self._shared)
 
     def _at(self, split: str, epoch: int | None = None) -> Pipeline:
         self._require(split)
@@ -1008,6 +967,4 @@ class StagedPipeline(Pipeline):
 
     def callback(self, directory: str | os.PathLike[str] | None = None) -> StageCallback:
         """Makes the Keras callback for `fit` over any stage; see `Stage.callback`."""
-        from pipegen.backend.datasets.epoch_callback import StageCallback
-
-        return StageCallback(self, None, _checkpoints(directory))
+        return epoch_callback.StageCallback(self, None, _checkpoints(directory))

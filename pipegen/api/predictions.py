@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import tensorflow as tf
 
-from pipegen.arguments import got, whole
+from pipegen.arguments import got, one_of, whole
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset
 from pipegen.backend.datasets.requested import Augmented, together
 from pipegen.backend.reading import damage
@@ -24,7 +24,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
 from pipegen.frozen import dataclass
 from pipegen.memory import ram_budget
-from pipegen.ops.families.combining import CombiningTransform, runs_on
+from pipegen.ops.families.combining import CombiningTransform, on_split
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.kinds.base import Levels, having
@@ -91,7 +91,7 @@ def _edited(steps: tuple[Transform, ...], view: Any) -> tuple[Transform, ...]:
     added = _parsed(view)
     place = 0
     for number, step in enumerate(steps, 1):
-        acts = runs_on(step, "predict") or (step.when is None and step.evaluation_form())  # outside training
+        acts = on_split(step, "predict")  # outside training
         if acts and step.traits(ANY_IMAGE).family not in _ENDING:
             place = number
     return (*steps[:place], *added, *steps[place:])
@@ -149,8 +149,7 @@ def tta(bound: BoundSpec, split: str, views: Any, examples: int | None) -> Augme
 
 def merged(predictions: Any, views: Any, how: How) -> Any:
     """Merges the rows of the views of each example; see `Pipeline.merge`."""
-    if how not in get_args(How):
-        raise ValueError(f"`how` is one of {', '.join(get_args(How))}, got {how!r}")
+    one_of("how", how, get_args(How))
     if isinstance(views, Augmented):
         count = views.views
     else:

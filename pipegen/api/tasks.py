@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pipegen.api.fitting import fit
-from pipegen.arguments import called_with_count, file_or_folder, got, whole
+from pipegen.arguments import called_with_count, file_or_folder, got, one_of, whole
 from pipegen.data.collect import collect
 from pipegen.data.manifest import Manifest
 from pipegen.data.testing import Chosen, choose
@@ -33,7 +33,6 @@ from pipegen.quality.survey import Survey, briefly, findings, survey
 from pipegen.terminal import progress as bar
 from pipegen.views.data_test_report import DataTestReport
 
-T = TypeVar("T")
 RUNNERS = ("local", "beam")
 
 
@@ -89,11 +88,11 @@ def prepare(
         DataError: For a record that cannot be read, or a damaged store.
         ValueError: For options that exclude each other, and for a URL in place of a folder.
     """
-    tick = called_with_count("progress", progress)
-    format = _one_of("format", format, FORMATS)
+    tick = called_with_count(progress)
+    format = one_of("format", format, FORMATS)
     shorter_side = None if shorter_side is None else whole("shorter_side", shorter_side, 1)
     quality = whole("quality", quality, 1, 100)
-    encoding = None if encoding is None else _one_of("encoding", encoding, ENCODINGS)
+    encoding = None if encoding is None else one_of("encoding", encoding, ENCODINGS)
     if encoding not in (None, "jpeg") and format not in OF_RECORDS:
         raise ValueError(f"`encoding` needs a format of whole records ({', '.join(sorted(OF_RECORDS))}), got {format}")
     options = Options(format, at, shorter_side, quality, encoding)
@@ -101,7 +100,7 @@ def prepare(
     elsewhere = not_here(os.fspath(out))
     if elsewhere is not None:
         raise ValueError(elsewhere)
-    _one_of("runner", runner, RUNNERS)
+    one_of("runner", runner, RUNNERS)
     if beam_options and runner != "beam":
         raise ValueError(f"`beam_options` need the runner `beam`, got {runner!r}")
     if data is not None and runner == "beam":
@@ -114,13 +113,6 @@ def prepare(
 
     on = Beam(beam_options, allow_code) if runner == "beam" else None
     return run(listed(loaded, allow_code, data), folder, options, verify=verify, runner=on, progress=tick)
-
-
-def _one_of(name: str, given: str, known: tuple[T, ...]) -> T:
-    for one in known:
-        if one == given:
-            return one
-    raise ValueError(f"`{name}` is one of {', '.join(map(str, known))}, got {given!r}")
 
 
 _READABLE = frozenset({"PG404", "PG405", "PG406", "PG407"})  # errors after which the data can still be surveyed
@@ -257,7 +249,7 @@ def test(
         ValueError: For a selection that matches no test, and a sample without examples.
         TypeError: For an argument of the wrong type.
     """
-    tick = called_with_count("progress", progress)
+    tick = called_with_count(progress)
     if isinstance(select, str) or not isinstance(select, Sequence) or not all(isinstance(s, str) for s in select):
         raise TypeError(f'`select` is a list of tests, such as ["balance"], got {got(select)}')
     if sample is not None and sample != "all" and (not isinstance(sample, int) or isinstance(sample, bool) or sample < 1):
@@ -291,7 +283,8 @@ def run_tests(
         if start is not None:
             start()
         _Examples(run, left, sample).look(bar)
-    return DataTestReport.of(bound.spec, [run.results[index] for index in sorted(run.results)])
+    name = bound.spec.loaded.file or bound.spec.model.name or "the spec"
+    return DataTestReport(name, tuple(run.results[index] for index in sorted(run.results)), bound.spec.loaded.texts)
 
 
 @dataclass
@@ -302,6 +295,7 @@ class _Watching:
     test: ExampleTest
     watch: Watch
     splits: tuple[str, ...]
+    size: int | Literal["all"]  # number of examples of each split
     seconds: float = 0.0
     error: OpError | None = None
 
@@ -311,10 +305,9 @@ class _Examples:
 
     def __init__(self, run: Run, chosen: Sequence[Chosen], sample: int | Literal["all"] | None) -> None:
         self.run = run
-        self.sample = sample
         known = run.data.known
-        tests = [(each, each.test) for each in chosen if isinstance(each.test, ExampleTest)]
-        self.watching = [_Watching(each, test, test.watch(known), test.splits(known.splits)) for each, test in tests]
+        tests = [(each, each.test, sample or each.test.sample) for each in chosen if isinstance(each.test, ExampleTest)]
+        self.watching = [_Watching(each, test, test.watch(known), test.splits(known.splits), size) for each, test, size in tests]
 
     def look(self, bar: Bar) -> None:
         fitted = fit(self.run.bound)
@@ -326,7 +319,7 @@ class _Examples:
             here = [w for w in self.watching if split in w.splits]
             if here:
                 features = tuple(dict.fromkeys(f for w in here for f in w.test.features()))
-                sizes = [size for w in here if (size := self._size(w)) != "all"]
+                sizes = [w.size for w in here if w.size != "all"]
                 parts.append((split, here, Sampled(fitted, split, features, max(sizes) if len(sizes) == len(here) else "all")))
         done = 0
         with bar("looking at examples", sum(len(sampled) for _, _, sampled in parts)) as tick:
@@ -338,15 +331,12 @@ class _Examples:
             result = told.result(w.chosen, w.watch.outcome(), w.seconds) if wrong is None else told.error(w.chosen, wrong, w.seconds)
             self.run.results[w.chosen.index] = result
 
-    def _size(self, w: _Watching) -> int | Literal["all"]:
-        return self.sample if self.sample is not None else w.test.sample
-
     def _pass_by(self, split: str, here: Sequence[_Watching], sampled: Any, tick: Tick) -> None:
         """Feeds the examples of a split to the tests; each gets those of its own sample."""
         from pipegen.views.drawn import sample_of
 
         manifest = self.run.bound.manifest
-        chosen = {size: sample_of(manifest, split, size) for size in {self._size(w) for w in here}}
+        chosen = {size: sample_of(manifest, split, size) for size in {w.size for w in here}}
         own = {size: None if places is None else manifest.numbers(split)[places] for size, places in chosen.items()}
         done, start = 0, time.perf_counter()
         try:
@@ -354,12 +344,11 @@ class _Examples:
                 waited = (time.perf_counter() - start) / len(here)
                 for w in here:
                     begun = time.perf_counter()
-                    size = self._size(w)
-                    wanted = own[size]
+                    wanted = own[w.size]
                     if wanted is not None:
                         rows = np.flatnonzero(np.isin(numbers, wanted))
                     else:  # of very many records, the first ones are the sample
-                        rows = np.arange(len(keys) if size == "all" else max(0, min(len(keys), size - done)))
+                        rows = np.arange(len(keys) if w.size == "all" else max(0, min(len(keys), w.size - done)))
                     if len(rows):
                         w.watch.see(split, [values[f][rows] for f in w.test.features()], [keys[i] for i in rows.tolist()])
                     w.seconds += waited + time.perf_counter() - begun

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
@@ -12,19 +13,17 @@ from typing import TYPE_CHECKING
 
 from pipegen.cache.store import About, describe_cache, read_about, read_store, remove_store
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import InternalError, SpecError
 from pipegen.frozen import dataclass
 from pipegen.kept import COLUMNS, INDEXES, LOOKS, SPLITS, STATISTICS
 from pipegen.plan.nodes import Cache, Plan
+from pipegen.spec.locate import Locate
 from pipegen.spec.models import DiskCache, PipelineSpec
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.spec.locate import Locate
 
 
 @dataclass(frozen=True, slots=True)

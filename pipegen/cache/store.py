@@ -23,13 +23,14 @@ import os
 import struct
 import weakref
 import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields, is_dataclass
 from datetime import datetime, timezone
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
@@ -41,16 +42,12 @@ from pipegen.ops.arguments.learned import Statistics
 from pipegen.ops.fields.strings import encode
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.plan.nodes import Cache, Element, Plan
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.spec_hash import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from pipegen.data.manifest import Manifest
-    from pipegen.spec.models import PipelineSpec
 
-
-State = Literal["empty", "whole", "damaged"]
 
 FORMAT = 1
 ABOUT = "about.json"
@@ -106,7 +103,7 @@ class Store:
         self._files = files
         weakref.finalize(self, _close, files)
 
-    def state(self, row: int, stamp: int = 0) -> State:
+    def state(self, row: int, stamp: int = 0) -> Literal["empty", "whole", "damaged"]:
         """Determines the state of a row.
 
         The stamp is the version of the record: the time its file last changed. A row with another stamp counts as empty.
@@ -384,9 +381,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-N = TypeVar("N", bound=Statistics)
-
-
 def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
     """Hashes what decides the statistics of a training split: 32 hexadecimal digits.
 
@@ -413,7 +407,7 @@ def statistics_file(folder: Path, key: str, kind: type[Statistics]) -> Path:
     return folder / f"{key}.{kind.suffix}"
 
 
-def read_statistics(folder: Path, key: str, kind: type[N]) -> N | None:
+def read_statistics(folder: Path, key: str, kind: type[Statistics]) -> Statistics | None:
     """Reads the statistics of a key; `None` if they are missing or damaged."""
     try:
         with open_kept(folder, statistics_file(folder, key, kind).name) as stream:

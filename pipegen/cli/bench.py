@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,8 +17,6 @@ from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned, progress, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from pipegen.api.pipeline import Pipeline
 
 
@@ -96,13 +95,9 @@ class Figures:
         """Milliseconds between two batches."""
         return 1000 * self.seconds / self.steps
 
-    def waits_ms(self, model_ms: float) -> float:
-        """Computes the time per batch that a model with this step time waits."""
-        return max(0.0, self.batch_ms - model_ms)
-
     def as_json(self, model_ms: float) -> dict[str, Any]:
         """Lists the figures as plain values."""
-        waits, first = self.waits_ms(model_ms), self.first_epoch
+        waits, first = max(0.0, self.batch_ms - model_ms), self.first_epoch
         more = {} if first is None else {"first_epoch": {**asdict(first), "images_per_s": first.images_per_s}}
         return {
             "version": 1,

@@ -4,38 +4,36 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pipegen.cli.common import start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun
 from pipegen.data.content import compared_checksums, damaged_files
+from pipegen.data.manifest import Manifest
 from pipegen.data.named_files import EXCLUDE_HEADER, argument
 from pipegen.data.rounding import spread
 from pipegen.data.split_checks import WITHOUT_DATA
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
 from pipegen.diagnostics.fixes import suppressed
-from pipegen.frozen import dataclass
 from pipegen.phases.compilation import bind, compile_plans, findings_with_data
 from pipegen.phases.data_tests import cheap_results
 from pipegen.phases.memory_budget import memory_findings
+from pipegen.phases.specs import BoundSpec, Inspection, Spec
 from pipegen.phases.user_functions import with_functions
 from pipegen.spec.compose import flow
 from pipegen.spec.extends import through_chain
 from pipegen.spec.load import of_stage
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
 from pipegen.terminal import note, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
     from pipegen.backend.datasets.probe import Damaged
-    from pipegen.data.manifest import Manifest
-    from pipegen.phases.specs import BoundSpec, Inspection, Spec
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
 
 
 def write_exclude(file: str, header: str, section: str, known: Iterable[str], keys: Iterable[str], base: Path) -> None:
@@ -78,17 +76,14 @@ _READABLE = frozenset({"PG405", "PG406", "PG407"})  # errors after which files c
 _HELP = "leave them out: `pipegen validate SPEC --data=all --write-exclude damaged.txt`, then `errors: {exclude: damaged.txt}`"
 
 
-@dataclass(frozen=True)
-class DataRequest:
-    """The number of files of each split to decode (`None` for all), the list of unreadable ones to write, modules that may be called."""
+def check_data(
+    inspection: Inspection, spec: Spec, sample: int | None, target: str | None = None, allowed: tuple[str, ...] = ()
+) -> tuple[list[Diagnostic], str]:
+    """Lists and decodes the data of a spec without errors; returns every finding, also about its text, and a phrase on what was checked.
 
-    sample: int | None
-    write_exclude: str | None
-    allowed: tuple[str, ...] = ()
-
-
-def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tuple[list[Diagnostic], str]:
-    """Lists and decodes the data of a spec without errors; returns every finding, also about its text, and a phrase on what was checked."""
+    `sample` is the number of files of each split to decode (`None` for all), `target` the list of unreadable ones to write. The spec may
+    call functions of the `allowed` modules.
+    """
     from pipegen.data.collect import collect
     from pipegen.errors import SpecError
 
@@ -96,7 +91,7 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
     if model.source.needs_data():
         return _merge(inspection, []), "; the arrays come from `pipegen.build(data=)`, so they were not checked"
     with progress("listing") as listed:
-        listing = without_new_list(model, "errors", loaded.base, request.write_exclude)
+        listing = without_new_list(model, "errors", loaded.base, target)
         collected = collect(listing, locate=loaded.locate.label, base=loaded.base, progress=listed)
     manifest, seen, about = collected.assigned, list(collected.diagnostics.items), ""
     if manifest is not None:
@@ -109,27 +104,27 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
     missing = collected.missing if is_error else ()
     stops = [d for d in seen if d.severity is Severity.ERROR and d.code not in _READABLE and d not in collected.lost]
     if manifest is None or stops:
-        if request.write_exclude is not None and missing:
-            write_exclude(request.write_exclude, EXCLUDE_HEADER, "errors", collected.excluded, missing, loaded.base)
+        if target is not None and missing:
+            write_exclude(target, EXCLUDE_HEADER, "errors", collected.excluded, missing, loaded.base)
         return _merge(inspection, seen), about
     # Empty files were counted by size; decoding names each one.
     seen = [d for d in seen if d.code != "PG406"]
     try:
-        bound = bind(with_functions(spec, request.allowed), manifest)
+        bound = bind(with_functions(spec, allowed), manifest)
         seen += _memory(spec, manifest)
         tests = cheap_results(bound)
-        damaged, decoded = _decode(bound, request.sample)
+        damaged, decoded = _decode(bound, sample)
     except SpecError as error:
         return _merge(inspection, [*seen, *error.diagnostics]), about
     seen += [finding for result in tests for finding in result.findings]
     seen += _findings(model, loaded.locate.label, damaged)
-    if request.sample is None:
+    if sample is None:
         for said in compared_checksums(manifest):
             note(said)
         seen += [make("PG430", text, _place(model, loaded.locate.label)) for text in damaged_files(manifest)]
-    if request.write_exclude is not None:
+    if target is not None:
         keys = (*missing, *(d.key for d in damaged))
-        write_exclude(request.write_exclude, EXCLUDE_HEADER, "errors", collected.excluded, keys, loaded.base)
+        write_exclude(target, EXCLUDE_HEADER, "errors", collected.excluded, keys, loaded.base)
     read = "rows read" if model.source.has_rows() else "files decoded"
     tested = f"; {len(tests)} of {len(model.tests)} tests run" if model.tests else ""
     return _merge(inspection, seen), f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} {read}{tested}"

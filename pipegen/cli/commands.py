@@ -16,39 +16,38 @@ from pipegen.cli.common import as_app, help_text
 from pipegen.cli.failures import tell
 from pipegen.terminal import say, visible
 
-_COMMANDS = (
-    *("init", "validate", "test", "show", "diff", "explain", "preview", "export", "fit", "prepare", "eject", "lock", "serve-export"),
-    *(
-        "bench",
-        "profile",
-        "tune",
-        "migrate",
-        "steps",
-        "ops",
-        "report",
-        "rule",
-        "schema",
-        "version",
-        "doctor",
-        "monitor",
-        "help",
-        "cache",
-        "service",
-    ),
-)
-"""In the order of `pipegen --help`. Each is a module of this folder with a function of its name (`help_` for a name of Python's), or with
-a Typer `app` if it needs settings."""
 _MODULES = {
     "init": "init.command",
+    "validate": "validate",
+    "test": "test",
+    "show": "show",
     "diff": "explain",
+    "explain": "explain",
+    "preview": "export",
+    "export": "export",
     "fit": "prepare",
-    "report": "test",
-    "steps": "migrate",
+    "prepare": "prepare",
+    "eject": "export",
+    "lock": "lock",
+    "serve-export": "export",
+    "bench": "bench",
+    "profile": "profile",
     "tune": "profile",
-    **dict.fromkeys(("preview", "eject", "serve-export"), "export"),
-    **dict.fromkeys(("ops", "rule", "help", "schema", "version"), "lookup"),
+    "migrate": "migrate",
+    "steps": "migrate",
+    "ops": "lookup",
+    "report": "test",
+    "rule": "lookup",
+    "schema": "lookup",
+    "version": "lookup",
+    "doctor": "doctor",
+    "monitor": "monitor",
+    "help": "lookup",
+    "cache": "cache",
+    "service": "service",
 }
-"""Modules of commands that have another name."""
+"""The module of each command, in the order of `pipegen --help`. It has a function of the command's name (`help_` for a name of Python's),
+or a Typer `app` if the command needs settings."""
 
 _USAGE = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 """Base class of Typer's usage errors; its module depends on the version of Typer."""
@@ -61,7 +60,7 @@ class _Imported(UserDict[str, Any]):
     """What belongs to each command, by its name; made on look-up."""
 
     def __init__(self, made: Callable[[str], Any]) -> None:
-        super().__init__(dict.fromkeys(_COMMANDS))
+        super().__init__(dict.fromkeys(_MODULES))
         self._made = made
 
     def __getitem__(self, name: str) -> Any:
@@ -72,7 +71,7 @@ class _Imported(UserDict[str, Any]):
 
 def _app(name: str) -> typer.Typer:
     word = name.replace("-", "_")
-    module = import_module(f"pipegen.cli.{_MODULES.get(name, word)}")
+    module = import_module(f"pipegen.cli.{_MODULES[name]}")
     if hasattr(module, "app"):
         app: typer.Typer = module.app
         return app
@@ -129,7 +128,6 @@ def _pipegen(
       pipegen validate photos.pipegen.yaml --data   check the spec and the files
       pipegen explain photos.pipegen.yaml           read the compiled plan
     """
-    ctx.obj = APPS  # what `schema --write` describes
     if show_version:
         from pipegen.release import __version__
 

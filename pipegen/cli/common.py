@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
@@ -19,8 +20,6 @@ from pipegen.spec.allowed import Allowed, granting
 from pipegen.terminal import progress, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from pipegen.api.pipeline import Pipeline
     from pipegen.phases.specs import Inspection, Spec
 
@@ -235,10 +234,10 @@ class OptionalValues(TyperCommand):
         return super().parse_args(ctx, written + args[end:])
 
 
-def as_app(command: Callable[..., None], name: str, cls: type[TyperCommand] = OptionalValues, **settings: Any) -> typer.Typer:
+def as_app(command: Callable[..., None], name: str, **settings: Any) -> typer.Typer:
     """Wraps a command in a Typer app; `settings` are those of Click's context."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name, cls=cls, help=help_text(command), context_settings=settings)(with_allowances(command))
+    app.command(name, cls=OptionalValues, help=help_text(command), context_settings=settings)(with_allowances(command))
     return app
 
 

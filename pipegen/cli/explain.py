@@ -123,7 +123,7 @@ def diff(
       pipegen diff HEAD:pipegen.lock pipegen.lock
     """
     from pipegen.comparing import RevisionError, UnreadableSideError, compare, render_github, render_text
-    from pipegen.spec.shared_bases import BaseProblem
+    from pipegen.errors import OpError
 
     if a == b == "-":
         raise typer.BadParameter("standard input has only one spec", param_hint="'B'")
@@ -135,8 +135,8 @@ def diff(
         raise typer.Exit(FAILED) from None
     except RevisionError as error:
         raise CannotRun(str(error)) from None
-    except BaseProblem as problem:
-        raise CannotRun(problem.message, *problem.help) from None
+    except OpError as problem:
+        raise CannotRun(problem.message, *problem.lines) from None
     for line in found.notes:
         note(f"note: {line}")
     if output_format == "json":

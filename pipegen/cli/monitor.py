@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
 
 import typer
-from typer.core import TyperCommand
 
 from pipegen.cli.common import as_app
 from pipegen.cli.failures import CannotRun, check_parent, keep_silent, refused, report
@@ -43,7 +43,7 @@ def monitor(
       pipegen monitor --read run.jsonl --picture run.svg
     """
     from pipegen.observe.picture import form_of
-    from pipegen.observe.watch import MissingLibrary, require
+    from pipegen.observe.watch import require
 
     drawn = [Path(name) for name in pictures or ()]
     try:
@@ -52,7 +52,7 @@ def monitor(
         require(*(["matplotlib"] if drawn else []), *(["psutil"] if command and read is None else []))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="'--picture'") from None
-    except MissingLibrary as error:
+    except ImportError as error:
         raise CannotRun(*str(error).split(": ")) from None
     if read is not None:
         if command:
@@ -65,26 +65,24 @@ def monitor(
 
 
 def _run(command: list[str], out: str | None, drawn: list[Path], every: float, live: float, quiet: bool) -> None:
-    from pipegen.observe.watch import NotStarted, Watch, temporary_record
+    from pipegen.observe.watch import NotStarted, Watch
 
     for path in [*drawn, *([Path(out)] if out else [])]:
         check_parent(path)
-    record = Path(out) if out else temporary_record() if drawn else None
-    try:
-        watch = Watch(command, record, every=every, live=live, tell=note_between)
-        with refused("write", out):
-            ended = watch.run()
+    with TemporaryDirectory(prefix="pipegen-monitor-") as folder:
+        record = Path(out or f"{folder}/run.jsonl") if out or drawn else None
+        try:
+            with refused("write", out):
+                watch = Watch(command, record, every=every, live=live, tell=note_between)
+                ended = watch.run()
+        except NotStarted as error:
+            raise typer.Exit(report(str(error), error.help, error.code)) from None
         if not quiet:
             note("\n  ".join([f"pipegen monitor: {watch.summary.verdict()}", *aligned(watch.summary.facts())]))
         if record is not None and drawn:
             _draw(record, drawn)
-        if not quiet and (written := [*([out] if out and watch.whole else []), *map(str, drawn)]):
+        if not quiet and (written := [*([out] if out and watch.record.failed is None else []), *map(str, drawn)]):
             note(f"  wrote {', '.join(written)}")
-    except NotStarted as error:
-        raise typer.Exit(report(str(error), error.help, error.code)) from None
-    finally:
-        if record is not None and not out:
-            record.unlink(missing_ok=True)
     keep_silent()  # the command has reported its own end
     raise typer.Exit(ended.code)
 
@@ -118,4 +116,4 @@ def _draw(record: Path, drawn: list[Path]) -> None:
             write_picture(found, path)
 
 
-app = as_app(monitor, "monitor", TyperCommand, allow_interspersed_args=False)  # options after the command belong to that command
+app = as_app(monitor, "monitor", allow_interspersed_args=False)  # options after the command belong to that command

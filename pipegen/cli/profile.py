@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,8 +14,6 @@ from pipegen.cli.failures import CannotRun, refused
 from pipegen.terminal import json_text, note, progress, say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pipegen.observe.tune import Tuning
     from pipegen.phases.specs import Spec
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -10,17 +11,15 @@ from pydantic import ValidationError
 
 from pipegen.cli.common import NOTHING, Given, SpecFile
 from pipegen.cli.reference.ops import argument_names
+from pipegen.ops.transform import Transform
 from pipegen.spec.compose import double_quoted, flow_scalar, needs_quotes, quoted
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.params import NAME
 from pipegen.spec.source_map import ABSENT, KeyPath, format_path, lookup
 from pipegen.terminal import json_text, masked_value, one_line, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pipegen.ops.transform import Transform
     from pipegen.phases.specs import Spec
-    from pipegen.spec.models import PipelineSpec
 
 
 def show(
@@ -58,7 +57,7 @@ def resolved_yaml(spec: Spec) -> str:
     """Writes the resolved spec as YAML that loads to the same spec."""
     origins = _Origins(spec)
     locate = spec.loaded.locate
-    used = {name: path for path, names in locate.params.items() for name in names}
+    used = {one.name: path for path, filled in locate.filled.items() for one in filled}
     lines = [(f"# spec_hash: {spec.hash}", "")]
     lines += [(f"# param {name}, from {locate.origin(used[name])}", "") for name in spec.model.params if name in used]
     for key, value in _as_written(spec).items():
@@ -103,13 +102,13 @@ def _as_written(spec: Spec) -> dict[str, Any]:
     names = {name for stage in spec.model.stages for name in stage.params}
     locate = spec.loaded.locate
     found: dict[str, Any] = {}
-    for path, used in locate.params.items():
-        if names & set(used):
+    for path, filled in locate.filled.items():
+        if any(one.name in names for one in filled):
             _put_reference(values, spec.loaded.written, path)
     for name, param in spec.model.params.items():
         if name in names:
             found[name] = param.model_dump(mode="json", exclude_none=True)
-            given = next((path for path, used in locate.params.items() if used == [name]), None)
+            given = next((path for path, filled in locate.filled.items() if [one.name for one in filled] == [name]), None)
             if given is not None and lookup(spec.loaded.written, given) in (f"${name}", f"${{{name}}}"):
                 found[name]["default"] = lookup(spec.loaded.raw, given)  # a value from `--set` stays
     return {"pipegen": values.pop("pipegen"), "params": found, **values} if found else values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,9 +16,6 @@ from pipegen.ops.kinds.base import Levels, having
 from pipegen.terminal import note
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.cli.checking import DataRequest
     from pipegen.phases.specs import Inspection
 
 
@@ -58,7 +56,7 @@ def validate(
     from pipegen.data.named_files import missing_data
 
     names = spec_files(files or [])
-    request = _data_request(data, write_exclude, names, given)
+    sample = _sample(data, write_exclude, names, given)
     findings: dict[Diagnostic, None] = {}  # one in a base that several specs extend counts once
     texts: dict[str, str] = {}
     fine: list[str] = []
@@ -67,11 +65,11 @@ def validate(
             fix_spec(name, given, unsafe=unsafe_fixes)
         inspection = given.examine(name)
         found, about_data, spec = inspection.diagnostics.sorted(), "", inspection.spec
-        if request is not None and spec is not None:
+        if data is not None and spec is not None:
             from pipegen.cli.checking import check_data
 
-            found, about_data = check_data(inspection, spec, request)
-        elif request is not None:  # one run shows both other errors and missing data
+            found, about_data = check_data(inspection, spec, sample, write_exclude, tuple(given.allow_code))
+        elif data is not None:  # one run shows both other errors and missing data
             missing = missing_data(inspection.loaded.raw, inspection.loaded.locate.label)
             found = [*found, *(replace(finding, severity=Severity.ERROR) for finding in missing)]
         elif inspection.loaded.spec is not None:  # valid, but the next command will need the data
@@ -85,7 +83,8 @@ def validate(
     raise typer.Exit(code_of(list(findings), strict=strict))
 
 
-def _data_request(data: str | None, write_exclude: str | None, names: list[str], given: Given) -> DataRequest | None:
+def _sample(data: str | None, write_exclude: str | None, names: list[str], given: Given) -> int | None:
+    """Checks the options about data; returns the number of files of each split to decode, `None` for all or without `--data`."""
     if data is None:
         if given.allow_code:
             raise typer.BadParameter("needs `--data`; no code runs without it", param_hint="'--allow-code'")
@@ -94,12 +93,12 @@ def _data_request(data: str | None, write_exclude: str | None, names: list[str],
         return None
     if write_exclude is not None and len(names) > 1:
         raise typer.BadParameter(f"a list is for one spec, got {len(names)}", param_hint="'--write-exclude'")
-    from pipegen.cli.checking import SAMPLE, DataRequest
+    from pipegen.cli.checking import SAMPLE
 
     words = {"all": None, "sample": SAMPLE}
     if data not in words and (not data.isascii() or not data.isdigit() or int(data) < 1):
         raise typer.BadParameter(f"{data!r} is neither `all` nor a number of files", param_hint="'--data'")
-    return DataRequest(words[data] if data in words else int(data), write_exclude, tuple(given.allow_code))
+    return words[data] if data in words else int(data)
 
 
 def _describe(inspection: Inspection) -> str:
@@ -118,11 +117,11 @@ _ROUNDS = 10  # maximal number of rounds: a fix may reveal another finding
 _BOM = "\ufeff"
 
 
-def fix_spec(file: str, given: Given, *, unsafe: bool = False) -> int:
-    """Applies the fixes of a spec until none is left, and notes each; `unsafe` ones are suggestions. Returns their number."""
+def fix_spec(file: str, given: Given, *, unsafe: bool = False) -> None:
+    """Applies the fixes of a spec until none is left, and notes each; `unsafe` ones are suggestions."""
     if file == "-":
         raise CannotRun("`--fix` needs a spec in a file, not on standard input")
-    done, left_out = 0, dict[str, None]()
+    left_out: dict[str, None] = {}
     for _ in range(_ROUNDS):
         left_out.clear()  # another fix may have made it possible
         found = [d.fix for d in given.examine(file).diagnostics.sorted() if d.fix is not None]
@@ -130,13 +129,10 @@ def fix_spec(file: str, given: Given, *, unsafe: bool = False) -> int:
         fixes = sorted(found, key=lambda fix: fix.applicability is not Applicability.SAFE)
         fixes = [fix for fix in fixes if unsafe or fix.applicability is Applicability.SAFE]
         names = dict.fromkeys(edit.span.file for fix in fixes for edit in fix.edits)
-        changed = sum(_fix_file(name, fixes, left_out) for name in names if os.path.isfile(name))
-        done += changed
-        if not changed:
+        if not sum(_fix_file(name, fixes, left_out) for name in names if os.path.isfile(name)):
             break
     for line in left_out:
         note(line)
-    return done
 
 
 def _fix_file(name: str, fixes: Sequence[Fix], left_out: dict[str, None]) -> int:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator as Walk
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.api.building import build_by_place
 from pipegen.backend.datasets.numpy_batches import owned_arrays
@@ -18,12 +18,10 @@ from pipegen.backend.process.devices import InTurn
 from pipegen.compat.checks import UnsupportedArgument, image_data_format
 from pipegen.compat.flow_specs import Described, Handed, check_subset, preset_of, with_function, with_matrix
 from pipegen.compat.generator_arguments import OF_A_GENERATOR, OF_AN_ITERATOR, check_overrides, for_flow, name_of, overridden
-from pipegen.compat.images import Saving
+from pipegen.compat.images import Array, Saving
 from pipegen.lazy import np, tf
 from pipegen.physical.extent import Position
-
-if TYPE_CHECKING:
-    from pipegen.compat.images import Array
+from pipegen.waiting import first_part
 
 
 class Iterator(Explains):
@@ -269,7 +267,7 @@ class CompiledIterator(Iterator):
         to = self.save_to_dir
         self._saving = None if to is None else Saving(to, self.save_prefix, self.save_format, self.data_format)
         super(Iterator, self).__init__(tf.data.experimental.to_variant(epoch))
-        self.image_shape = tuple(_first(self._one_epoch.element_spec).shape[1:])
+        self.image_shape = tuple(first_part(self._one_epoch.element_spec).shape[1:])
 
     # The batches of the pipeline, and their conversion
 
@@ -303,7 +301,7 @@ class CompiledIterator(Iterator):
     def _handed_over(self, batch: Any) -> Any:
         arrays = owned_arrays(batch, widen=self._widens)
         if self._saving is not None:
-            self._saving.write(*(arrays if self._numbered else [_first(arrays)]))
+            self._saving.write(*(arrays if self._numbered else [first_part(arrays)]))
         return self._arrays(arrays)
 
     def _get_batches_of_transformed_samples(self, index_array: Any) -> Any:
@@ -396,10 +394,3 @@ class CompiledIterator(Iterator):
 def _widened(*parts: Any) -> Any:
     wide = tuple(tf.cast(part, tf.float64) if part.dtype.is_floating else part for part in parts)
     return wide if len(wide) > 1 else wide[0]
-
-
-def _first(spec: Any) -> Any:
-    """First part of a batch, or of its spec: the images."""
-    while isinstance(spec, (tuple, list)):
-        spec = spec[0]
-    return spec

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.api.building import _built
 from pipegen.api.pipeline import Pipeline
+from pipegen.arguments import one_of
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset, Explains
 from pipegen.compat.checks import UnsupportedArgument, image_data_format
 from pipegen.compat.flow_specs import channels_of
@@ -445,7 +446,8 @@ def image_dataset_from_directory(
     stored = sorted(range(len(names)), key=lambda i: (numbers[i], names[i]))  # as a spec lists them, whose order in training is the same
     places = np.argsort(stored)
     members = {split: np.sort(places[own]) if shuffle and split == "train" else places[own] for split, own in parts.items()}
-    location = _location(root, [names[i] for i in stored])
+    keys = [names[i] for i in stored]
+    location = Location.below(root, keys, [os.path.getsize(os.path.join(root, key)) for key in keys])
     listing = Listing.labelled(root, location, numbers[stored], classes or ["images"], in_table=True)
     form = image_data_format(data_format)
     spec = _element_spec(sections, mode, form, len(classes or ()), batched=batch_size is not None)
@@ -508,11 +510,11 @@ def _sections(root: str, asked: dict[str, Any]) -> dict[str, Any]:
 def _check(asked: dict[str, Any]) -> None:
     """Raises `ValueError` for an invalid argument, and `UnsupportedArgument` for one that a pipeline cannot serve."""
     labels, split, subset = asked["labels"], asked["validation_split"], asked["subset"]
-    _one_of("label_mode", asked["label_mode"], "int", "categorical", "binary", None)
-    _one_of("color_mode", asked["color_mode"], "grayscale", "rgb", "rgba")
-    _one_of("interpolation", str(asked["interpolation"]).lower(), *_METHODS)
-    _one_of("subset", subset, "training", "validation", "both", None)
-    _one_of("format", asked["format"], "tf", "grain")
+    one_of("label_mode", asked["label_mode"], ("int", "categorical", "binary", None), repr)
+    one_of("color_mode", asked["color_mode"], ("grayscale", "rgb", "rgba"), repr)
+    one_of("interpolation", str(asked["interpolation"]).lower(), _METHODS, repr)
+    one_of("subset", subset, ("training", "validation", "both", None), repr)
+    one_of("format", asked["format"], ("tf", "grain"), repr)
     if labels not in ("inferred", None) and not isinstance(labels, (list, tuple)):
         raise ValueError(f"`labels` is 'inferred', None, or a list with the class index of each file, got {labels!r}")
     if labels != "inferred" and asked["class_names"]:
@@ -533,12 +535,6 @@ def _check(asked: dict[str, Any]) -> None:
     if "://" in os.fspath(asked["directory"]):
         address = os.fspath(asked["directory"])
         raise UnsupportedArgument("directory", f"{address} is an address", f"write a spec: `source: {{image_folder: {{path: {address}}}}}`")
-
-
-def _one_of(argument: str, given: Any, *known: Any) -> None:
-    """Raises `ValueError` for a value that is not known."""
-    if given not in known:
-        raise ValueError(f"`{argument}` is one of {', '.join(map(repr, known))}, got {given!r}")
 
 
 def _listed(root: str, labels: Any, class_names: Sequence[str] | None, links: bool) -> tuple[list[str], Any, list[str] | None]:
@@ -571,22 +567,15 @@ def _walk(folder: str, links: bool) -> Iterator[str]:
                 yield os.path.relpath(os.path.join(place, name), folder).replace(os.sep, "/")
 
 
-def _location(root: str, keys: Sequence[str]) -> Location:
-    return Location.below(root, keys, [os.path.getsize(os.path.join(root, key)) for key in keys])
-
-
 def _as_keras(mode: Labels | None, data_format: str) -> Any:
     """The function that gives a batch Keras' types and shapes."""
 
     def image(x: tf.Tensor) -> tf.Tensor:
         return tf.transpose(x, [0, 3, 1, 2]) if data_format == "channels_first" else x
 
-    def alone(x: tf.Tensor) -> tf.Tensor:
-        return image(x)
-
     def labelled(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         if mode == "binary":
             y = tf.cast(y, tf.float32)[:, None]
         return image(x), tf.cast(y, tf.int32) if mode == "int" else y
 
-    return alone if mode is None else labelled
+    return image if mode is None else labelled

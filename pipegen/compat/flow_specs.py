@@ -9,23 +9,19 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pipegen
 from pipegen.compat.checks import UnsupportedArgument, warn
 from pipegen.compat.frames import files_below, is_deep
 from pipegen.compat.generator_arguments import Arguments, name_of
-from pipegen.compat.images import RESAMPLING
+from pipegen.compat.images import RESAMPLING, Array
 from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.arguments.arithmetic import PRESETS
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.lowering.resizing import CHOOSES_PASS
-
-if TYPE_CHECKING:
-    from pipegen.compat.images import Array
-
 
 _APPLICATION = re.compile(r"(?:^|\.)applications\.(\w+)$")
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pipegen.arguments import one_of
 from pipegen.compat.checks import warn
+from pipegen.compat.images import Array
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-
-if TYPE_CHECKING:
-    from pipegen.compat.images import Array
-
 
 CLASS_MODES = ("binary", "categorical", "input", "multi_output", "raw", "sparse", None)
 _OF_CLASSES = ("binary", "categorical", "sparse")
@@ -68,8 +66,7 @@ def read_frame(given: Mapping[str, Any], dtype: Any) -> Frame:
         ValueError: For an unknown class mode, or a number of classes that does not fit it.
     """
     table, class_mode, x_col, y_col, weight_col = (given[name] for name in ("dataframe", "class_mode", "x_col", "y_col", "weight_col"))
-    if class_mode not in CLASS_MODES:
-        raise ValueError(f"`class_mode` is one of {', '.join(map(repr, CLASS_MODES))}, got {class_mode!r}")
+    one_of("class_mode", class_mode, CLASS_MODES, repr)
     files = list(table[x_col])
     odd = next((f for f in files if not isinstance(f, str)), None)
     if odd is not None:

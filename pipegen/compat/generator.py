@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.checks import warn
 from pipegen.compat.flow_specs import Described, is_choice
 from pipegen.compat.frames import OLD_WORDS, without_old_words
 from pipegen.compat.generator_arguments import check_flows
-from pipegen.compat.images import moments, whitening
+from pipegen.compat.images import Array, moments, whitening
 from pipegen.compat.single_images import apply_affine_transform, apply_brightness_shift, apply_channel_shift, flip_axis, shift_names
 from pipegen.lazy import np
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator, Sequence
-
-    from pipegen.compat.images import Array
     from pipegen.compat.iterators import DataFrameIterator, DirectoryIterator, NumpyArrayIterator
 
 _EPSILON = 1e-6  # added to a standard deviation before it divides

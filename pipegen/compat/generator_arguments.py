@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import InitVar, dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from pipegen.compat.checks import UnsupportedArgument, floatx, image_data_format, warn
+from pipegen.compat.images import Array
 from pipegen.compat.single_images import Geometry, check_geometry
-
-if TYPE_CHECKING:
-    from pipegen.compat.images import Array
-
 
 _A = TypeVar("_A", bound="Arguments")
 

@@ -6,17 +6,19 @@ import io
 import os
 import secrets
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pipegen.arguments import one_of
 from pipegen.compat.checks import floatx, image_data_format, warn
 from pipegen.files import whole_file
-from pipegen.lazy import np, tf
+from pipegen.lazy import late, np, tf
 
 if TYPE_CHECKING:
     from PIL import Image
+else:
+    (Image,) = late("PIL", "Image")
 
-    Array = np.ndarray[Any, Any]
-
+Array: TypeAlias = "np.ndarray[Any, Any]"
 RESAMPLING = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")  # pillow's filters, by Keras' names
 _KEPT_GRAY = ("L", "I;16", "I")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
@@ -61,8 +63,6 @@ def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dty
     Raises:
         ValueError: For another shape.
     """
-    from PIL import Image
-
     first = image_data_format(data_format) == "channels_first"
     values = np.asarray(x, dtype=floatx(dtype))
     if values.ndim != 3:
@@ -108,8 +108,6 @@ def load_img(
         ValueError: For an unknown colour mode or filter, or when `grayscale` contradicts the colour mode.
         TypeError: When `path` is not a path.
     """
-    from PIL import Image
-
     if grayscale is not None and (color_mode == "rgba" if grayscale else color_mode == "grayscale"):
         raise ValueError(f"`grayscale={grayscale}` contradicts `color_mode={color_mode!r}`; leave `grayscale` out")
     if grayscale is not None:
@@ -129,14 +127,10 @@ def load_img(
 
 
 def _resized(img: Image.Image, target_size: tuple[int, int], interpolation: str, keep_aspect_ratio: bool) -> Image.Image:
-    from PIL import Image
-
     rows, columns = target_size
     if img.size == (columns, rows):
         return img
-    if interpolation not in RESAMPLING:
-        raise ValueError(f"`interpolation` is one of {', '.join(RESAMPLING)}, got {interpolation!r}")
-    resample = Image.Resampling[interpolation.upper()]
+    resample = Image.Resampling[one_of("interpolation", interpolation, RESAMPLING).upper()]
     if not keep_aspect_ratio:
         return img.resize((columns, rows), resample)
     width, height = img.size

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pipegen.compat.base_iterator import CompiledIterator
 from pipegen.compat.checks import UnsupportedArgument, warn
 from pipegen.compat.flow_specs import UNLABELLED, Described, channels_of, reading_steps, rows_of, seed_of
 from pipegen.compat.frames import read_frame
 from pipegen.compat.generator_arguments import name_of
+from pipegen.compat.images import Array
 from pipegen.errors import SpecError
 from pipegen.lazy import np, tf
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.compat.images import Array
-
 
 _OF_SPEC = ("color_mode", "classes", "class_mode", "batch_size", "shuffle", "follow_links", "interpolation", "keep_aspect_ratio")
 """Arguments that an iterator of a folder and `to_spec` have alike."""

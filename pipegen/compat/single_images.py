@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Literal, get_args
+from collections.abc import Sequence
+from typing import Literal, get_args
 
 from pipegen.compat.checks import floatx, image_data_format, scipy_ndimage
-from pipegen.compat.images import array_to_img, img_to_array
+from pipegen.compat.images import Array, array_to_img, img_to_array
 from pipegen.lazy import np
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.compat.images import Array
-
 
 Geometry = Literal["documented", "keras3"]
 

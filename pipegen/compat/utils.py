@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pipegen.compat import ours_or_keras
 
 if TYPE_CHECKING:
     from pipegen.compat import array_to_img as array_to_img
@@ -12,8 +15,4 @@ if TYPE_CHECKING:
     from pipegen.compat import save_img as save_img
 
 if not TYPE_CHECKING:  # with it, a type checker would accept every name
-
-    def __getattr__(name: str) -> Any:
-        from pipegen.compat import ours_or_keras
-
-        return ours_or_keras("keras.utils", name)
+    __getattr__ = partial(ours_or_keras, "keras.utils")

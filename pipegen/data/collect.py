@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -39,21 +39,15 @@ from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, kept_folder
 from pipegen.memory import ram_budget
 from pipegen.ops.fields.notes import LeftOut, Note
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import Levels, having
-from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.base import Listing, Missing
 from pipegen.ops.sources.parts.adapted import counts_classes, filled, item_classes, merge_classes
+from pipegen.spec.locate import Locate
 from pipegen.spec.models import Errors, MissingFraction, PipelineSpec
 from pipegen.spec.source_map import format_path
 from pipegen.spec.units import format_bytes
 from pipegen.spec.variants import PartSource, joined, part_path, relocated_part
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.base import Missing
-    from pipegen.spec.locate import Locate
-
 
 T = TypeVar("T")
 _LIST = "or name those to leave out: `pipegen validate SPEC --data --write-exclude missing.txt`, then `errors: {exclude: missing.txt}`"
@@ -188,7 +182,8 @@ def _collect_part(
         read_values(spec.splits, base)
         manifest = _members(spec, listing, name or spec.source.op, spec.split_names())
         far = far_from_asked(spec, manifest, locate)
-        manifest, findings = _without_copies(spec, manifest, base, locate, also)
+        copies, findings = excluded_keys(spec, {"": listing}, base, locate, "splits", frozenset(listing.excluded))
+        manifest = _without(manifest, copies | also)
         try:
             manifest = with_subset(manifest, spec.sampling.subset if spec.sampling is not None else None)
         except OpError as error:
@@ -216,16 +211,6 @@ def _members(spec: PipelineSpec, listing: Listing, name: str, splits: tuple[str,
     if listing.shards is not None:
         return sharded_manifest(spec, listing, name, splits)
     return Manifest(listing, assign(spec.splits, listing, splits), name, tuple(sorted(listing.excluded)))
-
-
-def _without_copies(
-    spec: PipelineSpec, manifest: Manifest, base: Path, locate: Locate, also: frozenset[str]
-) -> tuple[Manifest, list[Diagnostic]]:
-    """Removes the records of `splits.exclude` and `also` from their splits, and records of shards that `errors.exclude` names; returns the
-    findings about the list, too."""
-    listing = manifest.listing
-    keys, findings = excluded_keys(spec, {"": listing}, base, locate, "splits", frozenset(listing.excluded))
-    return _without(manifest, keys | also), findings
 
 
 def _without(manifest: Manifest, keys: frozenset[str]) -> Manifest:

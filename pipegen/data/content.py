@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from pipegen.data.manifest import Manifest
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
 from pipegen.memory import available_cores
 from pipegen.mounts import Opened
+from pipegen.ops.data_test import Copies
 from pipegen.ops.fields.strings import encode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pipegen.data.manifest import Manifest
-    from pipegen.ops.sources.listing.base import Listing
-
+from pipegen.ops.sources.listing.base import Listing
 
 Array = np.ndarray[Any, Any]
 _AT_ONCE = 256  # files handed to the threads at a time, so that ten million take no memory
@@ -110,26 +106,14 @@ def compared_checksums(manifest: Manifest) -> Iterator[str]:
         yield f"checksums compared: {which}" if which else "the format has no checksums"
 
 
-@dataclass(frozen=True, slots=True)
-class SameFile:
-    """Two records of different splits with equal files; of several equal ones, each is paired with the first of another split."""
-
-    split: str
-    key: str
-    other_split: str
-    other_key: str
-    same: bool = True
-    mirrored: bool = False
-    severity: str = "error"
-
-
 def same_files(
     manifest: Manifest, splits: Sequence[str], workers: int, progress: Callable[[int], None] | None = None
-) -> tuple[list[SameFile], int]:
+) -> tuple[list[Copies], int]:
     """Finds pairs of records of two splits whose files are equal; also returns the number of records compared.
 
-    Of several files of a record, the first is compared. `workers` threads read; `progress` is called with the number of records done.
-    Raises `OpError`: `PG702` for a file that cannot be read."""
+    Of several equal ones, each is paired with the first of another split. Of several files of a record, the first is compared.
+    `workers` threads read; `progress` is called with the number of records done. Raises
+    `OpError`: `PG702` for a file that cannot be read."""
     names = [(split, key, path) for split in splits for key, path in zip(manifest.keys(split), manifest.files(split), strict=True)]
     sizes = np.concatenate([manifest.listing.location.sizes[manifest.members[split]] for split in splits])
     # Only files whose size occurs in two splits are read.
@@ -154,7 +138,7 @@ def same_files(
         seen = first.setdefault(digest, {})
         other = next((name for name in seen if name != split), None)
         if other is not None:
-            found.append(SameFile(other, seen[other], split, key))
+            found.append(Copies(other, seen[other], split, key))
         seen.setdefault(split, key)
     return found, len(names)
 
@@ -163,8 +147,4 @@ def _digest(path: str) -> bytes:
     try:
         return _hash_file(path, hashlib.blake2b(digest_size=16))
     except OSError as error:
-        raise _unreadable(path, error) from None
-
-
-def _unreadable(path: str, error: OSError) -> OpError:
-    return OpError("PG702", f"{path!r} cannot be read: {(error.strerror or str(error)).lower()}")
+        raise OpError("PG702", f"{path!r} cannot be read: {(error.strerror or str(error)).lower()}") from None

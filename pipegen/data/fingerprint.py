@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipegen.ops.fields.strings import Strings, encode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.fields.strings import Ints, Strings, encode
+from pipegen.ops.sources.listing.base import Listing
 
 _BLOCK = 1 << 14  # numbers written as text at a time
 

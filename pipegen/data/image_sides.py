@@ -5,18 +5,22 @@ from __future__ import annotations
 import hashlib
 import io
 import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pipegen.data.fingerprint import fingerprint
+from pipegen.data.manifest import Manifest
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.shares import last_batch
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, keep_or_warn, kept_folder, open_kept
@@ -26,25 +30,17 @@ from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.fields.columns import Ragged, counted_up
 from pipegen.ops.fields.notes import Note, count
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import Levels, Overlay, geometry_of, having, kind_of
 from pipegen.ops.kinds.mask import number_name
 from pipegen.ops.lowering.exif import BACK
 from pipegen.ops.sampling_sections import Columns, nearest
 from pipegen.ops.sources.annotations.sizes import orientation_in, orientation_of, sides_of
 from pipegen.ops.sources.listing.base import Listing
+from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, ShardIndex
 from pipegen.spec.variants import bucketed
 from pipegen.types import ElementType, FeatureType, times
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.spec.locate import Locate
-
 
 Array = np.ndarray[Any, Any]
 _FORMAT = 1

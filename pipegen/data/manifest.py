@@ -6,29 +6,23 @@ For files that hold many records each, it has a row per file, and at most a bit 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from pipegen.data.fingerprint import example_ids, fingerprint, tuple_text
 from pipegen.data.shards import InShards, Selected, assign_shards, bitmap_of, mix64, names_of, shard_bases, with_any
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.kept import SPLITS, kept_folder
-from pipegen.ops.fields.strings import as_places, shareable
+from pipegen.ops.fields.strings import Ints, Strings, as_places, shareable
 from pipegen.ops.sources.listing.base import Listing, every_value, shards_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.fields.strings import Ints, Strings
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType
+from pipegen.spec.models import PipelineSpec
+from pipegen.types import ElementType
 
 
 @dataclass(frozen=True, eq=False)

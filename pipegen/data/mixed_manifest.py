@@ -18,14 +18,14 @@ from pipegen.data.rounding import Mixture, epoch_examples, mixture, part_seed
 from pipegen.data.sampling import Easiest, Epochs, Paced, Repeats, epochs_of, paced
 from pipegen.data.shards import OnAccess
 from pipegen.frozen import dataclass
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.sources.listing.base import Listing, Location, Parts
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.variants import joined
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.mix import Mix
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType
 
 
 T = TypeVar("T")
@@ -58,10 +58,6 @@ class JoinedManifest(Manifest):
 
     def lists(self, feature: str) -> bool:
         return all(part.lists(feature) for part in self.parts.values())
-
-    @cached_property
-    def all_ids(self) -> Ints:
-        return np.concatenate([part.all_ids for part in self.parts.values()])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -173,10 +169,6 @@ class MixedManifest(JoinedManifest):
 
     def kind(self, split: str) -> str:
         return self.listing.location.kind
-
-    def rows(self, split: str) -> Ints | None:
-        """Returns `None`: the parts know their rows."""
-        return None
 
     @property
     def record(self) -> dict[str, ElementType]:

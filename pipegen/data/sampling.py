@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from pipegen.data.fingerprint import split_hashes
+from pipegen.data.manifest import Manifest
 from pipegen.data.rounding import exact
 from pipegen.data.shards import cumulative, mix64, seed_salt
 from pipegen.data.splits import Ranked, deal_by_class, numbered
@@ -20,13 +22,7 @@ from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.strings import as_places, shareable
 from pipegen.ops.sampling_sections import ByColumn, Sampling, Subset
 from pipegen.ops.sources.features.predicate import parse_predicate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pipegen.data.manifest import Manifest
-    from pipegen.spec.models import PipelineSpec
-
+from pipegen.spec.models import PipelineSpec
 
 Array = np.ndarray[Any, Any]
 

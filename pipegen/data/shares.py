@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
@@ -11,8 +12,6 @@ from pipegen.ops.fields.notes import count as counted
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pipegen.data.manifest import Manifest
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec

@@ -7,9 +7,10 @@ Bins are filled in a canonical order: the parts other than `train` by name, then
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate, chain, compress
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,16 +18,10 @@ from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import SLACK, apportion, exact, round_table
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.fields.notes import quoted
-from pipegen.ops.fields.strings import as_places, decode
-from pipegen.ops.sampling_sections import ByColumn, PathGroup
+from pipegen.ops.fields.strings import Ints, as_places, decode
+from pipegen.ops.sampling_sections import ByColumn, Folds, PathGroup, Splits
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.patterns import compile_pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sampling_sections import Folds, Splits
-    from pipegen.ops.sources.listing.base import Listing
 
 
 class Ranked:
@@ -125,11 +120,8 @@ def _tally(records: Ints, labels: Ints | None) -> dict[int, int]:
     return {0: len(records)} if labels is None else Counter(labels[records].tolist())
 
 
-if TYPE_CHECKING:
-    Members: TypeAlias = dict[str, Ints]
-    """The indices of each split's records, rising: int32, or int64 from 2³¹ records on."""
-
-
+Members: TypeAlias = dict[str, Ints]
+"""The indices of each split's records, rising: int32, or int64 from 2³¹ records on."""
 T = TypeVar("T")
 N = TypeVar("N", int, Fraction)
 

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from pipegen.data.manifest import Manifest
 from pipegen.data.shards import mix64
-from pipegen.data.verdict import ClassCounts, class_counts
+from pipegen.data.verdict import class_counts
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.data_test import Copies, DataTest, ExampleTest, Failure, Known, Outcome
+from pipegen.ops.data_test import ClassCounts, Copies, DataTest, ExampleTest, Failure, Known, Outcome
 from pipegen.ops.kinds.base import Numbers, having
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
+from pipegen.spec.source_map import KeyPath
 from pipegen.spec.step_list import ids_of
 from pipegen.terminal import one_line
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pipegen.data.manifest import Manifest
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.source_map import KeyPath
-
-    FindCopies = Callable[[Sequence[str], bool], tuple[Sequence[Copies], int]]
-
+FindCopies = Callable[[Sequence[str], bool], tuple[Sequence[Copies], int]]
 Array = np.ndarray[Any, Any]
 Status = Literal["passed", "failed", "warned", "skipped"]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from pipegen.data.manifest import Manifest
 from pipegen.data.named_files import finding_of, place_within
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.shares import judge_fetching, judge_windows, last_batch
@@ -15,19 +17,13 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Severity, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
+from pipegen.ops.data_test import ClassCounts
 from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.fields.notes import count, quoted
+from pipegen.spec.locate import Locate
 from pipegen.spec.models import Epoch, PipelineSpec, ShardIndex
 from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.variants import bucketed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.data.manifest import Manifest
-    from pipegen.spec.locate import Locate
-
 
 _MOST_COMPARED = 1000  # values of a column that an unknown one is compared with
 
@@ -233,16 +229,6 @@ def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list
     message = f"{count(len(empty), 'image file')} of 0 bytes cannot be decoded: {quoted(empty)}"
     help_ = "remove them, or list them in `errors: {exclude: FILE}`; in training `errors: {decode: {skip: {}}}` skips them"
     return [make("PG406", message, locate(("source",)), help=help_)]
-
-
-@dataclass(frozen=True, slots=True)
-class ClassCounts:
-    """Counts of the classes in a split, and of all: of examples, or of items on them, such as boxes."""
-
-    names: tuple[str, ...]
-    counts: list[int]
-    total: int
-    each: Literal["example", "item"] = "example"
 
 
 def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: bool, read: bool = False) -> ClassCounts | None:

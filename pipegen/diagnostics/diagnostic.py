@@ -76,6 +76,11 @@ class Span:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
+    def is_within(self, other: Span) -> bool:
+        """Whether it lies in another span."""
+        starts = (other.line, other.column) <= (self.line, self.column)
+        return self.file == other.file and starts and (self.end_line, self.end_column) <= (other.end_line, other.end_column)
+
 
 @dataclass(frozen=True, slots=True)
 class Label:
@@ -253,16 +258,6 @@ class Advice(str):
     into: Into
     instead: bool
 
-    def __new__(cls, text: str, lines: str, into: Into, *, instead: bool = False) -> Advice:
-        """Makes advice from its whole text; see `write`."""
-        made = super().__new__(cls, text)
-        made.lines, made.into, made.instead = lines, into, instead
-        return made
-
-    def __getnewargs_ex__(self) -> tuple[tuple[str, str, Into], dict[str, bool]]:
-        """The arguments for pickling, as findings come from worker processes."""
-        return (str(self), self.lines, self.into), {"instead": self.instead}
-
 
 def write(lines: str, into: Into, said: str = "write {}", *, shown: str | None = None, instead: bool = False) -> Advice:
     """Makes advice to write some lines, which have to be valid.
@@ -272,7 +267,9 @@ def write(lines: str, into: Into, said: str = "write {}", *, shown: str | None =
     text = shown if shown is not None else lines
     form = f"`{text}`" if "\n" not in text else "\n" + "\n".join(f"  {line}" for line in text.splitlines())
     # Not `format`, as the sentence may contain braces that the user wrote.
-    return Advice(said.replace("{}", form, 1).replace(" \n", "\n"), lines, into, instead=instead)
+    made = Advice(said.replace("{}", form, 1).replace(" \n", "\n"))
+    made.lines, made.into, made.instead = lines, into, instead
+    return made
 
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")

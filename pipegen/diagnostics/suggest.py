@@ -7,6 +7,7 @@ A word is tried as the same word in another spelling (`randomFlip`), as a name f
 
 from __future__ import annotations
 
+import pkgutil  # ten times faster to import than `importlib.resources`
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
@@ -243,8 +244,6 @@ def _table() -> Mapping[str, tuple[Row, ...]]:
 @cache
 def every_row() -> tuple[Row, ...]:
     """The whole table, in order."""
-    import pkgutil  # ten times faster to import than `importlib.resources`
-
     text = (pkgutil.get_data("pipegen.diagnostics", "foreign.txt") or b"").decode()
     parts = (line.split(_SEPARATOR) for line in text.splitlines() if line.strip() and not line.startswith("#"))
     return tuple(Row(cast("Kind", place.strip()), tuple(words.split()), *map(str.strip, rest)) for place, words, *rest in parts)

@@ -24,7 +24,6 @@ class Edits:
     _blocks: dict[int, list[ast.stmt]] = field(default_factory=dict)
     _branches: dict[int, ast.If | ast.Try] = field(default_factory=dict)
     _gone: set[int] = field(default_factory=set)
-    texts: dict[int, str] = field(default_factory=dict)  # texts of expressions that are not in the source, by node id
     imports: set[str] = field(default_factory=set)  # modules of the standard library that the edits need
     _taken: set[str] = field(init=False)  # words of the source, and new names
 
@@ -58,8 +57,8 @@ class Edits:
 
     def source(self, node: ast.AST, texts: dict[int, str] | None = None) -> str:
         """The text of a node, with other texts for some nodes in it, by id."""
-        if id(node) in self.texts:
-            return self.texts[id(node)]
+        if hasattr(node, "made"):
+            return ast.unparse(node)
         others = {self.span(n): texts[id(n)] for n in ast.walk(node) if id(n) in texts} if texts else {}
         return self._joined(others, *self.span(node))
 

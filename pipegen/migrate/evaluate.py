@@ -12,35 +12,8 @@ from functools import cache, partial
 from typing import Any, Protocol
 
 from pipegen.migrate import nodes, scopes
+from pipegen.migrate import values as v
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.values import (
-    Argument,
-    Class,
-    Const,
-    Dotted,
-    Flow,
-    Frame,
-    Generator,
-    Instance,
-    Local,
-    Map,
-    Parser,
-    Seq,
-    Table,
-    Unknown,
-    Value,
-    Zipped,
-    certain,
-    combine,
-    compare,
-    either,
-    negate,
-    origins_of,
-    same,
-    text_of,
-    told,
-    unknown,
-)
 
 _DEPTH = 8
 _MOST_FRAMES = 2000
@@ -50,9 +23,9 @@ _MOST_ROUNDS = 12
 class Declared(Protocol):
     """Values that a program gets from outside: options, flags and environment; see `Outside`."""
 
-    def option(self, name: str, line: int, *, fixed: bool = False) -> Value: ...
-    def flag(self, name: str, line: int) -> Value: ...
-    def environment(self, name: Value, default: Value, line: int) -> Value: ...
+    def option(self, name: str, line: int, *, fixed: bool = False) -> v.Value: ...
+    def flag(self, name: str, line: int) -> v.Value: ...
+    def environment(self, name: v.Value, default: v.Value, line: int) -> v.Value: ...
 
 
 class Evaluator:
@@ -67,7 +40,7 @@ class Evaluator:
     ) -> None:
         self.whole = whole  # ids of functions and loops that are not followed in each call and round
         self._handlers = {**_HANDLERS, **handlers}
-        self._given: dict[int, dict[str, Value]] = {}
+        self._given: dict[int, dict[str, v.Value]] = {}
         self._attributes = scopes.attributes_from_outside(tree)
         changers, classes = scopes.changers_of(tree), [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
         self._scope = cache(partial(scopes.scope_of, changers=changers))
@@ -75,13 +48,13 @@ class Evaluator:
         """Assignments of a class's methods to attributes of `self`."""
         self.given_below = cache(partial(scopes.given_below, classes=classes))
         """Attributes and methods of a class that derived classes may override."""
-        self._frames: dict[tuple[int, int, int], Frame] = {}
-        self.rounds: dict[tuple[int, int], list[Frame] | None] = {}
+        self._frames: dict[tuple[int, int, int], v.Frame] = {}
+        self.rounds: dict[tuple[int, int], list[v.Frame] | None] = {}
         """Frames of unrolled comprehensions and loops, by the ids of the node and the frame around it."""
-        self.module = Frame(self._scope(tree))
+        self.module = v.Frame(self._scope(tree))
         self.outside = outside(self, tree)
-        self.objects: dict[int, list[Instance]] = {}  # known objects of each plain class, by the id of its definition
-        self.called: dict[int, Frame] = {}  # frame of the first known call of each function, by node id
+        self.objects: dict[int, list[v.Instance]] = {}  # known objects of each plain class, by the id of its definition
+        self.called: dict[int, v.Frame] = {}  # frame of the first known call of each function, by node id
         self.calls = Counter(nodes.called(n) for n in ast.walk(tree) if isinstance(n, ast.Call))
         """Number of calls of functions and methods, by name."""
 
@@ -90,8 +63,8 @@ class Evaluator:
         return name in self._attributes or "*" in self._attributes
 
     def frame(
-        self, node: scopes.Node, parent: Frame, args: dict[str, Value], *, call: ast.AST | None = None, caller: Frame | None = None
-    ) -> Frame:
+        self, node: scopes.Node, parent: v.Frame, args: dict[str, v.Value], *, call: ast.AST | None = None, caller: v.Frame | None = None
+    ) -> v.Frame:
         """Frame of a scope inside another; each call from a frame has one.
 
         A function without known calls has the defaults of its parameters, as values that a caller may replace.
@@ -99,40 +72,41 @@ class Evaluator:
         key = (id(call or node), id(parent), id(caller))
         if key not in self._frames:
             if call is None and isinstance(node, nodes.Function):
-                args = {**defaults(self, node, parent), **self._given.get(id(node), {}), **args}
+                defaults = {name: self.value(default, parent) for name, default in nodes.defaults_of(node.args)}
+                args = {**v.told(defaults, f"the caller of `{shown_name(node, parent)}`"), **self._given.get(id(node), {}), **args}
             self._frames[key] = self.inner_frame(node, parent, args)
         return self._frames[key]
 
-    def inner_frame(self, node: scopes.Node, parent: Frame, args: dict[str, Value]) -> Frame:
+    def inner_frame(self, node: scopes.Node, parent: v.Frame, args: dict[str, v.Value]) -> v.Frame:
         """A new frame of a scope inside another."""
         of_class = parent if isinstance(parent.scope.node, ast.ClassDef) else parent.class_frame
-        return Frame(self._scope(node), parent, args, parent.depth + 1, of_class)
+        return v.Frame(self._scope(node), parent, args, parent.depth + 1, of_class)
 
     # Expressions
 
-    def value(self, node: ast.expr, frame: Frame) -> Value:
+    def value(self, node: ast.expr, frame: v.Frame) -> v.Value:
         """Evaluates an expression in a frame."""
         key = id(node)
         if key not in frame.known:
             line = getattr(node, "lineno", 0)
-            frame.known[key] = Unknown("it depends on itself", line)
+            frame.known[key] = v.Unknown("it depends on itself", line)
             handler = self._handlers.get(type(node))
-            frame.known[key] = handler(self, node, frame) if handler is not None else Unknown("it is computed at run time", line)
+            frame.known[key] = handler(self, node, frame) if handler is not None else v.Unknown("it is computed at run time", line)
         return frame.known[key]
 
-    def truth(self, test: ast.expr, frame: Frame) -> bool | None:
+    def truth(self, test: ast.expr, frame: v.Frame) -> bool | None:
         """Truth of a condition; `None` if uncertain."""
-        known = certain(self.value(test, frame))
-        return None if isinstance(known, Unknown) else bool(known)
+        known = v.certain(self.value(test, frame))
+        return None if isinstance(known, v.Unknown) else bool(known)
 
-    def taken(self, conditions: Sequence[scopes.Condition], frame: Frame) -> bool | None:
+    def taken(self, conditions: Sequence[scopes.Condition], frame: v.Frame) -> bool | None:
         """True if all conditions are as a branch requires, False if one is not; `None` if uncertain."""
         as_required = [None if (truth := self.truth(test, frame)) is None else truth == wanted for test, wanted in conditions]
         return False if False in as_required else None if None in as_required else True
 
     # Names
 
-    def name(self, name: str, at: nodes.Position, frame: Frame, *, inside: bool = True) -> Value:
+    def name(self, name: str, at: nodes.Position, frame: v.Frame, *, inside: bool = True) -> v.Value:
         """Looks up a name at a position of a frame."""
         scope = frame.scope
         if name in scope.module_names and frame.parent is not None:
@@ -147,20 +121,20 @@ class Evaluator:
             return self.name(name, at, frame.parent, inside=inside and own)
         for star in scope.stars:
             if is_keras(star) and name in ("ImageDataGenerator", "preprocess_input"):
-                return Dotted(f"{star}.{name}")
-        return Dotted(f"builtins.{name}") if hasattr(builtins, name) else Unknown(f"`{name}` is not defined in this file", at[0])
+                return v.Dotted(f"{star}.{name}")
+        return v.Dotted(f"builtins.{name}") if hasattr(builtins, name) else v.Unknown(f"`{name}` is not defined in this file", at[0])
 
-    def _bound(self, name: str, bindings: list[scopes.Binding], at: nodes.Position, frame: Frame, inside: bool) -> Value:
+    def _bound(self, name: str, bindings: list[scopes.Binding], at: nodes.Position, frame: v.Frame, inside: bool) -> v.Value:
         taken = [(b, self.taken(b.conditions, frame) if b.conditions else None) for b in bindings if b.kind != "changed"]
         base = [replace(b, straight=True) if sure else b for b, sure in taken if sure is not False]  # without untaken branches
-        chosen: Value
+        chosen: v.Value
         where: nodes.Position = (0, 0)
         prior = [b for b in base if b.after <= at]
         anew = next((b for b in base if b.after == scopes.ALWAYS), None)
         if anew is not None:
-            return Unknown(f"`{name}` is assigned in a function, too", anew.line)
+            return v.Unknown(f"`{name}` is assigned in a function, too", anew.line)
         if isinstance(frame.scope.node, ast.For) and not (inside and prior and prior[-1].straight):
-            return Unknown(f"`{name}` gets its value in a loop", at[0])
+            return v.Unknown(f"`{name}` gets its value in a loop", at[0])
         if len(base) == 1:
             chosen, where = self._one(base[0], frame), base[0].after
         elif inside and prior and prior[-1].straight and (frame.scope.is_once(at) or all(b.straight for b in base if b not in prior)):
@@ -169,8 +143,8 @@ class Evaluator:
             chosen = imported(name, base)
         else:
             values = [self._one(b, frame) for b in base]
-            several = Unknown(f"`{name}` is assigned {len(base)} times, and it is not certain which one counts", at[0])
-            chosen = values[0] if values and all(same(values[0], v) for v in values[1:]) else several
+            several = v.Unknown(f"`{name}` is assigned {len(base)} times, and it is not certain which one counts", at[0])
+            chosen = values[0] if values and all(v.same(values[0], other) for other in values[1:]) else several
         once = inside and frame.scope.is_once(at)  # then nothing later in the text runs earlier
         changes = [b for b in bindings if b.kind == "changed" and b.after > where]
         changes = [b for b in changes if not inside or b.after <= at or b.after == scopes.ALWAYS or not (b.straight or once)]
@@ -178,45 +152,47 @@ class Evaluator:
         made = None if going_on else filled(self, chosen, changes, frame)
         return made if made is not None else changed(name, chosen, changes)
 
-    def _one(self, binding: scopes.Binding, frame: Frame) -> Value:
+    def _one(self, binding: scopes.Binding, frame: v.Frame) -> v.Value:
         line = binding.after[0]
         if binding.kind == "import":
-            return Dotted(binding.dotted)
+            return v.Dotted(binding.dotted)
         if isinstance(binding.node, ast.ClassDef):
-            return Class(binding.node, frame)
+            return v.Class(binding.node, frame)
         if isinstance(binding.node, nodes.Function):
-            return Local(binding.node, frame)
+            return v.Local(binding.node, frame)
         if binding.kind == "param":
             in_loop = isinstance(frame.scope.node, (nodes.Comprehension, ast.For))
             function = getattr(frame.scope.node, "name", "a function")
             how = "gets its value in a loop" if in_loop else f"is an argument of `{function}`"
-            return frame.args.get(binding.name, Unknown(f"`{binding.name}` {how}", line or nodes.start(frame.scope.node)[0]))
+            return frame.args.get(binding.name, v.Unknown(f"`{binding.name}` {how}", line or nodes.start(frame.scope.node)[0]))
         if binding.kind == "value" and binding.value is not None:
             value = self.value(binding.value, frame)
             for index in binding.path:
-                if not isinstance(value, Seq) or index >= len(value.items):
-                    return unknown(value, "it is unpacked from an unknown value", line)
+                if not isinstance(value, v.Seq) or index >= len(value.items):
+                    return v.unknown(value, "it is unpacked from an unknown value", line)
                 value = value.items[index]
             return value
         if isinstance(binding.node, ast.For) and id(binding.node) in self.whole:
-            first = first_round(self, binding.node, frame)
+            items = _items(self, binding.node.iter, frame)
+            bound = _bound(binding.node.target, items[0]) if items else None
+            first = v.told(bound or {}, f"a round of the loop in line {binding.node.lineno}")  # other rounds replace them
             if binding.name in first:
                 return first[binding.name]
-        return Unknown(f"`{binding.name}` gets its value in a loop or a block, or step by step", line)
+        return v.Unknown(f"`{binding.name}` gets its value in a loop or a block, or step by step", line)
 
     # Functions of the file
 
-    def returned(self, function: Local, call: ast.Call, frame: Frame) -> tuple[Frame | None, Value]:
+    def returned(self, function: v.Local, call: ast.Call, frame: v.Frame) -> tuple[v.Frame | None, v.Value]:
         """Frame of a call, and its return value."""
         node = function.node
         if self.is_too_deep(node, frame):
-            return None, Unknown("its result is not followed", call.lineno)
+            return None, v.Unknown("its result is not followed", call.lineno)
         args = bind(self, node.args, call, frame, function.frame, method=function.bound is not None)
         if args is None:
-            return None, Unknown("its arguments are unpacked from an unknown value", call.lineno)
+            return None, v.Unknown("its arguments are unpacked from an unknown value", call.lineno)
         if id(node) in self.whole and not isinstance(node, ast.Lambda):
-            self._given.setdefault(id(node), told(args, f"the caller of `{shown_name(node, function.frame)}`"))
-            return None, Unknown(f"`{shown_name(node, function.frame)}` is called several times", call.lineno)
+            self._given.setdefault(id(node), v.told(args, f"the caller of `{shown_name(node, function.frame)}`"))
+            return None, v.Unknown(f"`{shown_name(node, function.frame)}` is called several times", call.lineno)
         if function.bound is not None and not isinstance(node, ast.Lambda) and node.args.args:
             args[node.args.args[0].arg] = function.bound
         inner = self.frame(node, function.frame, args, call=call, caller=frame)
@@ -225,91 +201,85 @@ class Evaluator:
         if isinstance(node, ast.Lambda):
             return inner, self.value(node.body, inner)
         if not isinstance(node, nodes.Function) or not nodes.is_undecorated(node):
-            return inner, Unknown(f"`{getattr(node, 'name', '')}` is decorated", call.lineno)
-        returns = [n for n in nodes.own_nodes(node) if isinstance(n, ast.Return)]
-        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes.own_nodes(node))
+            return inner, v.Unknown(f"`{getattr(node, 'name', '')}` is decorated", call.lineno)
+        returns = [n for n in nodes.own_nodes(node.body) if isinstance(n, ast.Return)]
+        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes.own_nodes(node.body))
         if not returns and not yields:
-            return inner, Const(None)
+            return inner, v.Const(None)
         body = nodes.flattened(node.body)
         if yields:
             handed = None if returns else handed_on(self, body, inner)
-            return inner, handed or Unknown(f"`{node.name}` is a generator", call.lineno)
+            return inner, handed or v.Unknown(f"`{node.name}` is a generator", call.lineno)
         last = returned_last(self, body, inner)
         if last is None:
-            return inner, Unknown(f"`{node.name}` has several `return` statements", call.lineno)
-        return inner, self.value(last.value, inner) if last.value is not None else Const(None)
+            return inner, v.Unknown(f"`{node.name}` has several `return` statements", call.lineno)
+        return inner, self.value(last.value, inner) if last.value is not None else v.Const(None)
 
-    def is_too_deep(self, node: ast.AST, frame: Frame) -> bool:
+    def is_too_deep(self, node: ast.AST, frame: v.Frame) -> bool:
         """True if a call is not followed: it is recursive, or there are too many frames."""
         return len(self._frames) > _MOST_FRAMES or frame.depth > _DEPTH or any(here.scope.node is node for here in frame.outward)
 
 
-Handler = Callable[[Evaluator, Any, Frame], Value]
+Handler = Callable[[Evaluator, Any, v.Frame], v.Value]
 
 
-def _chosen(evaluator: Evaluator, node: ast.IfExp, frame: Frame) -> Value:
+def _chosen(evaluator: Evaluator, node: ast.IfExp, frame: v.Frame) -> v.Value:
     test = evaluator.truth(node.test, frame)
     if test is None:
-        return Unknown("it depends on a condition that is known only at run time", node.lineno)
+        return v.Unknown("it depends on a condition that is known only at run time", node.lineno)
     return evaluator.value(node.body if test else node.orelse, frame)
 
 
-def _text(evaluator: Evaluator, node: ast.JoinedStr, frame: Frame) -> Value:
-    parts = [piece.value if isinstance(piece, ast.FormattedValue) else piece for piece in node.values]
-    return text_of(node, [evaluator.value(part, frame) for part in parts])
-
-
-def _sequence(evaluator: Evaluator, node: nodes.Row, frame: Frame) -> Value:
-    items: list[Value] = []
+def _sequence(evaluator: Evaluator, node: nodes.Row, frame: v.Frame) -> v.Value:
+    items: list[v.Value] = []
     for element in node.elts:
         if isinstance(element, ast.Starred):
             inner = evaluator.value(element.value, frame)
-            if not isinstance(inner, Seq):
-                return Unknown("a part of it is unpacked from an unknown value", element.lineno)
+            if not isinstance(inner, v.Seq):
+                return v.Unknown("a part of it is unpacked from an unknown value", element.lineno)
             items += inner.items
         else:
             items.append(evaluator.value(element, frame))
-    return Seq(tuple(items), isinstance(node, ast.List))
+    return v.Seq(tuple(items), isinstance(node, ast.List))
 
 
-def _map(evaluator: Evaluator, node: ast.Dict, frame: Frame) -> Value:
-    items: dict[str, Value] = {}
+def _map(evaluator: Evaluator, node: ast.Dict, frame: v.Frame) -> v.Value:
+    items: dict[str, v.Value] = {}
     for key, value in zip(node.keys, node.values, strict=True):
         inner = evaluator.value(value, frame)
         if key is None:
-            if not isinstance(inner, Map):
-                return Unknown("a part of it is unpacked from an unknown value", value.lineno)
+            if not isinstance(inner, v.Map):
+                return v.Unknown("a part of it is unpacked from an unknown value", value.lineno)
             items.update(inner.items)
             continue
-        name = certain(evaluator.value(key, frame))
+        name = v.certain(evaluator.value(key, frame))
         if not isinstance(name, str):
-            return Unknown("a key is not a known text", key.lineno)
+            return v.Unknown("a key is not a known text", key.lineno)
         items[name] = inner
-    return Map(items)
+    return v.Map(items)
 
 
-_UNCHANGING = (Unknown, Const, Dotted, Generator, Flow, Local, Parser, Zipped)
+_UNCHANGING = (v.Unknown, v.Const, v.Dotted, v.Generator, v.Flow, v.Local, v.Parser, v.Zipped)
 
 
-def imported(name: str, imports: list[scopes.Binding]) -> Value:
+def imported(name: str, imports: list[scopes.Binding]) -> v.Value:
     """Resolves a name that several statements import, such as in `try` and `except ImportError`."""
     of_keras = [b for b in imports if is_keras(b.dotted)]
     if not of_keras:
-        return Dotted(imports[-1].dotted)
+        return v.Dotted(imports[-1].dotted)
     last = of_keras[-1] if all(b.straight for b in imports) else of_keras[0]
     if any(b.dotted.split(".")[-2:] != last.dotted.split(".")[-2:] for b in of_keras) and not all(b.straight for b in imports):
-        return Unknown(f"`{name}` is imported from several modules", last.after[0])
-    return Dotted(last.dotted)
+        return v.Unknown(f"`{name}` is imported from several modules", last.after[0])
+    return v.Dotted(last.dotted)
 
 
-def changed(name: str, value: Value, changes: list[scopes.Binding]) -> Value:
+def changed(name: str, value: v.Value, changes: list[scopes.Binding]) -> v.Value:
     """Value of a name after changes in place."""
     if not changes or isinstance(value, _UNCHANGING):
         return value
-    if isinstance(value, Table) and all(c.column is not None for c in changes):
-        columns = {c.column or "": c.line or c.after[0] for c in changes if not _to_text(c.value)}
-        return replace(value, changed={**value.changed, **columns})
-    return Unknown(f"`{name}` is changed in place", changes[0].line or changes[0].after[0])
+    if isinstance(value, v.Table) and all(c.column is not None for c in changes):
+        return replace(value, changed=value.changed | {c.column or "" for c in changes if not _to_text(c.value)})
+    return v.Unknown(f"`{name}` is changed in place", changes[0].line or changes[0].after[0])
 
 
 def _to_text(value: ast.expr | None) -> bool:
@@ -320,11 +290,11 @@ def _to_text(value: ast.expr | None) -> bool:
     return isinstance(first, ast.Name) and first.id == "str" and value.func.attr in ("astype", "map", "apply")
 
 
-def filled(evaluator: Evaluator, value: Value, changes: list[scopes.Binding], frame: Frame) -> Map | Seq | None:
+def filled(evaluator: Evaluator, value: v.Value, changes: list[scopes.Binding], frame: v.Frame) -> v.Map | v.Seq | None:
     """Applies changes in place to a dict or list, in the order of the code; `None` for other values and changes."""
-    if not isinstance(value, (Map, Seq)) or not changes:
+    if not isinstance(value, (v.Map, v.Seq)) or not changes:
         return None
-    held: Map | Seq | None = value
+    held: v.Map | v.Seq | None = value
     for change in changes:
         frames = _frames(evaluator, change, frame)
         if not frames:
@@ -334,27 +304,27 @@ def filled(evaluator: Evaluator, value: Value, changes: list[scopes.Binding], fr
     return held
 
 
-def _changed(evaluator: Evaluator, held: Map | Seq, change: scopes.Binding, frame: Frame) -> Map | Seq | None:
+def _changed(evaluator: Evaluator, held: v.Map | v.Seq, change: scopes.Binding, frame: v.Frame) -> v.Map | v.Seq | None:
     if change.value is None:
         return None
     if change.key is not None:
-        key = certain(evaluator.value(change.key, frame))
-        named = isinstance(held, Map) and isinstance(key, str)
-        return Map({**held.items, key: evaluator.value(change.value, frame)}) if named and isinstance(held, Map) else None
+        key = v.certain(evaluator.value(change.key, frame))
+        named = isinstance(held, v.Map) and isinstance(key, str)
+        return v.Map({**held.items, key: evaluator.value(change.value, frame)}) if named and isinstance(held, v.Map) else None
     call = change.value
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return None
-    if call.func.attr == "append" and isinstance(held, Seq) and held.is_list and len(call.args) == 1 and not call.keywords:
-        return Seq((*held.items, evaluator.value(call.args[0], frame)), is_list=True)
-    if call.func.attr != "update" or not isinstance(held, Map) or any(k.arg is None for k in call.keywords):
+    if call.func.attr == "append" and isinstance(held, v.Seq) and held.is_list and len(call.args) == 1 and not call.keywords:
+        return v.Seq((*held.items, evaluator.value(call.args[0], frame)), is_list=True)
+    if call.func.attr != "update" or not isinstance(held, v.Map) or any(k.arg is None for k in call.keywords):
         return None
     given = [evaluator.value(a, frame) for a in call.args]
     more = {k.arg: evaluator.value(k.value, frame) for k in call.keywords if k.arg is not None}
-    known = [v.items for v in given if isinstance(v, Map)]
-    return Map({**held.items, **{key: v for items in known for key, v in items.items()}, **more}) if len(known) == len(given) else None
+    known = [value.items for value in given if isinstance(value, v.Map)]
+    return v.Map({**held.items, **{key: of for items in known for key, of in items.items()}, **more}) if len(known) == len(given) else None
 
 
-def _frames(evaluator: Evaluator, change: scopes.Binding, frame: Frame) -> list[Frame]:
+def _frames(evaluator: Evaluator, change: scopes.Binding, frame: v.Frame) -> list[v.Frame]:
     """Frames in which a statement runs: its own, or one for each round of its loop; empty if uncertain."""
     if change.straight:
         return [frame]
@@ -365,15 +335,9 @@ def _frames(evaluator: Evaluator, change: scopes.Binding, frame: Frame) -> list[
     return rounds(evaluator, change.loop, frame) or []
 
 
-def defaults(evaluator: Evaluator, node: nodes.Function, parent: Frame) -> dict[str, Value]:
-    """Defaults of a function's parameters, as values that a caller may replace; omits unknown ones."""
-    values = {name: evaluator.value(default, parent) for name, default in nodes.defaults_of(node.args)}
-    return told(values, f"the caller of `{shown_name(node, parent)}`")
-
-
 def bind(
-    evaluator: Evaluator, spec: ast.arguments, call: ast.Call, frame: Frame, home: Frame, *, method: bool = False
-) -> dict[str, Value] | None:
+    evaluator: Evaluator, spec: ast.arguments, call: ast.Call, frame: v.Frame, home: v.Frame, *, method: bool = False
+) -> dict[str, v.Value] | None:
     """Binds the arguments of a call to a function's parameters; `None` if they are unpacked from an unknown value.
 
     With `method`, the first parameter is the object itself and takes no argument.
@@ -386,19 +350,19 @@ def bind(
     for name, default in nodes.defaults_of(spec):
         bound.setdefault(name, evaluator.value(default, home))
     if spec.kwarg is not None:
-        bound[spec.kwarg.arg] = Map({argument.name: argument.value for argument in extra})
+        bound[spec.kwarg.arg] = v.Map({argument.name: argument.value for argument in extra})
     if spec.vararg is not None:
-        bound[spec.vararg.arg] = Seq(tuple(evaluator.value(arg, frame) for arg in call.args[len(names) :]))
+        bound[spec.vararg.arg] = v.Seq(tuple(evaluator.value(arg, frame) for arg in call.args[len(names) :]))
     return bound
 
 
-def shown_name(node: nodes.Function, parent: Frame) -> str:
+def shown_name(node: nodes.Function, parent: v.Frame) -> str:
     """Name of a function for its callers: the class, for a constructor."""
     around = parent.scope.node
     return around.name if node.name == "__init__" and isinstance(around, ast.ClassDef) else node.name
 
 
-def taken_side(evaluator: Evaluator, statement: ast.stmt, frame: Frame) -> list[ast.stmt] | None:
+def taken_side(evaluator: Evaluator, statement: ast.stmt, frame: v.Frame) -> list[ast.stmt] | None:
     """Statements of the branch that runs in a frame; `None` for other statements, and if uncertain."""
     if not isinstance(statement, ast.If):
         return None
@@ -406,7 +370,7 @@ def taken_side(evaluator: Evaluator, statement: ast.stmt, frame: Frame) -> list[
     return None if test is None else statement.body if test else statement.orelse
 
 
-def returned_last(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> ast.Return | None:
+def returned_last(evaluator: Evaluator, body: list[ast.stmt], frame: v.Frame) -> ast.Return | None:
     """The `return` that ends a call, if it is certain which one."""
     for statement in body:
         if isinstance(statement, ast.Return):
@@ -426,29 +390,29 @@ def returned_last(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> a
 
 
 def arguments(
-    evaluator: Evaluator, node: ast.Call, frame: Frame, names: tuple[str, ...], by_name: Collection[str] = ()
-) -> tuple[dict[str, Argument], tuple[Argument, ...]]:
+    evaluator: Evaluator, node: ast.Call, frame: v.Frame, names: tuple[str, ...], by_name: Collection[str] = ()
+) -> tuple[dict[str, v.Argument], tuple[v.Argument, ...]]:
     """Arguments of a call by name, and those that are not in the signature; `by_name` are names that take no positional argument.
 
     Arguments unpacked from an unknown value are under `**`.
     """
-    found: dict[str, Argument] = {}
-    wrong: list[Argument] = []
+    found: dict[str, v.Argument] = {}
+    wrong: list[v.Argument] = []
     for i, arg in enumerate(node.args):
         if isinstance(arg, ast.Starred):
-            found["**"] = Argument("**", Unknown("arguments are unpacked from an unknown value", arg.lineno), arg)
+            found["**"] = v.Argument("**", v.Unknown("arguments are unpacked from an unknown value", arg.lineno), arg)
             break
         if i < len(names):
-            found[names[i]] = Argument(names[i], evaluator.value(arg, frame), arg, positional=True)
+            found[names[i]] = v.Argument(names[i], evaluator.value(arg, frame), arg, positional=True)
     for keyword in node.keywords:
         value = evaluator.value(keyword.value, frame)
-        if keyword.arg is None and not isinstance(value, Map):
-            reason = value if isinstance(value, Unknown) else Unknown("it is not a dict", keyword.value.lineno)
-            found["**"] = Argument("**", reason, keyword.value)
+        if keyword.arg is None and not isinstance(value, v.Map):
+            reason = value if isinstance(value, v.Unknown) else v.Unknown("it is not a dict", keyword.value.lineno)
+            found["**"] = v.Argument("**", reason, keyword.value)
             continue
-        unpacked = value.items if keyword.arg is None and isinstance(value, Map) else {keyword.arg or "": value}
+        unpacked = value.items if keyword.arg is None and isinstance(value, v.Map) else {keyword.arg or "": value}
         for name, inner in unpacked.items():
-            argument = Argument(name, inner, keyword.value, unpacked=keyword.arg is None)
+            argument = v.Argument(name, inner, keyword.value, unpacked=keyword.arg is None)
             if name in names or name in by_name:
                 found[name] = argument
             else:
@@ -456,35 +420,35 @@ def arguments(
     return found, tuple(wrong)
 
 
-def comprehension(evaluator: Evaluator, node: nodes.Comprehension, frame: Frame) -> Value:
+def comprehension(evaluator: Evaluator, node: nodes.Comprehension, frame: v.Frame) -> v.Value:
     """Evaluates a comprehension; a generator expression counts as a list, since it can be unpacked like one."""
-    unknown = Unknown("it is computed at run time", node.lineno)
+    computed = v.Unknown("it is computed at run time", node.lineno)
     if isinstance(node, ast.SetComp):
-        return unknown
+        return computed
     source = evaluator.value(node.generators[0].iter, frame)
-    if isinstance(source, Zipped):
-        return source if isinstance(node, ast.GeneratorExp) and nodes.hands_on(node, node.generators[0]) else unknown
+    if isinstance(source, v.Zipped):
+        return source if isinstance(node, ast.GeneratorExp) and nodes.hands_on(node) else computed
     frames = rounds(evaluator, node, frame)
     if frames is None:
-        return unknown
+        return computed
     if not isinstance(node, ast.DictComp):
-        return Seq(tuple(evaluator.value(node.elt, inner) for inner in frames), is_list=True)
-    keys = [certain(evaluator.value(node.key, inner)) for inner in frames]
+        return v.Seq(tuple(evaluator.value(node.elt, inner) for inner in frames), is_list=True)
+    keys = [v.certain(evaluator.value(node.key, inner)) for inner in frames]
     if not all(isinstance(key, str) for key in keys):
-        return Unknown("a key is not a known text", node.lineno)
-    return Map({key: evaluator.value(node.value, inner) for key, inner in zip(keys, frames, strict=True)})
+        return v.Unknown("a key is not a known text", node.lineno)
+    return v.Map({key: evaluator.value(node.value, inner) for key, inner in zip(keys, frames, strict=True)})
 
 
-def handed_on(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> Zipped | None:
+def handed_on(evaluator: Evaluator, body: list[ast.stmt], frame: v.Frame) -> v.Zipped | None:
     """The `zip` whose pairs a function yields unchanged, if that is all it does."""
     loop = nodes.passing_loop(body[-1])
     if loop is None or sum(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in body for n in ast.walk(s)) != 1:
         return None
     value = evaluator.value(loop.iter, frame)
-    return value if isinstance(value, Zipped) else None
+    return value if isinstance(value, v.Zipped) else None
 
 
-def rounds(evaluator: Evaluator, node: nodes.Comprehension | ast.For, frame: Frame) -> list[Frame] | None:
+def rounds(evaluator: Evaluator, node: nodes.Comprehension | ast.For, frame: v.Frame) -> list[v.Frame] | None:
     """A frame for each round of a comprehension or loop; `None` if its iterable is unknown."""
     key = (id(node), id(frame))
     if id(node) in evaluator.whole:
@@ -494,14 +458,7 @@ def rounds(evaluator: Evaluator, node: nodes.Comprehension | ast.For, frame: Fra
     return evaluator.rounds[key]
 
 
-def first_round(evaluator: Evaluator, node: ast.For, frame: Frame) -> dict[str, Value]:
-    """Known variables of a loop in its first round, as values that other rounds replace."""
-    items = _items(evaluator, node.iter, frame)
-    bound = _bound(node.target, items[0]) if items else None
-    return told(bound or {}, f"a round of the loop in line {node.lineno}")
-
-
-def _rounds(evaluator: Evaluator, node: nodes.Comprehension | ast.For, frame: Frame) -> list[Frame] | None:
+def _rounds(evaluator: Evaluator, node: nodes.Comprehension | ast.For, frame: v.Frame) -> list[v.Frame] | None:
     if isinstance(node, ast.For):
         target, over = node.target, node.iter
     else:
@@ -516,51 +473,51 @@ def _rounds(evaluator: Evaluator, node: nodes.Comprehension | ast.For, frame: Fr
     return None if None in bound else [evaluator.inner_frame(node, frame, args or {}) for args in bound]
 
 
-def _items(evaluator: Evaluator, node: ast.expr, frame: Frame) -> list[Value] | None:
+def _items(evaluator: Evaluator, node: ast.expr, frame: v.Frame) -> list[v.Value] | None:
     if isinstance(node, ast.Call) and not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args):
         called = _by_call(evaluator, node, frame)
         if called is not None:
             return called
     value = evaluator.value(node, frame)
-    if isinstance(value, Map):
-        return [Const(key) for key in value.items]
-    as_many = isinstance(node, nodes.Row) or not origins_of(value)  # an option may have more values than its default
-    return list(value.items) if isinstance(value, Seq) and as_many else None
+    if isinstance(value, v.Map):
+        return [v.Const(key) for key in value.items]
+    as_many = isinstance(node, nodes.Row) or not v.origins_of(value)  # an option may have more values than its default
+    return list(value.items) if isinstance(value, v.Seq) and as_many else None
 
 
-def _by_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> list[Value] | None:
+def _by_call(evaluator: Evaluator, node: ast.Call, frame: v.Frame) -> list[v.Value] | None:
     """Items of a dict's `items()` and similar, of `enumerate`, `zip` and `range`."""
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "keys", "values") and not node.args:
         owner = evaluator.value(node.func.value, frame)
-        if not isinstance(owner, Map):
+        if not isinstance(owner, v.Map):
             return None
         if node.func.attr == "items":
-            return [Seq((Const(key), value)) for key, value in owner.items.items()]
-        return [Const(key) for key in owner.items] if node.func.attr == "keys" else list(owner.items.values())
+            return [v.Seq((v.Const(key), value)) for key, value in owner.items.items()]
+        return [v.Const(key) for key in owner.items] if node.func.attr == "keys" else list(owner.items.values())
     name = getattr(evaluator.value(node.func, frame), "name", "")
     if name == "builtins.enumerate" and len(node.args) == 1:
         inner = _items(evaluator, node.args[0], frame)
-        return None if inner is None else [Seq((Const(i), item)) for i, item in enumerate(inner)]
+        return None if inner is None else [v.Seq((v.Const(i), item)) for i, item in enumerate(inner)]
     if name == "builtins.zip" and node.args:
         parts = [_items(evaluator, a, frame) for a in node.args]
-        return None if None in parts else [Seq(items) for items in zip(*(p or [] for p in parts), strict=False)]
+        return None if None in parts else [v.Seq(items) for items in zip(*(p or [] for p in parts), strict=False)]
     if name == "builtins.range" and len(node.args) == 1:
-        count = certain(evaluator.value(node.args[0], frame))
-        return [Const(i) for i in range(count)] if isinstance(count, int) and 0 < count <= _MOST_ROUNDS else None
+        count = v.certain(evaluator.value(node.args[0], frame))
+        return [v.Const(i) for i in range(count)] if isinstance(count, int) and 0 < count <= _MOST_ROUNDS else None
     return None
 
 
-def _bound(target: ast.expr, item: Value) -> dict[str, Value] | None:
+def _bound(target: ast.expr, item: v.Value) -> dict[str, v.Value] | None:
     """Variables of a loop's target in one round."""
     if isinstance(target, ast.Name):
         return {target.id: item}
-    if not isinstance(target, nodes.Row) or not isinstance(item, Seq) or len(item.items) != len(target.elts):
+    if not isinstance(target, nodes.Row) or not isinstance(item, v.Seq) or len(item.items) != len(target.elts):
         return None
     parts = [_bound(inner, value) for inner, value in zip(target.elts, item.items, strict=True)]
     return None if None in parts else {name: value for part in parts for name, value in (part or {}).items()}
 
 
-def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: frozenset[str]) -> tuple[list[ast.AST], bool] | None:
+def reached(evaluator: Evaluator, body: list[ast.stmt], frame: v.Frame, calls: frozenset[str]) -> tuple[list[ast.AST], bool] | None:
     """Code that runs in one round of a loop: of a branch its condition and the taken side, and nothing after `continue`. Returns the
     statements and conditions, and True if the round ends with them. `None` if the taken side of a branch is unknown and the branch may end
     the round or call one of the functions or methods of `calls`."""
@@ -582,17 +539,18 @@ def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: fro
 
 
 _HANDLERS: dict[type[ast.expr], Handler] = {
-    ast.Constant: lambda _evaluator, node, _frame: Const(node.value),
+    ast.Constant: lambda _evaluator, node, _frame: v.Const(node.value),
     ast.Name: lambda evaluator, node, frame: evaluator.name(node.id, nodes.start(node), frame),
     ast.Tuple: _sequence,
     ast.List: _sequence,
     ast.Dict: _map,
-    ast.Lambda: lambda _evaluator, node, frame: Local(node, frame),
-    ast.BinOp: lambda e, node, frame: combine(node.op, e.value(node.left, frame), e.value(node.right, frame), node.lineno),
-    ast.UnaryOp: lambda evaluator, node, frame: negate(node.op, evaluator.value(node.operand, frame), node.lineno),
-    ast.BoolOp: lambda evaluator, node, frame: either(node.op, [evaluator.value(side, frame) for side in node.values], node.lineno),
+    ast.Lambda: lambda _evaluator, node, frame: v.Local(node, frame),
+    ast.BinOp: lambda e, node, frame: v.combine(node.op, e.value(node.left, frame), e.value(node.right, frame), node.lineno),
+    ast.UnaryOp: lambda evaluator, node, frame: v.negate(node.op, evaluator.value(node.operand, frame), node.lineno),
+    ast.BoolOp: lambda evaluator, node, frame: v.either(node.op, [evaluator.value(side, frame) for side in node.values], node.lineno),
     ast.IfExp: _chosen,
-    ast.Compare: lambda e, node, frame: compare(node, e.value(node.left, frame), e.value(node.comparators[0], frame)),
-    ast.JoinedStr: _text,
+    ast.Compare: lambda e, node, frame: v.compare(node, e.value(node.left, frame), e.value(node.comparators[0], frame)),
+    ast.FormattedValue: lambda evaluator, node, frame: evaluator.value(node.value, frame),
+    ast.JoinedStr: lambda evaluator, node, frame: v.text_of(node, [evaluator.value(piece, frame) for piece in node.values]),
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp), comprehension),
 }

@@ -90,9 +90,11 @@ class Findings:
 
     items: dict[Finding, None] = field(default_factory=dict)
 
-    def add(self, code: str, line: int, message: str, help: str = "") -> None:
-        """Adds a finding."""
-        self.items.setdefault(Finding(code, line, message, help))
+    def add(self, code: str, line: int, message: str, help: str = "") -> Finding:
+        """Adds a finding, and returns it."""
+        finding = Finding(code, line, message, help)
+        self.items.setdefault(finding)
+        return finding
 
     def exchange(self, old: Finding, help: str) -> None:
         """Replaces a finding by one with another help."""

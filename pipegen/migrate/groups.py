@@ -13,7 +13,7 @@ from pipegen.migrate.calls import form_of
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.interpret import Collected
 from pipegen.migrate.nodes import Comprehension, called
-from pipegen.migrate.steps import Knob, augments
+from pipegen.migrate.steps import Knobs, augments
 from pipegen.migrate.values import Const, Flow, Frame, Generator, Table, Unknown, Zipped, certain, origins_of, plain, same
 
 _ROLES = {"training": "train", "validation": "validation"}
@@ -23,8 +23,8 @@ _ROLES = {"training": "train", "validation": "validation"}
 class Group:
     """The iterators of one pipeline."""
 
-    parts: dict[str, Flow] = field(default_factory=dict)  # iterators by split, in the order train, validation, test, predict
-    fits: set[int] = field(default_factory=set)  # calls of `fit` that take them, by node id
+    parts: dict[str, Flow] = field(default_factory=dict)  # iterators by split, in the order train, validation, test
+    fits: bool = False  # true if a call of `fit` takes them
     pairs: dict[str, Pair] = field(default_factory=dict)  # the parts with their masks by split, if they have masks
     drawn: bool = False  # true if code takes batches from the training iterator itself, and no `fit` takes it
 
@@ -54,8 +54,7 @@ class Written:
 
     group: Group
     file: str
-    params: tuple[str, ...]
-    knobs: tuple[Knob, ...] = ()  # those of them that are arguments of the constructor
+    knobs: Knobs
 
 
 def group_flows(found: Collected) -> list[Group]:
@@ -67,11 +66,11 @@ def group_flows(found: Collected) -> list[Group]:
         home = next((g for g in groups if role not in g.parts and _go_together(g, pair)), None) or _added(groups)
         home.parts[role], home.pairs[role] = pair.image, pair
     for call in found.calls:
-        if call.method in ("fit", "fit_generator"):
+        if called(call.node) in ("fit", "fit_generator"):
             used = [u for u in found.uses if u.outer is call.node and u.frame is call.frame and u.kind == "model"]
             parts = {("validation" if u.name == "validation_data" else "train"): u.of for u in used if isinstance(u.of, Flow)}
             if parts:  # pairs have their own groups
-                _join(groups, parts, id(call.node))
+                _join(groups, parts)
     for flow in found.flows:
         if any(flow in g.flows for g in groups):
             continue
@@ -82,7 +81,7 @@ def group_flows(found: Collected) -> list[Group]:
     for group in groups:
         train = group.parts.get("train") if not group.fits else None
         group.drawn = train is not None and (found.is_drawn_from(train) or any(u.kind == "loop" for u in found.uses_of(train)))
-        order = ("train", "validation", "test", "predict")
+        order = ("train", "validation", "test")
         group.parts = {split: group.parts[split] for split in order if split in group.parts}
         group.pairs = {split: group.pairs[split] for split in order if split in group.pairs}
     return sorted(groups, key=lambda g: g.first.line)
@@ -96,14 +95,13 @@ def _added(groups: list[Group]) -> Group:
 def _go_together(group: Group, pair: Pair) -> bool:
     """True if a pair belongs to a group of pairs: from the same data if it takes a share, else of the same size."""
     first = next(iter(group.pairs.values()))
-    image, mask = first.image, first.mask
-    if _size(image) != _size(pair.image):
+    if _size(first.image) != _size(pair.image):
         return False
-    if image.get("subset") is None and pair.image.get("subset") is None:
-        return True
-    theirs = [(folder_of(f), data_key(f)) for f in (image, mask)]
-    same_data = theirs == [(folder_of(f), data_key(f)) for f in (pair.image, pair.mask)]
-    return same_data and None not in (image.get("subset"), pair.image.get("subset"))
+    subsets = [p.image.get("subset") for p in (first, pair)]
+    if None in subsets:
+        return subsets == [None, None]
+    one, other = ([(folder_of(f), data_key(f)) for f in (p.image, p.mask)] for p in (first, pair))
+    return one == other
 
 
 def _role_of_pair(found: Collected, pair: Pair) -> str:
@@ -120,14 +118,14 @@ def _role_of_pair(found: Collected, pair: Pair) -> str:
     return "test" if methods else _by_name(found.name_of(pair.zipped))
 
 
-def _join(groups: list[Group], parts: dict[str, Flow], call: int) -> None:
+def _join(groups: list[Group], parts: dict[str, Flow]) -> None:
     """Adds the iterators of one `fit` to the group that has one of them, or to a new one."""
     if "train" in parts and len({flow.method for flow in parts.values()}) > 1:
         parts = {"train": parts["train"]}
     home = next((g for g in groups if any(g.parts.get(split) is flow for split, flow in parts.items())), None) or _added(groups)
     for split, flow in parts.items():
         home.parts.setdefault(split, flow)
-    home.fits.add(call)
+    home.fits = True
 
 
 def _fits(group: Group, flow: Flow, role: str) -> bool:
@@ -203,7 +201,7 @@ def _by_name(name: object) -> str:
 class Display:
     """One comprehension, or one call in a loop."""
 
-    node: Comprehension | ast.For | ast.Call  # the comprehension, or the loop
+    node: Comprehension | ast.Call
     element: ast.expr  # the call in it that makes each iterator
     flows: tuple[Flow, ...]  # the iterators, in order
     keys: tuple[str | int, ...] | None  # their keys in a dict; for a loop, the values of its variable
@@ -235,7 +233,7 @@ def _in_loop(found: Collected, node: ast.For, flow: Flow) -> Display | None:
         keys = tuple(certain(f.frame.args.get(name)) for f in flows)
         known = all(isinstance(key, (str, int)) for key in keys)
         if known and len(set(keys)) == len(keys) and len(flow.frame.scope.bindings.get(name, [])) == 1:
-            return Display(node, flow.node, flows, keys, name)
+            return Display(flow.node, flow.node, flows, keys, name)
     return None
 
 

@@ -12,32 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from pipegen.migrate import values as v
 from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.groups import Display, Group, Pair, displays_of, group_flows, owner_of
 from pipegen.migrate.homes import of_function, up_to_function
 from pipegen.migrate.interpret import Collected, Use, collect
 from pipegen.migrate.nodes import Function, called, defaults_of, parameters, passing_loop, targets_of
 from pipegen.migrate.steps import RANDOM
-from pipegen.migrate.values import (
-    Argument,
-    Class,
-    Const,
-    Dotted,
-    Flow,
-    Frame,
-    Generator,
-    Local,
-    Seq,
-    Table,
-    Unknown,
-    Value,
-    Zipped,
-    origins_of,
-    plain,
-    same,
-)
 
-_Site = tuple[ast.Call, "Frame"]
+_Site = tuple[ast.Call, v.Frame]
 _HARMLESS = ("print", "info", "debug", "fit")  # calls that a function may make as statements, and that may be dropped
 _READING = (
     "os.path.", "os.listdir", "os.environ.", "os.getenv", "pandas.", "numpy.", "math.", "pathlib.", "glob.", "builtins.", "sklearn.",
@@ -58,47 +41,33 @@ class Hoisted:
     """A group whose iterators are replaced by the calls that return them."""
 
     group: Group
-    moved: list[tuple[Flow, Flow]] = field(default_factory=list)  # each exchanged iterator, with its replacement
+    moved: list[tuple[v.Flow, v.Flow]] = field(default_factory=list)  # each exchanged iterator, with its replacement
     makers: list[Function] = field(default_factory=list)
     displays: list[Display] = field(default_factory=list)  # calls that return only iterators of the group, several each
     nodes: dict[int, ast.expr] = field(default_factory=dict)  # replacements of constructor arguments at the function's call, by node id
-    pairs: list[tuple[Zipped, Zipped]] = field(default_factory=list)  # each `zip` of two iterators, with the call that replaces it
-    _before: tuple[list[Flow], list[Zipped], list[Use]] = field(init=False)
+    pairs: list[tuple[v.Zipped, v.Zipped]] = field(default_factory=list)  # each `zip` of two iterators, with the call that replaces it
 
     def apply(self, found: Collected) -> None:
         """Replaces the iterators in the results."""
-        self._before = found.flows, found.pairs, found.uses
-        new: dict[int, Flow | Zipped] = {id(old): after for old, after in self.moved}
+        new: dict[int, v.Flow | v.Zipped] = {id(old): after for old, after in self.moved}
         new.update({id(old): after for old, after in self.pairs})
-        found.flows = [cast("Flow", new.get(id(f), f)) for f in found.flows]
-        found.pairs = [cast("Zipped", new.get(id(p), p)) for p in found.pairs]
+        found.flows = [cast("v.Flow", new.get(id(f), f)) for f in found.flows]
+        found.pairs = [cast("v.Zipped", new.get(id(p), p)) for p in found.pairs]
         gone = [u for u in found.uses if self.pairs and self._goes(u)]  # what the functions do with pairs is removed together with them
         found.uses = [replace(u, of=new.get(id(u.of), u.of)) for u in found.uses if u not in gone]
         found.names.update({id(after): found.names[id(old)] for old, after in self.moved if id(old) in found.names})
 
-    def undo(self, found: Collected) -> None:
-        """Puts the iterators back."""
-        found.flows, found.pairs, found.uses = self._before
-
     def _goes(self, use: Use) -> bool:
-        if isinstance(use.of, Zipped):
+        if isinstance(use.of, v.Zipped):
             return of_function(use.frame).scope.node in self.makers
         return use.kind == "zip" and any(use.of is old for old, _ in self.moved)
 
-    def texts(self) -> dict[int, str]:
-        """Texts of expressions that are not in the source, and of their parts, by id."""
-        arguments = [a.node for _, new in self.moved for a in new.args.values()]
-        made = [n for root in (*arguments, *self.nodes.values()) for n in ast.walk(root) if isinstance(n, ast.expr)]
-        own = {id(n) for _, new in self.moved for n in ast.walk(new.node)}
-        originals = {id(n) for old, _ in self.moved for a in old.args.values() for n in ast.walk(a.node)}
-        return {id(n): ast.unparse(n) for n in made if id(n) not in own and id(n) not in originals}
 
-
-def hoisted(found: Collected, group: Group, *, needed: bool) -> Hoisted | None:
-    """The group with calls in place of its iterators, or of each `zip` of images and masks; `None` if not `needed`, or if the meaning could
+def hoisted(found: Collected, group: Group) -> Hoisted | None:
+    """The group with calls in place of its iterators, or of each `zip` of images and masks; `None` if not needed, or if the meaning could
     change."""
-    things: dict[str, Flow] | dict[str, Zipped] = {split: pair.zipped for split, pair in group.pairs.items()} or group.parts
-    needed = needed and not group.pairs
+    things: dict[str, v.Flow] | dict[str, v.Zipped] = {split: pair.zipped for split, pair in group.pairs.items()} or group.parts
+    needed = not group.pairs and owner_of(group, found) is None
     several = len({id(of_function(thing.frame)) for thing in things.values()}) > 1
     if list(things) != list(group.parts) or not (several or needed or any(id(thing.node) in found.shared for thing in things.values())):
         return None
@@ -107,7 +76,7 @@ def hoisted(found: Collected, group: Group, *, needed: bool) -> Hoisted | None:
     return next((made for key in common if (made := _at(found, group, things, [p[key] for p in places])) is not None), None)
 
 
-def _places(found: Collected, thing: Flow | Zipped, things: Sequence[Flow | Zipped], *, stay: bool) -> dict[int, int]:
+def _places(found: Collected, thing: v.Flow | v.Zipped, things: Sequence[v.Flow | v.Zipped], *, stay: bool) -> dict[int, int]:
     """Functions in which an iterator can be placed, each with the index of its call; -1 for the place where it is made."""
     sites = found.sites.get(id(thing), [])
     frames = [id(of_function(frame)) for _, frame in sites]
@@ -118,16 +87,16 @@ def _places(found: Collected, thing: Flow | Zipped, things: Sequence[Flow | Zipp
     return places
 
 
-def _gives_only(found: Collected, site: _Site, thing: Flow | Zipped, things: Sequence[Flow | Zipped]) -> bool:
+def _gives_only(found: Collected, site: _Site, thing: v.Flow | v.Zipped, things: Sequence[v.Flow | v.Zipped]) -> bool:
     """True if a call always returns just an iterator, or a tuple of several of the same group."""
     value = found.evaluator.value(*site)
-    given = list(value.items) if isinstance(value, Seq) else [value]
+    given = list(value.items) if isinstance(value, v.Seq) else [value]
     others = [t for t in (*found.flows, *found.pairs) if any(site[0] is node for node, _ in found.sites.get(id(t), []))]
     inside = all(any(g is t for t in things) for g in given) and len({id(g) for g in given}) == len(given)
     return inside and any(g is thing for g in given) and len(others) == len(given)
 
 
-def _at(found: Collected, group: Group, things: Mapping[str, Flow | Zipped], chosen: list[int]) -> Hoisted | None:
+def _at(found: Collected, group: Group, things: Mapping[str, v.Flow | v.Zipped], chosen: list[int]) -> Hoisted | None:
     made = Hoisted(group)
     parts, pairs = dict(group.parts), dict(group.pairs)
     for (split, thing), i in zip(things.items(), chosen, strict=True):
@@ -135,7 +104,7 @@ def _at(found: Collected, group: Group, things: Mapping[str, Flow | Zipped], cho
             continue
         sites = found.sites[id(thing)][i:]
         inner = [*(of_function(frame) for _, frame in sites[1:]), of_function(thing.frame)]
-        if isinstance(thing, Zipped):
+        if isinstance(thing, v.Zipped):
             flows, movable = [pairs[split].image, pairs[split].mask], all(of_function(f.frame) is inner[-1] for f in thing.flows)
         else:
             flows, movable = [thing], not any(of_function(u.frame) in inner for u in found.uses_of(thing))
@@ -148,30 +117,30 @@ def _at(found: Collected, group: Group, things: Mapping[str, Flow | Zipped], cho
         if flows[0] is group.first:
             made.nodes = _of_generator(found, group.first, inner, sites)
         parts[split] = moved[0]
-        if isinstance(thing, Zipped):
-            zipped = Zipped((moved[0], moved[1]) if thing.flows[0] is flows[0] else (moved[1], moved[0]), *sites[0])
+        if isinstance(thing, v.Zipped):
+            zipped = v.Zipped((moved[0], moved[1]) if thing.flows[0] is flows[0] else (moved[1], moved[0]), *sites[0])
             pairs[split] = Pair(moved[0], moved[1], zipped)
             made.pairs.append((thing, zipped))
     made.group = replace(group, parts=parts, pairs=pairs)
     for node in {id(flow.node): flow.node for _, flow in made.moved}.values():
         value = found.evaluator.value(node, next(f.frame for _, f in made.moved if f.node is node))
-        if isinstance(value, Seq):
+        if isinstance(value, v.Seq):
             returned = tuple(next(new for old, new in made.moved if old is item) for item in value.items)
             made.displays.append(Display(node, node, returned, None, is_tuple=True))
     found.kept += [made]
     return made
 
 
-def _of_generator(found: Collected, flow: Flow, inner: list[Frame], sites: list[_Site]) -> dict[int, ast.expr]:
+def _of_generator(found: Collected, flow: v.Flow, inner: list[v.Frame], sites: list[_Site]) -> dict[int, ast.expr]:
     """Constructor arguments as written at the call, if the generator is made in the same function as the iterator."""
     generator = flow.generator
-    if not isinstance(generator, Generator) or of_function(generator.frame) is not inner[-1]:
+    if not isinstance(generator, v.Generator) or of_function(generator.frame) is not inner[-1]:
         return {}
     made = {id(a.node): as_called(found.evaluator, a.node, generator.frame, sites) for a in generator.args.values()}
     return {key: node for key, node in made.items() if node is not None}
 
 
-def _only_makes(found: Collected, frame: Frame) -> bool:
+def _only_makes(found: Collected, frame: v.Frame) -> bool:
     """True if nothing of a function's work is needed except its return value."""
     node = frame.scope.node
     if not isinstance(node, Function):
@@ -180,7 +149,7 @@ def _only_makes(found: Collected, frame: Frame) -> bool:
     return all(_is_missed_by_none(found, statement, frame) for statement in (node.body[:-1] if ends else node.body))
 
 
-def _is_missed_by_none(found: Collected, statement: ast.stmt, frame: Frame) -> bool:
+def _is_missed_by_none(found: Collected, statement: ast.stmt, frame: v.Frame) -> bool:
     if isinstance(statement, ast.If):
         blocks = (*statement.body, *statement.orelse)
         return _only_reads(found, statement.test, frame) and all(_is_missed_by_none(found, s, frame) for s in blocks)
@@ -195,40 +164,40 @@ def _is_missed_by_none(found: Collected, statement: ast.stmt, frame: Frame) -> b
     return isinstance(statement, (ast.Import, ast.ImportFrom, ast.Pass, ast.Assert, ast.Raise))
 
 
-def _only_reads(found: Collected, node: ast.expr, frame: Frame) -> bool:
+def _only_reads(found: Collected, node: ast.expr, frame: v.Frame) -> bool:
     """True if the calls in an expression only make generators and iterators, or compute values from their arguments."""
     for call in (n for n in ast.walk(node) if isinstance(n, ast.Call)):
         made, function = found.evaluator.value(call, frame), found.evaluator.value(call.func, frame)
-        reads = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and not isinstance(function, (Class, Local))
-        if isinstance(function, Dotted):
+        reads = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and not isinstance(function, (v.Class, v.Local))
+        if isinstance(function, v.Dotted):
             reads = function.name.startswith(_READING) or function.name.rsplit(".", 1)[-1] in ("to_categorical", "deepcopy", "copy")
-        if not reads and not isinstance(made, (Flow, Generator, Zipped, Seq)):
+        if not reads and not isinstance(made, (v.Flow, v.Generator, v.Zipped, v.Seq)):
             return False
     return True
 
 
-def _moved(found: Collected, flow: Flow, sites: list[_Site]) -> Flow | None:
+def _moved(found: Collected, flow: v.Flow, sites: list[_Site]) -> v.Flow | None:
     """An iterator as its call returns it; `None` if an argument varies at run time and cannot be named there."""
     node, frame = sites[0]
     args = dict(flow.args)
     for name, argument in flow.args.items():
         given = as_called(found.evaluator, argument.node, flow.frame, sites) if not argument.unpacked else None
         value = _without_callers(argument.value)
-        array = name in ("x", "y", "sample_weight", "dataframe") and (flow.method == "flow" or not isinstance(value, Table))
-        varies = isinstance(plain(value), Unknown) and not isinstance(value, Table)
+        array = name in ("x", "y", "sample_weight", "dataframe") and (flow.method == "flow" or not isinstance(value, v.Table))
+        varies = isinstance(v.plain(value), v.Unknown) and not isinstance(value, v.Table)
         if given is not None and not array and not _only_reads(found, given, frame):
             given = None
-        if given is None and (array or ((varies or origins_of(value)) and name in _NUMBERS)):
+        if given is None and (array or ((varies or v.origins_of(value)) and name in _NUMBERS)):
             return None
         args[name] = replace(argument, value=value, node=given if given is not None else argument.node, moved_from=argument.node.lineno)
     return replace(flow, args=args, node=node, frame=frame)
 
 
-def _without_callers(value: Value) -> Value:
+def _without_callers(value: v.Value) -> v.Value:
     """A value without the origins that are calls of functions of the file, since the actual calls count."""
-    if isinstance(value, Seq):
-        return Seq(tuple(map(_without_callers, value.items)), value.is_list)
-    if not isinstance(value, Const):
+    if isinstance(value, v.Seq):
+        return v.Seq(tuple(map(_without_callers, value.items)), value.is_list)
+    if not isinstance(value, v.Const):
         return value
     rest = tuple(origin for origin in value.origins if not origin.startswith(CALLER))
     return replace(value, origins=rest)
@@ -254,7 +223,7 @@ def unused(tree: ast.Module, makers: list[Function], calls: list[ast.Call]) -> l
 _DEEPEST = 6
 
 
-def as_called(evaluator: Evaluator, node: ast.expr, frame: Frame, sites: Sequence[tuple[ast.Call, Frame]]) -> ast.expr | None:
+def as_called(evaluator: Evaluator, node: ast.expr, frame: v.Frame, sites: Sequence[tuple[ast.Call, v.Frame]]) -> ast.expr | None:
     """Expression of a frame, rewritten for the outermost of the calls that lead there.
 
     The outermost call comes first. `None` if the expression depends on more than the arguments of the calls and names of the module.
@@ -263,7 +232,7 @@ def as_called(evaluator: Evaluator, node: ast.expr, frame: Frame, sites: Sequenc
     outside: dict[int, str] = {}
     for call, caller in reversed(sites):
         function = evaluator.value(call.func, caller)
-        if not isinstance(function, Local):
+        if not isinstance(function, v.Local):
             return None
         put = _Put(function, function.node.args, call, of_function(frame), outside)
         found, frame = put.visit(found), caller
@@ -274,6 +243,7 @@ def as_called(evaluator: Evaluator, node: ast.expr, frame: Frame, sites: Sequenc
         return None
     for part in ast.walk(found):
         ast.copy_location(part, sites[0][0])
+        part.made = True  # type: ignore[attr-defined]  # not in the source
     return found
 
 
@@ -283,7 +253,7 @@ class _Put(ast.NodeTransformer):
     `outside` collects names from around the function, by node id; they do not belong to a caller.
     """
 
-    def __init__(self, function: Local, spec: ast.arguments, call: ast.Call, frame: Frame, outside: dict[int, str]) -> None:
+    def __init__(self, function: v.Local, spec: ast.arguments, call: ast.Call, frame: v.Frame, outside: dict[int, str]) -> None:
         self.frame = frame
         self.outside = outside
         self.depth = 0
@@ -352,23 +322,23 @@ def _repeated(found: Collected, group: Group) -> list[ast.AST]:
     if inside := [node for node in (_function_of(found, flow) for flow in shared) if node is not None]:
         return inside
     parts = any(f.node is g.node for f in group.flows for g in group.flows if f is not g)
-    if parts or hoisted(found, group, needed=owner_of(group, found) is None) is not None:
+    if parts or hoisted(found, group) is not None:
         return []  # the calls, or the rounds, are parts of one pipeline
     return [node for node in (_loop_of(found, flow) for flow in shared) if node is not None]
 
 
-def _alike(flow: Flow, other: Flow) -> bool:
+def _alike(flow: v.Flow, other: v.Flow) -> bool:
     """True if two iterators of the same code differ only in values that the call of `build` can pass."""
     one, two = flow.generator, other.generator
-    both = isinstance(one, Generator) and isinstance(two, Generator) and one.node is two.node and _equal_but(one.args, two.args, _KNOBS)
+    both = isinstance(one, v.Generator) and isinstance(two, v.Generator) and one.node is two.node and _equal_but(one.args, two.args, _KNOBS)
     return _equal_but(flow.args, other.args, _GIVEN) and (one is two or both)
 
 
-def _equal_but(one: dict[str, Argument], other: dict[str, Argument], names: tuple[str, ...]) -> bool:
-    return set(one) == set(other) and all(same(one[n].value, other[n].value) for n in one if n not in names)
+def _equal_but(one: dict[str, v.Argument], other: dict[str, v.Argument], names: tuple[str, ...]) -> bool:
+    return set(one) == set(other) and all(v.same(one[n].value, other[n].value) for n in one if n not in names)
 
 
-def _function_of(found: Collected, flow: Flow) -> ast.AST | None:
+def _function_of(found: Collected, flow: v.Flow) -> ast.AST | None:
     """Function that makes an iterator in each call and has all of its uses."""
     function, uses = of_function(flow.frame), found.uses_of(flow)
     if not uses or function.parent is None or any(of_function(u.frame) is not function for u in uses):
@@ -376,9 +346,9 @@ def _function_of(found: Collected, flow: Flow) -> ast.AST | None:
     return None if id(flow) in found.sites else function.scope.node
 
 
-def _loop_of(found: Collected, flow: Flow) -> ast.AST | None:
+def _loop_of(found: Collected, flow: v.Flow) -> ast.AST | None:
     """Loop whose rounds make and use an iterator, or call the function that does."""
-    frames: list[Frame] = [flow.frame, *(frame for _, frame in reversed(found.sites.get(id(flow), [])))]
+    frames: list[v.Frame] = [flow.frame, *(frame for _, frame in reversed(found.sites.get(id(flow), [])))]
     for frame in frames if found.uses_of(flow) else ():
         loop = next((f.scope.node for f in up_to_function(frame) if isinstance(f.scope.node, ast.For)), None)
         if loop is not None:

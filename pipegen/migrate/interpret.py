@@ -54,7 +54,6 @@ class ModelCall:
     """A call of `fit` or similar with iterators among its arguments, by name."""
 
     node: ast.Call
-    method: str
     args: dict[str, ast.expr]
     frame: Frame
 
@@ -352,7 +351,7 @@ class _Walker:
             return None
         known = next((c for c in self.found.calls if c.node is call and c.frame is frame), None)
         if known is None:
-            known = ModelCall(call, call.func.attr, named_arguments(call), frame)
+            known = ModelCall(call, named_arguments(call), frame)
             self.found.calls.append(known)
         return next((name for name, value in known.args.items() if value is node), "other")
 

@@ -13,7 +13,7 @@ from pipegen.migrate.hoisting import collect_once
 from pipegen.migrate.interpret import Collected
 from pipegen.migrate.mistakes import find_mistakes
 from pipegen.migrate.nodes import name_of
-from pipegen.migrate.reading import Code, cell_mark, patch_name, plain_text, read_code, restored, unified, with_sources
+from pipegen.migrate.reading import Code, cell_mark, parse_code, patch_name, plain_text, restored, unified, with_sources
 from pipegen.migrate.rewrite import Rewriter
 from pipegen.migrate.signatures import FITTED
 from pipegen.migrate.values import Unknown
@@ -77,7 +77,8 @@ class Migration:
 
 def migrate(file: str) -> Migration:
     """Migrates a `.py` or `.ipynb` file; writes nothing. Raises `OSError` if the file cannot be opened."""
-    return migrate_code(read_code(file))
+    with open(file, "rb") as stream:
+        return migrate_code(parse_code(file, stream.read()))
 
 
 def migrate_code(code: Code, *, always: bool = False) -> Migration:
@@ -156,5 +157,5 @@ def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset
             result.findings.add("PG630", group.first.line, message, "change that in the code, or write the spec by hand")
             continue
         result.specs[file] = text
-        written.append(Written(group, file, tuple(writer.knobs.params), tuple(writer.knobs.found)))
+        written.append(Written(group, file, writer.knobs))
     return written

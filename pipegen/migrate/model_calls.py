@@ -12,10 +12,10 @@ from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.interpret import ModelCall
-from pipegen.migrate.nodes import called, end, name_of, start
+from pipegen.migrate.nodes import called, lies_in, name_of
 from pipegen.migrate.reading import lines_of
 from pipegen.migrate.signatures import DROPPED, STEPS
-from pipegen.migrate.values import Flow, Frame, Unknown, Value, Zipped, origins_of, plain
+from pipegen.migrate.values import Flow, Frame, Unknown, Value, Zipped, is_number, origins_of, plain
 
 _ARGUMENTS = {"training": "steps_per_epoch", "validation": "validation_steps", "evaluation": "steps"}
 _EPOCHS = {"training": "an epoch", "validation": "each validation", "evaluation": "the call"}
@@ -85,7 +85,7 @@ class _Counter:
         if self.left <= 0:
             return None
         known = plain(self.evaluator.value(node, frame))
-        if isinstance(known, (int, float)) and not isinstance(known, bool):
+        if is_number(known):
             return Count(float(known))
         if isinstance(node, ast.BinOp):
             return self._combined(node, frame)
@@ -148,7 +148,7 @@ def edit_model_call(edits: Edits, call: ModelCall, evaluator: Evaluator, finding
     """Edits one call, with other texts for some of its arguments, by node id."""
     node = call.node
     function = cast("ast.Attribute", node.func)
-    method = function.attr.removesuffix("_generator").replace("predict_classes", "predict")
+    method = function.attr.removesuffix("_generator")
     if function.attr == "predict_classes":
         findings.add("PG615", node.lineno, "`predict_classes` does not exist in Keras 3", "write `predict(…).argmax(axis=1)`")
         return
@@ -159,7 +159,7 @@ def edit_model_call(edits: Edits, call: ModelCall, evaluator: Evaluator, finding
     dropped = [name for name in call.args if name not in kept]
     if method == function.attr and not dropped and not replaced:
         return
-    for name in dropped:
+    for name in (n for n in dropped if n in STEPS):
         _tell(name, call, evaluator, edits, findings)
     texts: list[str] = []
     for name, value in kept.items():
@@ -172,7 +172,7 @@ def edit_model_call(edits: Edits, call: ModelCall, evaluator: Evaluator, finding
 
 def _is_sure(node: ast.Call) -> bool:
     """True if the name of each argument is certain."""
-    method = cast("ast.Attribute", node.func).attr
+    method = called(node)
     unsure = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
     most = len(node.args) if method == "fit_generator" else 1 if method in ("fit", "evaluate", "predict") else 2
     return not unsure and len(node.args) <= most
@@ -180,10 +180,9 @@ def _is_sure(node: ast.Call) -> bool:
 
 def drops(call: ModelCall, node: ast.expr) -> bool:
     """True if the edit of a call drops the argument that contains an expression."""
-    if not _is_sure(call.node) or cast("ast.Attribute", call.node.func).attr == "predict_classes":
+    if not _is_sure(call.node) or called(call.node) == "predict_classes":
         return False
-    gone = [value for name, value in call.args.items() if name in STEPS or name in DROPPED]
-    return any(start(value) <= start(node) and end(node) <= end(value) for value in gone)
+    return any(lies_in(node, value) for name, value in call.args.items() if name in (*STEPS, *DROPPED))
 
 
 def _layout(edits: Edits, node: ast.Call, texts: list[str], opening: int) -> str:
@@ -200,14 +199,12 @@ def _layout(edits: Edits, node: ast.Call, texts: list[str], opening: int) -> str
 
 
 def _tell(name: str, call: ModelCall, evaluator: Evaluator, edits: Edits, findings: Findings) -> None:
-    """Reports the effect of dropping an argument."""
+    """Reports the effect of dropping a number of steps."""
     value, line = call.args[name], call.args[name].lineno
-    if name in DROPPED:
-        return
     part = next(part for part, argument in _ARGUMENTS.items() if argument == name)
     found = evaluator.value(value, call.frame)
     known = plain(found)
-    counted = isinstance(known, (int, float)) and not isinstance(known, bool)
+    counted = is_number(known)
     old = next((k.arg for k in call.node.keywords if k.value is value), name) or name
     shown = f"`{old}={' '.join(edits.source(value).split())}`"
     if counted:
@@ -247,7 +244,7 @@ def _tell_rounds(shown: str, part: str, rounds: Rounds | None, call: ModelCall, 
 
 def _instead(rounds: Rounds, part: str, call: ModelCall, evaluator: Evaluator) -> str:
     """Advice for taking as many steps as before."""
-    if part == "evaluation" and call.method.startswith("predict"):
+    if part == "evaluation" and called(call.node).startswith("predict"):
         return "predictions now have one row for each example, in order"
     if part != "training":
         return "metrics now count every example once"

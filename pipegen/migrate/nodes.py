@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 Position = tuple[int, int]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -89,10 +90,10 @@ def defaults_of(args: ast.arguments) -> list[tuple[str, ast.expr]]:
     return pairs + [(a.arg, d) for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if d is not None]
 
 
-def own_nodes(function: ast.AST, within: tuple[type[ast.AST], ...] = (*DEFINITIONS, ast.Lambda)) -> list[ast.AST]:
-    """Nodes of a function, without those of functions and classes inside it."""
+def own_nodes(body: Sequence[ast.AST], within: tuple[type[ast.AST], ...] = (*DEFINITIONS, ast.Lambda)) -> list[ast.AST]:
+    """Nodes of a function's body, without those of functions and classes inside it."""
     found: list[ast.AST] = []
-    todo: list[ast.AST] = list(getattr(function, "body", []))
+    todo = list(body)
     while todo:
         node = todo.pop()
         found.append(node)
@@ -113,11 +114,7 @@ def flattened(body: list[ast.stmt]) -> list[ast.stmt]:
 
 def is_main(test: ast.expr) -> bool:
     """True for the condition `__name__ == "__main__"`."""
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
-        return False
-    sides = (test.left, test.comparators[0])
-    named = any(isinstance(s, ast.Name) and s.id == "__name__" for s in sides)
-    return named and any(isinstance(s, ast.Constant) and s.value == "__main__" for s in sides)
+    return isinstance(test, ast.Compare) and ast.unparse(test) in ("__name__ == '__main__'", "'__main__' == __name__")
 
 
 def is_undecorated(node: Function) -> bool:
@@ -133,8 +130,9 @@ def ends(statement: ast.AST) -> bool:
     return isinstance(statement, ast.Return) or any(map(ends, inner))
 
 
-def hands_on(node: ast.GeneratorExp | ast.For, loop: ast.comprehension | ast.For) -> bool:
+def hands_on(node: ast.GeneratorExp | ast.For) -> bool:
     """True if code only passes on each pair of a `zip`: `(pair for pair in …)` or `for x, y in …: yield x, y`."""
+    loop = node.generators[0] if isinstance(node, ast.GeneratorExp) else node
     if isinstance(node, ast.GeneratorExp):
         only = len(node.generators) == 1 and not node.generators[0].ifs and not node.generators[0].is_async
         given: ast.expr | None = node.elt if only else None
@@ -153,7 +151,7 @@ def passing_loop(statement: ast.stmt) -> ast.For | None:
     endless = isinstance(statement, ast.While) and isinstance(statement.test, ast.Constant) and bool(statement.test.value)
     if isinstance(statement, ast.While) and endless and len(statement.body) == 1 and not statement.orelse:
         statement = statement.body[0]
-    return statement if isinstance(statement, ast.For) and hands_on(statement, statement) else None
+    return statement if isinstance(statement, ast.For) and hands_on(statement) else None
 
 
 def makes_several(node: ast.For, calls: frozenset[str]) -> bool:

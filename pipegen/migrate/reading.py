@@ -63,13 +63,6 @@ class Code:
         return f"line {line}"
 
 
-def read_code(file: str) -> Code:
-    """Reads and parses a `.py` or `.ipynb` file. Raises `OSError` if the file cannot be opened."""
-    with open(file, "rb") as stream:
-        data = stream.read()
-    return parse_code(file, data)
-
-
 def parse_code(file: str, data: bytes) -> Code:
     """Parses the content of a `.py` or `.ipynb` file."""
     code = Code(file)

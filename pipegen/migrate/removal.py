@@ -324,7 +324,7 @@ class Leftovers:
         if not isinstance(node, ast.Call):
             return False
         functions = [n for n in ast.walk(self.edits.tree) if isinstance(n, nodes.Function) and n.name == nodes.called(node)]
-        return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for f in functions for inner in nodes.own_nodes(f))
+        return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for f in functions for inner in nodes.own_nodes(f.body))
 
     # What may hold an iterator
 

@@ -55,17 +55,17 @@ class Rewriter:
         return self.edits.apply()
 
     def _group(self, written: Written) -> None:
-        move = hoisted(self.found, written.group, needed=owner_of(written.group, self.found) is None)
+        move = hoisted(self.found, written.group)
         if move is not None:
+            before = self.found.flows, self.found.pairs, self.found.uses
             move.apply(self.found)
-            self.edits.texts.update(move.texts())
             if self._edit(replace(written, group=move.group), move):
                 self.moved += [new for _, new in move.moved]
                 for function in unused(self.edits.tree, move.makers, [new.node for new in self.moved]):
                     self.edits.delete(function)
                     self.gone += [function]
                 return
-            move.undo(self.found)
+            self.found.flows, self.found.pairs, self.found.uses = before
         self._edit(written)
 
     def _edit(self, written: Written, move: Hoisted | None = None) -> bool:
@@ -100,10 +100,9 @@ class Rewriter:
             self._display(display, group, pipe)
         whole = {id(d.element) for d in displays}
         for split, flow in group.parts.items():
-            name = _split_name(group, split)
-            fresh = f"{pipe}.predict_on({self._folder(flow)})" if flow in left_out else self._fresh(pipe, name, flow)
-            own = self._of_place(flow, f"{uses.access(pipe, name)}{uses.ENDLESS}", home) or fresh
-            edits = uses.UseEdits(self.edits, self.found, self.findings, pipe, name, self.draws, flow in left_out, own)
+            fresh = f"{pipe}.predict_on({self._folder(flow)})" if flow in left_out else self._fresh(pipe, split, flow)
+            own = self._of_place(flow, f"{uses.access(pipe, split)}{uses.ENDLESS}", home) or fresh
+            edits = uses.UseEdits(self.edits, self.found, self.findings, pipe, split, self.draws, flow in left_out, own)
             if split in group.pairs:
                 uses.edit_pair(edits, group.pairs[split].zipped)
                 continue
@@ -121,7 +120,7 @@ class Rewriter:
         if quiet:
             return False
         group = written.group
-        split = _split_name(group, group.split_of(group.first))
+        split = group.split_of(group.first)
         missing = next((what for what in ("arrays", "table") if problem.startswith(f"the {what} of")), "")
         where = f" where all its {missing} are there" if missing == "arrays" else " where its tables are there" if missing else ""
         help_ = f"write `pipe = {hint(written)}`{where}, and `{uses.access('pipe', split)}` instead of the iterator"
@@ -155,17 +154,17 @@ class Rewriter:
 
     def _display(self, display: Display, group: Group, pipe: str) -> None:
         """Writes out a comprehension, or a call in a loop, that makes iterators."""
-        texts = [self._fresh(pipe, _split_name(group, group.split_of(flow)), flow) for flow in display.flows]
+        texts = [self._fresh(pipe, group.split_of(flow), flow) for flow in display.flows]
         text = f"({', '.join(texts)})" if display.is_tuple else f"[{', '.join(texts)}]"
         if display.keys is not None:
             keys = [json.dumps(key, ensure_ascii=False) for key in display.keys]
             text = "{" + ", ".join(f"{key}: {text}" for key, text in zip(keys, texts, strict=True)) + "}"
         if display.name:
             text = texts[0] if len(texts) == 1 else f"{text}[{display.name}]"
-        self.edits.replace(display.element if display.name else display.node, text)
+        self.edits.replace(display.node, text)
 
     def _fresh(self, pipe: str, split: str, flow: Flow) -> str:
-        return uses.access(pipe, split) + (uses.ENDLESS if uses.goes_on(self.found, flow, uses.REPLACED) else "")
+        return uses.access(pipe, split) + (uses.ENDLESS if uses.goes_on(self.found, flow) else "")
 
     def _out_of_loops(self, build: BuildCall, group: Group) -> BuildCall:
         """Moves the call before the loops that draw from an iterator made in each round, if it can be made once."""
@@ -196,10 +195,6 @@ class Rewriter:
         return repr(posixpath.join(known, below)) if isinstance(known, str) else f"os.path.join({self.edits.source(node)}, {below!r})"
 
 
-def _split_name(group: Group, split: str) -> str:
-    return "predict" if len(group.parts) == 1 and split == "predict" else split
-
-
 BY_NUMBER = "by number"  # reason for batches that are not taken in order
 
 
@@ -224,7 +219,7 @@ class Refusals:
         block, loop = branch_of(first), loop_around(first)
         if (block is not None and not all(begins_in(f.node, *block) for f in flows)) or not all(map(self._stays, flows)):
             return f"{which} in a branch"
-        if loop is not None and not all(start(loop) <= start(f.node) <= end(loop) for f in flows):
+        if loop is not None and not all(begins_in(f.node, loop) for f in flows):
             return "some of its iterators are made in a loop, and others outside of it"
         if not self.group.pairs and any(self.found.is_paired(f) for f in flows):
             return "its iterators are advanced together, and must stay aligned"

@@ -197,11 +197,8 @@ class _Reader:
 
     def _expressions(self, node: ast.stmt, straight: bool) -> None:
         """Handles walrus targets, and calls that change an object in place, in a statement's own expressions."""
-        todo: list[ast.AST] = [child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.stmt, ast.excepthandler))]
-        while todo:
-            inner = todo.pop()
-            if isinstance(inner, (ast.Lambda, ast.stmt)):
-                continue
+        own = [child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.stmt, ast.excepthandler))]
+        for inner in nodes.own_nodes(own, (ast.Lambda, ast.stmt)):
             if isinstance(inner, ast.NamedExpr):
                 self._bind(inner.target.id, nodes.end(node), "other", False)
             if isinstance(inner, ast.Call):
@@ -209,7 +206,6 @@ class _Reader:
                     alone = isinstance(node, ast.Expr) and node.value is inner
                     of_it = isinstance(inner.func, ast.Attribute) and getattr(inner.func.value, "id", "") == name
                     self._bind(name, nodes.end(node), "changed", straight, value=inner if alone and of_it else None)
-            todo += list(ast.iter_child_nodes(inner))
 
     def _target(self, target: ast.expr, value: ast.expr, after: nodes.Position, straight: bool, path: tuple[int, ...] = ()) -> None:
         if isinstance(target, ast.Name):
@@ -290,7 +286,9 @@ def changers_of(tree: ast.Module) -> Changers:
     return found
 
 
-def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozenset()) -> Iterator[tuple[str, int, bool]]:
+def foreign(
+    node: nodes.Function | ast.ClassDef, changers: Changers, hidden: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, int, bool]]:
     """Yields the effects of a function, or of a class's methods, on the names around it.
 
     Args:
@@ -303,7 +301,7 @@ def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozense
     """
     declared: set[str] = set()
     aliases: dict[str, str] = {}
-    own = nodes.own_nodes(node, nodes.DEFINITIONS)
+    own = nodes.own_nodes(node.body, nodes.DEFINITIONS)
     if isinstance(node, nodes.Function):
         declared = {name for n in own if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
         pairs = nodes.defaults_of(node.args)  # other names of an object: by a default, or by an assignment

@@ -55,7 +55,7 @@ class Sources:
 
     def is_whole(self) -> bool:
         """True if one source serves all parts, without `by_split`."""
-        return self._is_dealt() or self.is_shared() or list(self._readable()) == ["train" if self.labelled() else "predict"]
+        return self._is_dealt() or self.is_shared() or (self.labelled() and list(self._readable()) == ["train"])
 
     def in_memory(self, flow: Flow) -> str:
         """Reason why an iterator's table cannot be read from a file; empty if it can."""
@@ -124,7 +124,8 @@ class Sources:
         name, generator = "validation_split", train.generator if isinstance(train.generator, Generator) else None
         share = generator.get(name) if generator is not None else None
         if not is_number(share) or not 0 < share < 1:
-            self.findings.add("PG610", train.line, "`validation_split` is not known", "the spec has 0.2: put the share there")
+            said = self.findings.add("PG610", train.line, "`validation_split` is not known", "the spec has 0.2: put the share there")
+            self.knobs.told += [(said, ["train_share"])] if generator is not None and is_open(generator, name) else []
             share = 0.2
         parts = [number(round(1 - share, 10)), number(share)]
         if generator is not None and (is_open(generator, name) or varies(generator, name)):
@@ -187,7 +188,8 @@ class Sources:
             message = f"{what} is not known: {unknown.reason or 'it is not a text'}"
             default = f"path/to/{name}"
             help_ = f"the spec has `{default}`: put the path there, or `--set {name}=…`"
-            self.findings.add("PG610", unknown.line or line, message, help_)
+            said = self.findings.add("PG610", unknown.line or line, message, help_)
+            self.knobs.told += [(said, [name])] if unknown is path else []
             self.knobs.params[name] = f"{{type: path, default: {default}}}  # not known from the code"
         else:
             self.knobs.params[name] = f"{{type: path, default: {flow_scalar(path)}}}"

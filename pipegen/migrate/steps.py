@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, get_args
 
 from pipegen.frozen import dataclass
-from pipegen.migrate.findings import Findings
+from pipegen.migrate.findings import Finding, Findings
 from pipegen.migrate.nodes import Row, flattened, root_name
 from pipegen.migrate.signatures import is_keras
 from pipegen.migrate.values import Class, Const, Dotted, Generator, Local, Seq, Unknown, Value, is_number, origins_of, plain
@@ -35,10 +36,11 @@ class Knob:
 
 @dataclass
 class Knobs:
-    """The params of a spec: the text of each by name, and those of the constructor's arguments."""
+    """The params of a spec: the text of each by name, those of the constructor's arguments, and the findings about values of some."""
 
     params: dict[str, str] = field(default_factory=dict)
     found: list[Knob] = field(default_factory=list)
+    told: list[tuple[Finding, Sequence[str]]] = field(default_factory=list)
 
     def add(self, knob: Knob, default: str, limits: str = "", comment: str = "") -> str:
         """Declares a numeric param and returns its reference, `$NAME`."""
@@ -327,8 +329,8 @@ class Steps:
 
     # Arguments
 
-    def _say(self, code: str, name: str, message: str, help: str = "") -> None:
-        self.findings.add(code, self.generator.line_of(name), message, help)
+    def _say(self, code: str, name: str, message: str, help: str = "") -> Finding:
+        return self.findings.add(code, self.generator.line_of(name), message, help)
 
     def _number(self, name: str) -> float | None:
         """A given, non-zero number; reports any other value."""
@@ -348,7 +350,8 @@ class Steps:
         """A value, or its param if it is unknown or may change at run time; `idle` is a default that does nothing."""
         if is_open(self.generator, knob.argument):
             message = f"`{knob.argument}` is not known: {self.generator.known(knob.argument).reason}"
-            self._say("PG610", knob.argument, message, f"the spec has `{knob.param}`, by default {idle}: put the value there")
+            said = self._say("PG610", knob.argument, message, f"the spec has `{knob.param}`, by default {idle}: put the value there")
+            self.knobs.told.append((said, [knob.param]))
             return self.knobs.add(knob, idle, limits, NOT_KNOWN)
         return self.knobs.add(knob, text or idle, limits, comment) if varies(self.generator, knob.argument) else text
 

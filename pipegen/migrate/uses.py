@@ -26,14 +26,11 @@ def going_on(found: Collected, flow: Flow) -> list[Use]:
     return [*(() if single else nexts), *(u for u in uses if u.is_first and _is_drawn_anew(found, u))]
 
 
-def goes_on(found: Collected, flow: Flow, replaced: frozenset[str]) -> bool:
-    """True if an iterator can become endless batches: code only takes batches and `replaced` members from it."""
+def goes_on(found: Collected, flow: Flow) -> bool:
+    """True if an iterator can become endless batches: code only takes batches and members from it that the edits replace."""
     drawn = going_on(found, flow)
-    others = [u for u in found.uses_of(flow) if not any(u is d for d in drawn)]
-    return bool(drawn) and all(
-        (u.kind == "member" and u.name in replaced) or (u.kind == "method" and u.name in ("reset", "on_epoch_end")) or u.kind == "len"
-        for u in others
-    )
+    edited = {"member": _REPLACED, "method": ("reset", "on_epoch_end")}
+    return bool(drawn) and all(u.kind == "len" or u.name in edited.get(u.kind, ()) for u in found.uses_of(flow) if u not in drawn)
 
 
 def region_of(use: Use) -> ast.AST | None:
@@ -168,7 +165,7 @@ MEMBERS = {
 """Expressions in place of the members of an iterator."""
 ARGUMENTS = {"batch_size": 32, "class_mode": "categorical", "color_mode": "rgb", "target_size": (256, 256)}
 """Members that repeat an argument, with the defaults of flows from files."""
-REPLACED = frozenset((*MEMBERS, *ARGUMENTS, "filenames", "image_shape"))  # members that the edits replace
+_REPLACED = (*MEMBERS, *ARGUMENTS, "filenames", "image_shape")  # members that the edits replace
 _PROPERTIES = ("train", "validation", "test")
 
 
@@ -203,7 +200,7 @@ class UseEdits:
         elif use.kind == "loop":
             self._loop(use)
         elif use.kind == "len":
-            if goes_on(self.found, use.flow, REPLACED) and not bare:
+            if goes_on(self.found, use.flow) and not bare:
                 self.edits.replace(use.outer, f'{pipe}.steps("{split}")')
         elif not is_dropped(self.found, use.node):
             what = f"`{use.name}`" if use.name else "this use of the iterator"
@@ -271,12 +268,12 @@ class UseEdits:
         """Edits a single batch: the next one of a shared iterator if others were taken before, else that of a new one."""
         source = self.own if use.node is use.flow.node else self.edits.source(use.node)
         dataset = f"{source}.dataset" if self.bare and use.node is not use.flow.node else source
-        if not any(use is u for u in going_on(self.found, use.flow)):
+        if use not in going_on(self.found, use.flow):
             near = of_function(use.frame) is of_function(use.flow.frame) and not self.bare
             batches = f'iter({self.pipe}.numpy("{self.split}"))' if near else f"{dataset}.as_numpy_iterator()"
             self.edits.replace(use.outer, f"next({batches})")
             return
-        itself = use.node is use.flow.node or (goes_on(self.found, use.flow, REPLACED) and not self.bare)
+        itself = use.node is use.flow.node or (goes_on(self.found, use.flow) and not self.bare)
         iterator = source if itself else self.draws.iterator(use, dataset)
         if iterator is None:
             message = "`next` draws any number of batches, but a dataset is not an iterator"
@@ -372,5 +369,5 @@ def passes_on(use: Use) -> ast.stmt | ast.GeneratorExp | None:
         return last if nodes.passing_loop(last) is use.outer else None
     if isinstance(use.outer, ast.comprehension):
         inside = (n for n in ast.walk(around) if isinstance(n, ast.GeneratorExp))
-        return next((n for n in inside if n.generators[0] is use.outer and nodes.hands_on(n, use.outer)), None)
+        return next((n for n in inside if n.generators[0] is use.outer and nodes.hands_on(n)), None)
     return None

@@ -119,7 +119,7 @@ class Table(Value):
     separator: str | None = None  # the text between cells, if given
     header: bool = True  # true if the first row has the column names
     names: tuple[str, ...] | None = None  # column names in the code, for a table without a header
-    changed: dict[str, int] = field(default_factory=dict)  # columns that the code computes, and the line
+    changed: frozenset[str] = frozenset()  # columns that the code computes
     part: str = ""  # `train` or `test` of `split`, for a share of it
     split: Share | None = None
     origins: tuple[str, ...] = ()  # what outside the code may choose another file, or another way to read it

@@ -15,7 +15,7 @@ from pipegen.migrate.groups import WITHOUT_CLASSES, Group, Written, class_mode, 
 from pipegen.migrate.homes import array_stands, constants, of_function, stands
 from pipegen.migrate.nodes import Row, names_in
 from pipegen.migrate.sources import Sources
-from pipegen.migrate.steps import RANDOM, Knob, Knobs, Step, Steps, expression, grouped, permission
+from pipegen.migrate.steps import RANDOM, Knobs, Step, Steps, expression, grouped, permission
 from pipegen.migrate.values import Argument, Flow, Frame, Generator, Seq, Table, Unknown, origins_of, plain
 
 _METHODS = {
@@ -43,7 +43,7 @@ class Writer:
         """The spec."""
         source = Sources(self.group, self.findings, self.knobs).lines()
         steps, batch, order = self._steps(), self._batch(), self._order()
-        report_settings(self.group, tuple(self.knobs.params), tuple(self.knobs.found), self.findings)
+        report_settings(self.group, self.knobs, self.findings)
         file = self.file if self.file.isprintable() else ascii(self.file)  # a control character would end the comment
         lines = [
             "# yaml-language-server: $schema=pipegen.schema.json",
@@ -124,7 +124,9 @@ class Writer:
             self.findings.add("PG630", flow.line_of("color_mode"), message, help_)
         message = "a JPEG is rotated upright by its EXIF orientation, which Keras ignored"
         self.findings.add("PG623", flow.line, message, "`- decode: {exif: ignore}` as the first step also ignores it")
-        size = self._size(flow)
+        square = is_square(flow)
+        names = ["size"] if square else ["height", "width"]
+        size = self._size(flow, names)
         method = _METHODS.get(str(flow.get("interpolation", "nearest")))
         if method is None:
             self.findings.add("PG630", flow.line_of("interpolation"), "this `interpolation` is unknown", "the spec has bilinear")
@@ -133,16 +135,15 @@ class Writer:
             self.findings.add("PG623", flow.line, "`interpolation='hamming'` becomes `bilinear` with antialiasing")
         smooth = ", antialias: true" if method in ("bilinear", "bicubic", "lanczos3") else ""
         crop = ", mode: crop" if flow.get("keep_aspect_ratio") else ""
-        square = is_square(flow)
         shown = "$size" if square else "[$height, $width]"
-        for name, side in (("size", size[0]),) if square else (("height", size[0]), ("width", size[1])):
+        for name, side in zip(names, size, strict=False):
             self.knobs.params[name] = f"{{type: int, default: {side}, min: 1}}"
         default = method == "nearest" and "interpolation" not in flow.args
         comment = "Keras' default; `bilinear` with `antialias: true` looks better" if default else ""
         steps.append(Step(f"resize: {{size: {shown}{crop}, method: {method}{smooth}}}", comment))
         return size, steps
 
-    def _size(self, flow: Flow) -> tuple[int, int]:
+    def _size(self, flow: Flow, names: list[str]) -> tuple[int, int]:
         value = flow.known("target_size", (256, 256))
         if isinstance(value, (list, tuple)) and len(value) >= 2 and all(isinstance(v, int) and 1 <= v <= 32767 for v in value[:2]):
             others = {str(other.get("target_size", (256, 256))) for other in self.group.parts.values()}
@@ -151,7 +152,8 @@ class Writer:
             return int(value[0]), int(value[1])
         reason = value.reason if isinstance(value, Unknown) else f"{value!r} is not a pair of integers"
         help_ = "the spec has 224 by 224: put the size there"
-        self.findings.add("PG610", flow.line_of("target_size"), f"`target_size` is not known: {reason}", help_)
+        said = self.findings.add("PG610", flow.line_of("target_size"), f"`target_size` is not known: {reason}", help_)
+        self.knobs.told += [(said, names)] if isinstance(value, Unknown) else []
         return 224, 224
 
     def _order(self) -> list[str]:
@@ -171,7 +173,8 @@ class Writer:
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             reason = value.reason if isinstance(value, Unknown) else f"{value!r} is not a size"
             help_ = "the spec has 32: put the size there"
-            self.findings.add("PG610", flow.line_of("batch_size"), f"`batch_size` is not known: {reason}", help_)
+            said = self.findings.add("PG610", flow.line_of("batch_size"), f"`batch_size` is not known: {reason}", help_)
+            self.knobs.told += [(said, ["batch"])] if isinstance(value, Unknown) else []
             value = 32
         for split, other in self.group.parts.items():
             size = other.get("batch_size", 32)
@@ -221,7 +224,7 @@ _UNWRITTEN = ("save_to_dir", "save_prefix", "save_format", "validate_filenames",
 """Arguments of iterators that have no form in a spec."""
 
 
-def report_settings(group: Group, params: tuple[str, ...], knobs: tuple[Knob, ...], findings: Findings) -> None:
+def report_settings(group: Group, knobs: Knobs, findings: Findings) -> None:
     """Reports the default of each argument that may change at run time, and its place in the spec."""
     told: set[tuple[str, ...]] = set()
     things: dict[int, Flow | Generator] = {id(f): f for f in group.flows}
@@ -229,8 +232,8 @@ def report_settings(group: Group, params: tuple[str, ...], knobs: tuple[Knob, ..
     for thing in things.values():
         for name, argument in thing.args.items():
             origins = origins_of(argument.value)
-            own = [knob.param for knob in knobs if knob.argument == name and thing is group.first.generator]
-            here = params_of(group, thing, name, params) if isinstance(thing, Flow) else own
+            own = [knob.param for knob in knobs.found if knob.argument == name and thing is group.first.generator]
+            here = params_of(group, thing, name, knobs) if isinstance(thing, Flow) else own
             key = (name, *origins, *(here if name in ("directory", "dataframe") else ()))
             if not origins or key in told or name in _UNWRITTEN:
                 continue
@@ -238,7 +241,8 @@ def report_settings(group: Group, params: tuple[str, ...], knobs: tuple[Knob, ..
             known = argument.value.path if isinstance(argument.value, Table) else plain(argument.value)
             shown = "known" if isinstance(known, Unknown) else repr(str(known) if isinstance(known, str) else known)
             message = f"`{name}` is {shown} unless {' or '.join(origins)} says otherwise"
-            findings.add("PG613", argument.node.lineno, message, _help(group, thing, name, here))
+            said = findings.add("PG613", argument.node.lineno, message, _help(group, thing, name, here))
+            knobs.told += [(said, here)] if here else []
 
 
 def _help(group: Group, thing: Flow | Generator, name: str, here: list[str]) -> str:
@@ -255,7 +259,7 @@ def _help(group: Group, thing: Flow | Generator, name: str, here: list[str]) -> 
     return "the spec has this value: if you run the code with another one, change it there"
 
 
-def params_of(group: Group, flow: Flow, argument: str, params: tuple[str, ...]) -> list[str]:
+def params_of(group: Group, flow: Flow, argument: str, knobs: Knobs) -> list[str]:
     """Params of a spec that hold an argument of one of its iterators."""
     masks = {split: pair.mask for split, pair in group.pairs.items()}
     split = next((s for s, f in (*group.parts.items(), *masks.items()) if f is flow), "")
@@ -266,7 +270,7 @@ def params_of(group: Group, flow: Flow, argument: str, params: tuple[str, ...]) 
         names["seed"] = ["seed"]
     if flow is group.first:
         names.update(target_size=["size", "height", "width"], batch_size=["batch"])
-    return [name for name in names.get(argument, ()) if name in params]
+    return [name for name in names.get(argument, ()) if name in knobs.params]
 
 
 def seeded_flow(group: Group) -> Flow | None:
@@ -386,12 +390,12 @@ class BuildCall:
     def _report_lost(self, given: dict[str, str]) -> None:
         """Reports values that may change at run time and are not passed on."""
         group = self.written.group
-        for knob in self.written.knobs:
+        for knob in self.written.knobs.found:
             if knob.param not in given and isinstance(group.first.generator, Generator):
                 self._lost(knob.param, group.first.generator.args[knob.argument])
         for flow in group.flows:
             for name, argument in flow.args.items():
-                lost = [p for p in params_of(group, flow, name, self.written.params) if p not in given]
+                lost = [p for p in params_of(group, flow, name, self.written.knobs) if p not in given]
                 if lost and origins_of(argument.value) and flow not in self.left_out:
                     self._lost(lost[0], argument)
 
@@ -403,7 +407,7 @@ class BuildCall:
         generator = self.written.group.first.generator
         if not isinstance(generator, Generator):
             return
-        for knob in self.written.knobs:
+        for knob in self.written.knobs.found:
             argument = generator.args[knob.argument]
             inside = argument.unpacked
             moved = self.moved.get(id(argument.node))
@@ -421,28 +425,15 @@ class BuildCall:
         return not any(names_in(node) & set(f.scope.bindings) for f in others) and stands(self.evaluator, node, here, self.home)
 
     def _note(self, given: dict[str, str]) -> None:
-        """Notes, for each unknown value, that the call passes it."""
-        group = self.written.group
-        things = [(flow, a, params_of(group, flow, n, self.written.params)) for flow in group.flows for n, a in flow.args.items()]
-        generator = group.first.generator
-        if isinstance(generator, Generator):
-            things += [(group.first, generator.args[knob.argument], [knob.param]) for knob in self.written.knobs]
-        for flow, argument, names in things:
-            if not names or any(param not in given for param in names):
-                continue
-            known = plain(argument.value)
-            for finding in self.findings.of("unresolved"):
-                default = finding.code == "PG613" and finding.line == argument.line and finding.message.startswith(f"`{argument.name}` is")
-                if default and origins_of(argument.value) and finding.help.startswith("the spec has it as the default of"):
-                    self.findings.exchange(finding, "the call of `build` gives it; the spec alone has this default")
-                here = isinstance(known, Unknown) and finding.line in (argument.line, flow.line, known.line)
-                about = finding.message.startswith(f"`{argument.name}` is not known") or f"`--set {names[0]}=" in finding.help
-                if here and about and finding.help.startswith("the spec has"):
-                    help_ = finding.help.replace("the spec has", "the spec alone has").replace("put the", "put the usual")
-                    self.findings.exchange(finding, f"the call of `build` gives it; {help_}")
+        """Notes, for each value that is unknown or may change, that the call passes it."""
+        for finding, params in self.written.knobs.told:
+            if all(param in given for param in params):
+                default = "the spec alone has this default" if finding.code == "PG613" else finding.help
+                help_ = default.replace("the spec has", "the spec alone has").replace("put the", "put the usual")
+                self.findings.exchange(finding, f"the call of `build` gives it; {help_}")
 
     def _paths(self, flow: Flow) -> Iterator[tuple[str, str]]:
-        group, declared = self.written.group, self.written.params
+        group, declared = self.written.group, self.written.knobs
         for param in params_of(group, flow, "directory", declared):
             text = self._text(flow, "directory") if self._varies(flow, "directory") else ""
             below = folder_below(flow) if group.pairs else ""
@@ -457,7 +448,7 @@ class BuildCall:
 
     def _numbers(self, flow: Flow) -> Iterator[tuple[str, str]]:
         for argument in ("target_size", "batch_size", "seed"):
-            names = params_of(self.written.group, flow, argument, self.written.params)
+            names = params_of(self.written.group, flow, argument, self.written.knobs)
             if names and self._varies(flow, argument):
                 texts = self._sides(flow, names) if argument == "target_size" else [(names[0], self._text(flow, argument))]
                 yield from ((name, text) for name, text in texts if text)

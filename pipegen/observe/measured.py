@@ -9,7 +9,6 @@ are still on their way.
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import sys
@@ -19,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import field, replace
-from functools import cache
+from importlib import import_module
 from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,8 +78,7 @@ class Usage:
         return min(1.0, self.held / (self.seconds * cores)) if self.seconds > 0 else 0.0
 
 
-_MODULES = ("tensorflow.tsl.profiler.protobuf.xplane_pb2", "tsl.profiler.protobuf.xplane_pb2")
-"""Modules with the format of TensorFlow's traces; 2.16 to 2.21 have the first."""
+FORMAT = "tensorflow.tsl.profiler.protobuf.xplane_pb2"  # the module with the format of TensorFlow's traces, in 2.16 to 2.21
 _HOST = "/host:CPU"
 
 
@@ -142,7 +140,7 @@ def busy_seconds(content: bytes, known: Collection[str]) -> tuple[dict[str, floa
 
     `known` are the scopes of the plan's stages and kernels.
     """
-    space: Any = _format().XSpace()
+    space: Any = import_module(FORMAT).XSpace()
     space.ParseFromString(content)
     picoseconds: dict[str, int] = {}
     runs: dict[str, int] = {}
@@ -287,16 +285,6 @@ def _add_up(events: list[tuple[int, int, str]], into: dict[str, int]) -> None:
         around.append([end, part, start, ""])
 
 
-@cache
-def _format() -> Any:
-    for name in _MODULES:
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    raise ImportError(f"this TensorFlow has no module {_MODULES[0]}, the format of its traces")
-
-
 WARM = 6  # batches before the clock starts, during which TensorFlow compiles and optimises the graph
 SECONDS = 4.0  # seconds of each of the two measurements, without and with a trace
 _LEAST = 8  # the least number of batches of each measurement
@@ -307,9 +295,7 @@ class Recording:
     """The measurements of one split, as plain values."""
 
     split: str
-    spec_hash: str
     threads: int  # threads of the pipeline's pool
-    examples_in_split: int
     file_bytes: float  # the mean size of a stored record, 0 if unknown
     batches: int = 0  # batches measured without a trace, with so many `examples` in so many `seconds`, for which Python `waited` in part
     examples: int = 0
@@ -332,10 +318,9 @@ class Recording:
         return self.examples / self.seconds if self.seconds else 0.0
 
 
-def about(executor: Executor, spec_hash: str) -> Recording:
+def about(executor: Executor) -> Recording:
     """Makes an empty recording of an executor's split."""
-    records = executor.records
-    return Recording(executor.plan.split, spec_hash, executor.setting.threads, len(records), records.mean_bytes)
+    return Recording(executor.plan.split, executor.setting.threads, executor.records.mean_bytes)
 
 
 def record(
@@ -346,7 +331,7 @@ def record(
     `model_ms` are slept after each batch, in place of a model on a device. `tick` is called with the number of batches done.
     """
     executor, batches = warmed(pipe, split, (model_ms or 0.0) / 1000, tick)
-    found = about(executor, pipe.spec_hash)
+    found = about(executor)
     found.model_ms = model_ms
     for _ in measuring(found, executor, steps):
         next(batches)

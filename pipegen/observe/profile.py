@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from pipegen.frozen import dataclass
 from pipegen.memory import available_cores, ram_budget
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.fields.notes import count
+from pipegen.ops.stage import Stage
 from pipegen.page import Page, bar, element, page, table
 from pipegen.phases.compilation import optimise
 from pipegen.physical.facts import BATCH, CACHE, INDEX, READ, called, scopes
@@ -23,11 +25,8 @@ from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned, json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
     from pipegen.api.pipeline import Pipeline
     from pipegen.observe.measured import Recording
-    from pipegen.ops.stage import Stage
 
 
 _OWN = {Index: (INDEX, "order and random numbers"), Read: (READ, "reading"), Cache: (CACHE, "the cache"), Batch: (BATCH, "batches")}
@@ -248,13 +247,11 @@ _IDLE = 0.5  # the share of time below which busy threads are not what a model w
 
 @dataclass(frozen=True)
 class Profile:
-    """The analysis of a recording: the time of each node and stage, settings that would help, and if threads mostly wait for other things
-    than cores."""
+    """The analysis of a recording: the time of each node and stage, and settings that would help."""
 
     recording: Recording
     parts: tuple[Part, ...]
     remedies: tuple[Remedy, ...]
-    blocked: bool
 
     @property
     def dearest(self) -> Part:
@@ -280,16 +277,17 @@ class Profile:
             step = 1000 * (found.seconds - found.waited) / max(found.batches, 1)
             makers = count(found.threads, "thread")
             return f"the model does not wait: its step takes {step:.0f} ms, and {makers} can make a batch in {made:.0f} ms"
-        unit = "thread" if self.blocked else "core"
+        blocked = is_blocked(found)
+        unit = "thread" if blocked else "core"
         whose = f"the model waits {found.wait_share:.0%} of its time: " if found.model_ms is not None else ""
-        waits = ", mostly waiting" if self.blocked else ""
+        waits = ", mostly waiting" if blocked else ""
         name = part.name + (" (estimated)" if part.estimated else "")
         return f"{whose}{name} takes {self.of_threads(part):.0%} of {count(found.threads, unit)}{waits}; {self._remedy()}"
 
     def _remedy(self) -> str:
         if self.remedies:
             return str(self.remedies[0])
-        if self.blocked:
+        if is_blocked(self.recording):
             return "no setting of `runtime:` would help by much"
         if self._occupied < _IDLE:
             rest = f"{1 - self._occupied:.0%}"
@@ -384,8 +382,8 @@ def analyse(pipe: Pipeline, found: Recording, factors: Mapping[str, float] | Non
     executor = pipe._engine.executor(found.split)
     plan = executor.plan
     given = Circumstances(
-        found.file_bytes or ASSUMED_FILE, found.threads, found.examples_in_split, assumed=not found.file_bytes, factors=factors or {}
+        found.file_bytes or ASSUMED_FILE, found.threads, len(executor.records), assumed=not found.file_bytes, factors=factors or {}
     )
     parts = measured_parts(plan, found, run_sizes(executor.physical(forms_of(plan)[0])), given)
     best = remedies(pipe, found, parts, given) if found.wait_share >= STARVED else []
-    return Profile(found, tuple(parts), tuple(best), is_blocked(found))
+    return Profile(found, tuple(parts), tuple(best))

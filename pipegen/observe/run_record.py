@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import nan
@@ -43,24 +44,17 @@ class Record:
             self.failed = self.failed or error
 
 
-class Steps:
-    """A converter of waits to rows, one for each process and split, with the number of the first step."""
-
-    def __init__(self) -> None:
-        self._done: dict[tuple[int, str], int] = {}
-
-    def rows(self, waits: Iterable[Wait], at: float) -> list[Row]:
-        """Makes a row for each process and split that waited; `at` is the time since the run began, in seconds."""
-        several: dict[tuple[int, str], list[Wait]] = {}
-        for wait in waits:
-            several.setdefault((wait.pid, wait.split), []).append(wait)
-        rows = []
-        for key, group in several.items():
-            first = self._done.get(key, 0)
-            self._done[key] = first + len(group)
-            figures = {"wait_ms": [round(1e3 * w.seconds, 3) for w in group], "step_ms": [round(1e3 * w.step_seconds, 3) for w in group]}
-            rows.append({"t": round(at, 3), "steps": {"pid": key[0], "split": key[1], "first": first, **figures}})
-        return rows
+def wait_rows(waits: Iterable[Wait], at: float, done: Counter[tuple[int, str]]) -> list[Row]:
+    """Makes a row for each process and split that waited, and counts its steps in `done`; `at` is in seconds since the run began."""
+    several: dict[tuple[int, str], list[Wait]] = {}
+    for wait in waits:
+        several.setdefault((wait.pid, wait.split), []).append(wait)
+    rows = []
+    for key, group in several.items():
+        figures = {"wait_ms": [round(1e3 * w.seconds, 3) for w in group], "step_ms": [round(1e3 * w.step_seconds, 3) for w in group]}
+        rows.append({"t": round(at, 3), "steps": {"pid": key[0], "split": key[1], "first": done[key], **figures}})
+        done[key] += len(group)
+    return rows
 
 
 def read_record(path: Path) -> Iterator[Row]:
@@ -236,10 +230,11 @@ def live_line(row: Row, steps: list[Row], start: Row) -> str:
     for number, gpu in enumerate(row["gpu"]):
         busy = "busy unknown" if gpu["busy"] is None else f"{gpu['busy']} %"
         parts.append(f"GPU{f' {number}' if len(row['gpu']) > 1 else ''} {busy}, {size(gpu['memory'] or 0)}")
-    for found in steps:
-        waited, whole = sum(found["steps"]["wait_ms"]), sum(found["steps"]["step_ms"])
+    for split in dict.fromkeys(found["steps"]["split"] for found in steps):
+        own = [found["steps"] for found in steps if found["steps"]["split"] == split]
+        waited, whole = (sum(sum(each[name]) for each in own) for name in ("wait_ms", "step_ms"))
         if whole:
-            parts.append(f"{found['steps']['split'] or 'data'} waits {waited / whole:.0%} of {len(found['steps']['wait_ms'])} steps")
+            parts.append(f"{split or 'data'} waits {waited / whole:.0%} of {sum(len(each['wait_ms']) for each in own)} steps")
     return f"{duration(row['t'])}  {' · '.join(parts)}"
 
 

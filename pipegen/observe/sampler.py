@@ -8,28 +8,12 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from pipegen.frozen import dataclass
 from pipegen.memory import Cgroup, available_cores
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _STATE, _PARENT, _USER, _CHILDREN_SYSTEM, _RSS = 0, 1, 11, 14, 21
 """Indices of fields in `/proc/PID/stat`, counted after the name of the program."""
-
-
-@dataclass(frozen=True, slots=True)
-class Used:
-    """The usage of a tree of processes.
-
-    It has the number of processes; the seconds of processor time and the bytes read from and written to storage so far, including ended
-    descendants, `None` if the system does not tell; and the bytes in memory now, shared memory counted for each process.
-    """
-
-    processes: int
-    cpu_s: float
-    rss: int
-    read: int | None
-    written: int | None
 
 
 class Tree:
@@ -46,8 +30,12 @@ class Tree:
         own = os.getpid()
         self._lists_children = os.path.exists(f"{self._proc}/{own}/task/{own}/children")
 
-    def used(self) -> Used:
-        """Reads the usage so far."""
+    def used(self) -> dict[str, Any]:
+        """Reads the usage of the processes.
+
+        That is their number; the seconds of processor time and the bytes read from and written to storage so far, including ended
+        descendants, `None` if the system does not tell; and the bytes in memory now, shared memory counted for each process.
+        """
         pids = [self._pid]
         below = self._children if self._lists_children else self._by_parent().get
         for pid in pids:  # grows while it is walked
@@ -58,7 +46,7 @@ class Tree:
         moved = list(takewhile(lambda pair: pair is not None, map(self._moved, found)))
         whole = len(moved) == len(found)
         read, written = (sum(pair[i] for pair in moved if pair is not None) if whole else None for i in (0, 1))
-        return Used(len(found), ticks / _TICK, pages * _PAGE, read, written)
+        return {"processes": len(found), "cpu": ticks / _TICK, "rss": pages * _PAGE, "read": read, "written": written}
 
     def _children(self, pid: int) -> list[int]:
         try:
@@ -142,17 +130,17 @@ SHARE = 0.005  # the share of a core that measuring may take; if samples are exp
 
 
 class Sampler:
-    """A sampler of a process, its descendants and the machine, at least `every` so many seconds, by a share of one core.
+    """A sampler of a process, its descendants and the machine, at least `every` so many seconds, by a `SHARE` of one core.
 
     `clock` reads the processor seconds of the measuring process, or of its thread if a process watches itself.
     """
 
-    def __init__(self, every: float, *, share: float = SHARE, clock: Any = time.process_time) -> None:
+    def __init__(self, every: float, *, clock: Any = time.process_time) -> None:
         import psutil
 
         self._psutil: Any = psutil
         self._cgroup, self._gpus = Cgroup(), Gpus()
-        self._every, self._share, self._clock = every, share, clock
+        self._every, self._clock = every, clock
         self._owns_cpu, self._owns_memory = self._cgroup.owns("cpuacct"), self._cgroup.owns("memory")
         self._cost = 0.0  # processor seconds from one sample to the next
 
@@ -195,7 +183,6 @@ class Sampler:
             counted, earlier = now[name], before[name]
             return None if counted is None or earlier is None else max(0.0, counted - earlier) / passed
 
-        tree: Used = now["tree"]
         memory = self._psutil.virtual_memory()
         throttled, periods = rate("throttled"), rate("periods")
         cgroup = {
@@ -207,9 +194,9 @@ class Sampler:
             "t": round(now["at"] - self._start, 3),
             "cpu": self._psutil.cpu_percent(percpu=True),
             "run": {
-                "processes": tree.processes,
+                "processes": now["processes"],
                 "cores": _rounded(rate("cpu"), 3),
-                "rss": tree.rss,
+                "rss": now["rss"],
                 "read": _rounded(rate("read")),
                 "written": _rounded(rate("written")),
             },
@@ -224,19 +211,15 @@ class Sampler:
         spent = self._clock()
         self._cost = max(spent - self._spent, 0.7 * self._cost)
         self._spent = spent
-        return max(self._every, self._cost / self._share)
+        return max(self._every, self._cost / SHARE)
 
     def _counters(self) -> dict[str, Any]:
-        tree = self._tree.used()
         disk = self._psutil.disk_io_counters() if Path("/proc/diskstats").exists() else None
         net = [n for name, n in self._psutil.net_io_counters(pernic=True).items() if name != "lo"]
         throttled = self._cgroup.throttled or (None, None)
         return {
             "at": time.monotonic(),
-            "tree": tree,
-            "cpu": tree.cpu_s,
-            "read": tree.read,
-            "written": tree.written,
+            **self._tree.used(),
             "disk_read": disk.read_bytes if disk else None,
             "disk_written": disk.write_bytes if disk else None,
             "received": sum(n.bytes_recv for n in net),

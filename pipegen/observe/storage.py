@@ -19,12 +19,12 @@ from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
 from pipegen.phases.compilation import collect_data
 from pipegen.phases.machine_settings import circumstances
+from pipegen.phases.specs import Spec
 from pipegen.plan.cost import plan_cost
 from pipegen.plan.nodes import Cache, Plan
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
-    from pipegen.phases.specs import Spec
 
 
 _LISTED = 50_000  # the most files that are listed

@@ -14,19 +14,18 @@ import runpy
 import sys
 import tempfile
 import threading
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipegen.observe.measured import WARM, Recording, about, measuring
+from pipegen.observe.measured import WARM, about, measuring
 from pipegen.observe.watch import HOUR, Child
 from pipegen.terminal import note
+from pipegen.waiting import Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
-
     from pipegen.api.pipeline import Pipeline
     from pipegen.backend.running.execute import Executor
-    from pipegen.waiting import Waiting
 
 
 Said = tuple[str, str]  # a report, and its sentence
@@ -49,83 +48,66 @@ def profile_script(script: str, given: Sequence[str], *, spec_hash: str, split: 
     return code, said
 
 
-class Watch:
-    """A watcher that waits for the pipeline to be warm, measures the split without and with a trace, and writes the report."""
+def _profiled(report: Path, form: str, spec_hash: str, split: str) -> Generator[None, Waiting, None]:
+    """Waits for the pipeline to be warm, measures the split without and with a trace, and writes the report.
 
-    def __init__(self, report: Path, form: str, spec_hash: str, split: str) -> None:
-        self._report, self._form, self._hash, self._split = report, form, spec_hash, split
-        self._lock = threading.Lock()
-        self._watched: tuple[Pipeline, Executor] | None = None
-        self._measuring: tuple[Recording, Generator[None, None, None]] | None = None
-        self._done = False
-        self.notes: list[str] = []
+    It is sent the count of each batch of any pipeline, and watches the first that hands over batches of the split. When it is closed, it
+    writes what was measured so far.
+    """
+    watched = None
+    while watched is None:
+        waiting = yield
+        watched = _owner(waiting) if waiting.split == split else None
+    pipe, executor = watched
+    found = about(executor)
+    if pipe.spec_hash != spec_hash:
+        found.notes.append("the measured pipeline of the script has another spec than the one that was named")
+    import tensorflow as tf
 
-    def __call__(self, waiting: Waiting) -> None:
-        """Called with each batch of any pipeline; an error here does not stop the script."""
-        try:
-            with self._lock:
-                self._look(waiting)
-        except Exception as error:
-            self._done = True
-            note(f"pipegen: profiling failed; the script continues: {type(error).__name__}: {error}")
-
-    def _look(self, waiting: Waiting) -> None:
-        import tensorflow as tf
-
-        if self._done or waiting.split != self._split or (watched := self._find(waiting)) is None or waiting.batches <= WARM:
-            return
-        pipe, executor = watched
-        if self._measuring is None:
-            found = about(executor, pipe.spec_hash)
-            self._measuring = found, measuring(found, executor)
-        try:
-            is_over = next(self._measuring[1], True)
-        except tf.errors.OpError:
-            self.notes.append("the script runs TensorFlow's profiler itself, so nothing could be traced")
-            self._done = True
-            return
-        if is_over:
-            self.finish()
-
-    def _find(self, waiting: Waiting) -> tuple[Pipeline, Executor] | None:
-        """Finds the watched pipeline, the first that hands over batches of the split, if a count belongs to it."""
-        from pipegen.api.pipeline import LIVE
-
-        for pipe in list(LIVE) if self._watched is None else ():
-            for executor in (x for x in pipe._engine.executors() if x.waiting is waiting):
-                self._watched = pipe, executor
-                if pipe.spec_hash != self._hash:
-                    self.notes.append("the measured pipeline of the script has another spec than the one that was named")
-        return self._watched if self._watched is not None and self._watched[1].waiting is waiting else None
-
-    def finish(self) -> None:
-        """Ends the measurement, and writes the report; also called at the end of the script."""
-        self._done = True
-        if self._measuring is None or self._watched is None:
-            return
-        (found, run), self._measuring = self._measuring, None
+    run = measuring(found, executor)
+    try:
+        while waiting is not executor.waiting or waiting.batches <= WARM or next(run, True) is None:
+            waiting = yield
+    except tf.errors.OpError:
+        found.notes.append("the script runs TensorFlow's profiler itself, so nothing could be traced")
+    finally:
         run.close()
-        if not found.traced_examples:
-            return
-        found.model_ms = 1000 * (found.seconds - found.waited) / found.batches
-        found.notes += self.notes
-        from pipegen.observe.profile import analyse
+        if found.traced_examples:
+            from pipegen.observe.profile import analyse
 
-        made = analyse(self._watched[0], found)
-        self._report.write_text(json.dumps([made.rendered(self._form), made.sentence]), encoding="utf-8")
+            found.model_ms = 1000 * (found.seconds - found.waited) / found.batches
+            made = analyse(pipe, found)
+            report.write_text(json.dumps([made.rendered(form), made.sentence]), encoding="utf-8")
+
+
+def _owner(waiting: Waiting) -> tuple[Pipeline, Executor] | None:
+    """Finds the pipeline and its executor that a count of batches belongs to."""
+    from pipegen.api.pipeline import LIVE
+
+    every = ((pipe, executor) for pipe in list(LIVE) for executor in pipe._engine.executors())
+    return next(((pipe, executor) for pipe, executor in every if executor.waiting is waiting), None)
 
 
 def _main(arguments: list[str]) -> None:
     from pipegen.waiting import WATCHERS
 
     report, form, spec_hash, split, script, *given = arguments
-    watch = Watch(Path(report), form, spec_hash, split)
-    WATCHERS.append(watch)
+    profiled, lock = _profiled(Path(report), form, spec_hash, split), threading.Lock()
+    next(profiled)
+
+    def look(waiting: Waiting) -> None:
+        """Sends the count of a batch; an error here does not stop the script."""
+        try:
+            with lock, contextlib.suppress(StopIteration):  # it has ended
+                profiled.send(waiting)
+        except Exception as error:
+            note(f"pipegen: profiling failed; the script continues: {type(error).__name__}: {error}")
 
     def end() -> None:
         with contextlib.suppress(Exception):
-            watch.finish()
+            profiled.close()
 
+    WATCHERS.append(look)
     atexit.register(end)
     sys.argv = [script, *given]
     sys.path[0] = str(Path(script).resolve().parent)

@@ -11,6 +11,7 @@ import datetime
 import statistics
 import time
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,6 @@ from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from pipegen.api.pipeline import Pipeline
     from pipegen.observe.profile import Profile
 

@@ -12,13 +12,13 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Any
 
 from pipegen.frozen import dataclass
-from pipegen.observe.run_record import Record, Row, Steps, Summary, live_line
+from pipegen.observe.run_record import Record, Row, Summary, live_line, wait_rows
 from pipegen.observe.sampler import Sampler
 from pipegen.waiting import VARIABLE, Wait
 
@@ -141,17 +141,13 @@ class WaitPipe:
 
     def __init__(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="pipegen-monitor-")
-        self._path = os.path.join(self._folder, "waits")
-        os.mkfifo(self._path, 0o600)
+        self.path = os.path.join(self._folder, "waits")  # what `VARIABLE` names to the watched processes
+        os.mkfifo(self.path, 0o600)
         # Open for writing, too, so that the end of one writer is not the end of the file.
-        self._file = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._file = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         with suppress(OSError):
             fcntl.fcntl(self._file, fcntl.F_SETPIPE_SZ, _ROOM)
         self._rest = b""
-
-    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        """Adds the variable that makes a process write into the FIFO."""
-        return {**given, VARIABLE: self._path}
 
     def read(self) -> list[Wait]:
         """Reads the waits since the last call."""
@@ -181,15 +177,11 @@ def _parsed(line: bytes) -> Wait | None:
 HOUR = 3600.0
 
 
-class MissingLibrary(ImportError):
-    """A library of an extra is missing; the message has the command that installs it."""
-
-
 def require(*libraries: str) -> None:
-    """Raises `MissingLibrary` if one of several libraries is not installed."""
+    """Raises `ImportError` if one of several libraries is not installed, with the command that installs it."""
     for name in libraries:
         if importlib.util.find_spec(name) is None:
-            raise MissingLibrary(f"monitoring needs {name}, which is not installed here: pip install 'pipegen[monitor]'")
+            raise ImportError(f"monitoring needs {name}, which is not installed here: pip install 'pipegen[monitor]'")
     if "psutil" in libraries:  # imported now, not while the run is measured
         importlib.import_module("psutil")
 
@@ -197,12 +189,11 @@ def require(*libraries: str) -> None:
 class _Watcher:
     """The sums of a run, its record, and a line that is told each `live` seconds (0 for none)."""
 
-    _record: Record
-
-    def __init__(self, live: float, tell: Callable[[str], None], early: float = 0.0) -> None:
+    def __init__(self, out: Path | None, live: float, tell: Callable[[str], None], early: float = 0.0) -> None:
         require("psutil")
+        self.record = Record(out)
         self._live, self._tell, self._early = live, tell, early
-        self._steps, self.summary = Steps(), Summary()
+        self._done, self.summary = Counter[tuple[int, str]](), Summary()
         self._lock = threading.Lock()
         self._told_at = 0.0
         self._lately: list[Row] = []  # waits since the latest line
@@ -210,11 +201,11 @@ class _Watcher:
     def _sample(self, sampler: Sampler, waits: Callable[[], Iterable[Wait]]) -> float:
         """Takes a sample, and returns the seconds until the next."""
         row = sampler.sample()
-        steps = self._steps.rows(waits(), row["t"])
+        steps = wait_rows(waits(), row["t"], self._done)
         self._write([row, *steps])
         self._lately += steps if self._live else []
         if self._live and row["t"] - self._told_at >= self._live - self._early:
-            self._say(live_line(row, merged(self._lately), self.summary.start))
+            self._say(live_line(row, self._lately, self.summary.start))
             self._told_at, self._lately = row["t"], []
         return sampler.pause()
 
@@ -222,7 +213,7 @@ class _Watcher:
         with self._lock:
             for row in rows:
                 self.summary.add(row)
-            self._record.write(rows)
+            self.record.write(rows)
 
     def _say(self, line: str) -> None:
         with suppress(OSError):  # the terminal may be closed
@@ -236,38 +227,33 @@ class Watch(_Watcher):
     """
 
     def __init__(self, command: Sequence[str], out: Path | None, *, every: float, live: float, tell: Callable[[str], None]) -> None:
-        super().__init__(live, tell, early=0.5 * every)
+        super().__init__(out, live, tell, early=0.5 * every)
         self._command, self._out, self._every = list(command), out, every
 
     def run(self) -> Ended:
         """Runs the command to its end; raises `NotStarted` if that is impossible."""
         with ExitStack() as stack:
-            self._record = stack.enter_context(closing(Record(self._out)))
+            stack.enter_context(closing(self.record))
             self._pipe = WaitPipe()
             stack.callback(self._pipe.close)
             self._sampler: Sampler | None = Sampler(self._every)
             began, spent = time.monotonic(), time.process_time()
-            child = Child(self._command, self._pipe.environment(os.environ))
+            child = Child(self._command, {**os.environ, VARIABLE: self._pipe.path})
             stack.callback(child.released)
             self._sampler.start(child.pid)
             self._write([{**self._sampler.about(), "command": self._command, "pid": child.pid}])
             ended = child.wait(self._work, self._every)
             seconds, spent = time.monotonic() - began, time.process_time() - spent
             with suppress(Exception):
-                self._write(self._steps.rows(self._pipe.read(), seconds))
+                self._write(wait_rows(self._pipe.read(), seconds, self._done))
             how = {"code": ended.code, "signal": ended.signal, "cpu_s": round(ended.cpu_s, 3)}
             own = {"monitor_cpu_s": round(time.process_time(), 3), "monitor_share": round(spent / max(seconds, 1e-9), 5)}
             self._write([{"event": "end", "t": round(seconds, 3), **how, **own}])
-            self._record.close()
-            if self._record.failed is not None:
-                reason = self._record.failed.strerror or self._record.failed
+            self.record.close()
+            if self.record.failed is not None:
+                reason = self.record.failed.strerror or self.record.failed
                 self._say(f"pipegen monitor: {self._out} is incomplete: {str(reason).lower()}")
         return ended
-
-    @property
-    def whole(self) -> bool:
-        """The record is complete."""
-        return self._record.failed is None
 
     def _work(self) -> float:
         if self._sampler is None:
@@ -280,30 +266,11 @@ class Watch(_Watcher):
             return HOUR
 
 
-def merged(rows: Iterable[Row]) -> list[Row]:
-    """Merges rows of waits into one for each split."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        steps = row["steps"]
-        into = found.setdefault(steps["split"], {"split": steps["split"], "wait_ms": [], "step_ms": []})
-        into["wait_ms"] += steps["wait_ms"]
-        into["step_ms"] += steps["step_ms"]
-    return [{"steps": steps} for steps in found.values()]
-
-
-def temporary_record() -> Path:
-    """Makes a file for the record of a run that keeps only pictures."""
-    file, name = tempfile.mkstemp(prefix="pipegen-monitor-", suffix=".jsonl")
-    os.close(file)
-    return Path(name)
-
-
 class Inside(_Watcher):
     """A watcher of this process and its descendants, until it is stopped; for the arguments see `Watch`."""
 
     def __init__(self, out: Path | None, every: float, live: float, tell: Callable[[str], None]) -> None:
-        super().__init__(live, tell)
-        self._record = Record(out)
+        super().__init__(out, live, tell)
         self._waits: list[Wait] = []
         self._over = threading.Event()
         self._sampler = Sampler(every, clock=time.thread_time)
@@ -331,8 +298,8 @@ class Inside(_Watcher):
         seconds = self._sampler.seconds
         share = self._cpu_s / max(seconds, 1e-9)
         end = {"event": "end", "t": round(seconds, 3), "monitor_cpu_s": round(self._cpu_s, 3), "monitor_share": round(share, 5)}
-        self._write([*self._steps.rows(self._latest_waits(), seconds), end])
-        self._record.close()
+        self._write([*wait_rows(self._latest_waits(), seconds, self._done), end])
+        self.record.close()
         atexit.unregister(self.stop)
 
     def _run(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import Field, model_validator
@@ -11,15 +12,14 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.arguments.magnitudes import Range, checked
+from pipegen.ops.fields.notes import joined
 from pipegen.ops.kinds.base import ExampleClass, ItemClass, PixelClass, kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.transform import SplitName
+from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from pipegen.ops.sources.listing.base import Source
-    from pipegen.types import ElementType, FeatureType
 
     Array = np.ndarray[Any, Any]
 
@@ -86,8 +86,7 @@ def named(keys: Sequence[str]) -> str:
 
 def listed_splits(splits: Sequence[str]) -> str:
     """Lists splits in a sentence."""
-    *most, last = (f"`{split}`" for split in splits)
-    return f"{', '.join(most)} and {last}" if most else last
+    return joined([f"`{split}`" for split in splits])
 
 
 def many(n: int, noun: str, plural: str | None = None) -> str:
@@ -125,33 +124,27 @@ class Known:
     types: Mapping[str, ElementType]
 
 
-class Copies(Protocol):
-    """Two records of different splits, one of which is or may be a copy of the other."""
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Two records of different splits, one of which is or may be a copy of the other; by default their files are equal."""
 
     split: str
     key: str
     other_split: str
     other_key: str
-    same: bool
-    mirrored: bool
-
-    @property
-    def severity(self) -> str:
-        """`error` for copies, `warning` for probable copies, `info` for the rest."""
-        ...
+    same: bool = True
+    mirrored: bool = False
+    severity: str = "error"  # `error` for copies, `warning` for probable copies, `info` for the rest
 
 
-class Counted(Protocol):
-    """The classes of a label, the number of examples, or of items on examples, of each class, and the total."""
+@dataclass(frozen=True, slots=True)
+class ClassCounts:
+    """Counts of the classes in a split, and of all: of examples, or of items on them, such as boxes."""
 
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def counts(self) -> list[int]: ...
-    @property
-    def total(self) -> int: ...
-    @property
-    def each(self) -> str: ...
+    names: tuple[str, ...]
+    counts: list[int]
+    total: int
+    each: Literal["example", "item"] = "example"
 
 
 class Listed(Protocol):
@@ -167,7 +160,7 @@ class Listed(Protocol):
         """The names of the examples of a split: relative paths, or the numbers of rows."""
         ...
 
-    def class_counts(self, split: str, feature: str) -> Counted:
+    def class_counts(self, split: str, feature: str) -> ClassCounts:
         """Counts the examples of a split, or the items on them, of each class of a label."""
         ...
 
@@ -212,10 +205,6 @@ class ExampleTest(DataTest):
     sample: Annotated[int, Field(ge=1)] | Literal["all"] = SAMPLE
     """The number of examples of each split that are tested, or `all`. The choice depends only on their names, so every run tests the same
     ones."""
-
-    def features(self) -> tuple[str, ...]:
-        """The features that it tests; none if it tests a column of the table."""
-        raise NotImplementedError
 
     def watch(self, known: Known) -> Watch:
         """The check of the values."""

@@ -1,5 +1,5 @@
 """Look-up of ops by name. Tables map the ops of `ops/transforms` and `ops/datatests` to files; a test compares them. Each file of
-`ops/sources`, not counting its folders, holds the source of its name.
+`ops/sources`, not counting its folders, holds the source of its name, unless a table names several.
 
 A file is imported when one of its ops is first looked up: a spec uses few of them, and `pipegen validate` must not wait for the rest.
 """
@@ -7,8 +7,10 @@ A file is imported when one of its ops is first looked up: a spec uses few of th
 from __future__ import annotations
 
 import importlib
+import json
 import pkgutil
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import UserDict
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -82,6 +84,8 @@ _DATA_TESTS = {
     "values": "mean range shape std",
 }
 """The tests of data of each file of `ops/datatests`."""
+_SOURCES = {"table_sources": "csv dataframe excel jsonl parquet sql", "webdataset": "webdataset zip"}
+"""The sources of the files of `ops/sources` that hold several."""
 
 
 def _homes(files: Mapping[str, str]) -> dict[str, str]:
@@ -95,42 +99,24 @@ def _ops_in(module: str, base: type[_T]) -> dict[str, type[_T]]:
     return {v.op: v for v in types if v.__module__ == module and "op" in vars(v)}
 
 
-class _Ops(MutableMapping[str, type[_T]]):
-    """The ops of a folder by name, with their base class and the file (`homes`) of each; a look-up imports the file. Ops of other packages
-    can be added."""
+class _Ops(UserDict[str, Any]):
+    """The ops of a folder by name: each is a class, or until its first look-up the name of the file that has it. Ops of other packages can
+    be added."""
 
-    def __init__(self, package: str, base: type[_T], homes: Mapping[str, str]) -> None:
-        self._package = package
-        self._base: type[_T] = base
-        self._homes = dict(homes)
-        self._found: dict[str, type[_T]] = {}
+    def __init__(self, package: str, base: type[Any], homes: Mapping[str, str]) -> None:
+        super().__init__(homes)
+        self._package, self._base, self._homes = package, base, homes
 
-    def __getitem__(self, name: str) -> type[_T]:
-        if name not in self._found:
-            home = self._homes[name]
+    def __getitem__(self, name: str) -> Any:
+        home = self.data[name]
+        if isinstance(home, str):
             due = {op for op, file in self._homes.items() if file == home}
             found = _ops_in(f"{self._package}.{home}", self._base)
             if set(found) != due:
                 folder = self._package.removeprefix("pipegen.").replace(".", "/")
                 raise InternalError(f"{folder}/{home}.py defines {sorted(found)}, but `ops/registry.py` expects {sorted(due)}")
-            self._found = found | self._found
-        return self._found[name]
-
-    def __setitem__(self, name: str, op: type[_T]) -> None:
-        self._homes[name], self._found[name] = "", op
-
-    def __delitem__(self, name: str) -> None:
-        del self._homes[name]
-        self._found.pop(name, None)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._homes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._homes)
-
-    def __len__(self) -> int:
-        return len(self._homes)
+            self.data |= {op: found[op] for op, known in self.data.items() if known == home}
+        return self.data[name]
 
 
 @cache
@@ -149,8 +135,21 @@ def datatests() -> Mapping[str, type[DataTest]]:
 def sources() -> Mapping[str, type[Source]]:
     """Returns all sources by their names in a spec, sorted."""
     package = "pipegen.ops.sources"
-    files = sorted(info.name for info in pkgutil.iter_modules(importlib.import_module(package).__path__) if not info.ispkg)
-    return _Ops(package, Source, dict(zip(files, files, strict=True)))
+    files = (info.name for info in pkgutil.iter_modules(importlib.import_module(package).__path__) if not info.ispkg)
+    return _Ops(package, Source, _homes({file: _SOURCES.get(file, file) for file in files}))
+
+
+def read_inner(value: Any, base: type[_T], known: Mapping[str, type[_T]], unknown: str) -> _T:
+    """Builds a step or a source inside another from its form in a spec: a word, or a map with one key. `ValueError`, which begins with
+    `unknown`, for another word."""
+    if isinstance(value, base):
+        return value
+    name, given = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (value, {})
+    cls = known.get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise ValueError(f"{unknown} `{name}`")
+    given = cls.written_out(given) if issubclass(cls, Source) else given
+    return cls.model_validate_json(json.dumps(given), strict=True)
 
 
 def goes_bare(cls: type[Any]) -> bool:

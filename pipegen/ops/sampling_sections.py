@@ -91,7 +91,7 @@ class Sampling(Model):
         if len(rules) > 1:
             raise ValueError(f"`{rules[0]}` and `{rules[1]}` both set how often an example is seen: leave one of them out")
         if self.epoch == "longest" and self.balance is None:
-            raise ValueError("`epoch: longest` goes with `balance`: write `balance: label` beside it, or leave it out")
+            raise ValueError("`epoch: longest` goes with `balance`, such as `balance: label` beside it; or leave it out")
         if not rules and self.subset is None:
             raise ValueError("`sampling` needs one of `repeat_factor`, `balance`, `weights` and `subset`")
         return self

@@ -7,19 +7,17 @@ derived from `Stage`). A stage has all properties that passes, costs and explana
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast
 
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.magnitudes import most
 from pipegen.ops.transform import Policy, Transform
+from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from typing_extensions import TypeVar
-
-    from pipegen.types import ElementType, FeatureType
 
     F = TypeVar("F", bound=Transform, default=Transform, covariant=True)
     G = TypeVar("G", bound=Transform)
@@ -189,7 +187,7 @@ class OneStep(Stage, Generic[F]):
     ref: StepRef[F]
 
     def says(self) -> str:
-        return fitted_use(self.ref)
+        return f"{WAITING}: {use(self.ref)}" if self.ref.step.waits() else use(self.ref)
 
     def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
         return only_identities((self.ref,), x, y)
@@ -244,11 +242,6 @@ def use(ref: StepRef) -> str:
 def uses(refs: Sequence[StepRef]) -> str:
     """Formats several uses."""
     return " · ".join(map(use, refs))
-
-
-def fitted_use(ref: StepRef) -> str:
-    """Formats a use of a step that may still wait for numbers."""
-    return f"{WAITING}: {use(ref)}" if ref.step.waits() else use(ref)
 
 
 def value(given: Any) -> str:

@@ -10,7 +10,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.geometry import ConstantFill, Size
 from pipegen.ops.arguments.magnitudes import Odd, Probability, Schedule, as_pair, canonical, has_type, is_amount, least, most, resolved
-from pipegen.ops.kinds.base import Geometry, Indices, PixelValues, kind_of, named_kinds
+from pipegen.ops.kinds.base import FeatureKind, Geometry, Indices, PixelValues, kind_of, named_kinds
 from pipegen.ops.model import Model
 from pipegen.ops.traits import Example, Family, Traits
 from pipegen.types import FeatureType, times
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import tensorflow as tf
     from typing_extensions import Self
 
-    from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.lowering.windows import Box, Sides
 
 SplitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]

@@ -17,7 +17,7 @@ from pipegen.ops.stage import Stage
 from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, rewrite, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Node, Plan, Read
-from pipegen.plan.outputs import received
+from pipegen.spec.models import received
 from pipegen.types import FeatureType
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,12 @@ from pipegen.diagnostics.fixes import suppressed
 from pipegen.errors import OpError, SpecError
 from pipegen.memory import ram_budget
 from pipegen.ops.families.references import references_of
+from pipegen.passes import PASSES, Compiled, PassContext, run_passes
 from pipegen.phases.machine_settings import machine
 from pipegen.phases.specs import BoundSpec, CompiledSpec, FittedSpec, Inspection, Spec
 from pipegen.phases.user_functions import service_findings
 from pipegen.plan.check import Checked, check, check_draft, check_stages, possible_types
+from pipegen.plan.cost import example_bytes
 from pipegen.plan.evaluation_plans import with_given
 from pipegen.plan.lanes import first_view
 from pipegen.plan.nodes import Cache, Plan, Shuffle
@@ -29,17 +32,13 @@ from pipegen.spec.allowed import CHECKED, NOTHING, Allowed
 from pipegen.spec.extends import through_chain
 from pipegen.spec.load import Loaded, of_stage
 from pipegen.spec.load import load as load_spec
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
+from pipegen.spec.shared_bases import GitFile
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-
     from pipegen.data.manifest import Manifest
-    from pipegen.passes import Compiled
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.shared_bases import GitFile
 
 
 def inspect(
@@ -272,8 +271,6 @@ def optimise(
     stored record. Caches may take `ram_budget` bytes; `prefers` is the kind that `auto` prefers, since `tune` found it fast. Without
     `cache` there is none: it is useless if each record is read once. Buckets never have one: it holds images of one size.
     """
-    from pipegen.passes import PASSES, PassContext, run_passes  # not needed for a spec with errors
-
     replaces = spec.errors.skip is not None and plan.split == "train"
     served = spec.runtime.service is not None and plan.split == "train"  # workers have no access to our caches
     runtime = spec.runtime if cache and not plan.buckets and not served else spec.runtime.model_copy(update={"cache": "none"})
@@ -293,8 +290,6 @@ def read_once(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> Plan:
 
 def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:
     """Computes the bytes that an optimised plan's memory cache will take of the rest of the budget; raises `PG410`."""
-    from pipegen.plan.cost import example_bytes
-
     node = next((n for n in plan.nodes if isinstance(n, Cache)), None)
     if node is None or not node.kind.in_memory:
         return 0

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
 
+from pipegen.data.testing import Chosen, DataTestResult, ListedData, Report, choose, listed_outcome
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
+from pipegen.ops.data_test import Copies, DataTest, Outcome
 from pipegen.ops.datatests.python import Python
 from pipegen.phases.compilation import of_first_view
+from pipegen.phases.specs import BoundSpec, Spec
 from pipegen.phases.user_functions import find_functions
 from pipegen.plan.check import known_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pipegen.data.testing import Chosen, DataTestResult, ListedData, Report
-    from pipegen.ops.data_test import DataTest, Outcome
-    from pipegen.phases.specs import BoundSpec, Spec
 
 
 @dataclass(frozen=True)
@@ -33,12 +29,10 @@ class Run:
 
 def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, results: dict[int, DataTestResult] | None = None) -> Run:
     """Begins a run, perhaps with some results; `progress` is called with the number of files looked at."""
-    from pipegen.data.testing import ListedData, Report
-
     bound = of_first_view(bound)
     model, manifest = bound.spec.model, bound.manifest
 
-    def copies(splits: Sequence[str], near: bool) -> tuple[Any, int]:
+    def copies(splits: Sequence[str], near: bool) -> tuple[Sequence[Copies], int]:
         if not near and manifest.listing.in_files:
             from pipegen.data.content import same_files
 
@@ -47,7 +41,8 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
         from pipegen.quality.looks import look_at
 
         found = find_leaks(manifest, look_at(manifest, model.runtime, progress=progress), splits, model.runtime, near=near)
-        return found.pairs, found.looked_at
+        pairs = [Copies(p.split, p.key, p.other_split, p.other_key, p.same, p.mirrored, p.severity) for p in found.pairs]
+        return pairs, found.looked_at
 
     data = ListedData(known_of(model, bound.plans), manifest, copies)
     return Run(bound, data, Report(bound.spec.loaded.locate.label), {} if results is None else results)
@@ -55,8 +50,6 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
 
 def run_cheap(run: Run, chosen: Sequence[Chosen]) -> list[Chosen]:
     """Runs the tests that read only the listing, and returns the others."""
-    from pipegen.data.testing import listed_outcome
-
     return _left(run, chosen, lambda test: listed_outcome(test, run.data))
 
 
@@ -86,8 +79,6 @@ def cheap_results(bound: BoundSpec) -> list[DataTestResult]:
     """Runs the tests of a spec that read only the listing, for commands that list the data anyway."""
     if not bound.spec.model.tests:
         return []
-    from pipegen.data.testing import choose
-
     run = begin(bound)
     run_cheap(run, choose(bound.spec.model))
     return [run.results[index] for index in sorted(run.results)]
@@ -95,8 +86,6 @@ def cheap_results(bound: BoundSpec) -> list[DataTestResult]:
 
 def with_test_functions(spec: Spec, chosen: Sequence[Chosen], allowed: tuple[str, ...]) -> list[Chosen]:
     """Gives tests the functions that they call; raises `SpecError` as `phases.user_functions.with_functions`."""
-    from pipegen.data.testing import Chosen
-
     calls = {each.index: (each.test, each.path) for each in chosen if isinstance(each.test, Python)}
     found = find_functions(calls, spec, allowed)
     return [Chosen(c.index, c.id, c.test.with_callee(found[c.index])) if isinstance(c.test, Python) else c for c in chosen]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipegen.data.shares import share_problem
@@ -15,8 +16,6 @@ from pipegen.ops.fields.notes import count as counted
 from pipegen.spec.models import PipelineSpec, Runtime, ShardIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from pipegen.physical.extent import Extent, Position
     from pipegen.spec.locate import Locate
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import takewhile
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.data.named_files import argument
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import SpecError
 from pipegen.memory import ram_budget
 from pipegen.mounts import content_of
@@ -18,28 +20,25 @@ from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.families.decoder import HEAD, Decodes, needs_whole
 from pipegen.ops.families.fitted import FittedTransform
+from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.stage import step_kwargs
+from pipegen.ops.transform import Transform
 from pipegen.passes.plan_pass import Placed, pack, unpack
 from pipegen.plan import stages as s
+from pipegen.plan.bucketed_plans import at_places
 from pipegen.plan.evaluation_plans import evaluation_plan
 from pipegen.plan.nodes import Cache, Node, Plan
-from pipegen.plan.outputs import names
 from pipegen.plan.recipe import python_steps
 from pipegen.spec.load import load
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec, names
+from pipegen.spec.source_map import KeyPath
 from pipegen.spec.variants import part_path
 from pipegen.types import ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.listing.reader import Reader
-    from pipegen.ops.transform import Transform
     from pipegen.phases.specs import Spec
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.source_map import KeyPath
 
 
 _ARITHMETIC = (s.Pointwise, s.ComposeColour, s.ApplyColour, s.ChannelsFirst)
@@ -220,9 +219,10 @@ _BY_HAND = "or keep Python: `pipegen eject --code` writes code that calls it"
 
 def ejection_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) -> list[Diagnostic]:
     """Reports what prevents saving the datasets of some plans, and what the saved ones lack, each once."""
-    found: dict[tuple[str, object], Diagnostic] = {}
+    found: list[list[Diagnostic]] = []
     for plan in plans.values():
         of_plan: list[Diagnostic] = []
+        found.append(of_plan)
         for path, step in python_steps(plan.stages()).items():
             called = getattr(step, "function", step.op)
             message = f"`{step.op}` calls the Python function `{called}`, which a saved graph cannot contain"
@@ -242,10 +242,8 @@ def ejection_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan])
             message = "the ejected datasets have no cache: they give the same batches, and compute each of them in every epoch"
             instead = "for a split without random steps, such as validation, append `.cache()` to the ejected dataset"
             of_plan.append(make("PG554", message, spec.loaded.locate.label(("runtime", "cache"), key=True), help=instead))
-        for finding in of_plan:
-            found.setdefault((finding.code, finding.primary), finding)
     replaced = replaced_records(spec)
-    return [*([replaced] if replaced is not None and "train" in plans else []), *found.values()]
+    return [*([replaced] if replaced is not None and "train" in plans else []), *at_places(enumerate(found))]
 
 
 def replaced_records(spec: Spec) -> Diagnostic | None:

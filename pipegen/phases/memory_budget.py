@@ -13,20 +13,20 @@ from pipegen.diagnostics.diagnostic import Advice, Diagnostic, write
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
 from pipegen.memory import granted_memory, ram_budget, threads
+from pipegen.passes import Compiled
 from pipegen.phases.compilation import bind, compile_plans
 from pipegen.phases.hosts import resolve_share
 from pipegen.phases.layered import readers_of
 from pipegen.phases.machine_settings import circumstances
+from pipegen.phases.specs import Spec
 from pipegen.plan.cost import example_bytes, plan_cost
 from pipegen.plan.nodes import Batch, Cache, Element, Kernel, Node, Plan, Prefetch
+from pipegen.spec.models import PipelineSpec
+from pipegen.spec.source_map import KeyPath
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
-    from pipegen.passes import Compiled
-    from pipegen.phases.specs import Spec
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.source_map import KeyPath
 
 _PASSING: dict[type[Node], str] = {Element: "examples", Batch: "batches", Kernel: "batches", Prefetch: "prefetch"}
 """The part that the memory of a node belongs to, for parts that each split has on its own."""

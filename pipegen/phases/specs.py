@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
+from pipegen.ops.transform import Transform
 from pipegen.phases.machine_settings import Tuned, machine
+from pipegen.plan.nodes import Plan
 from pipegen.spec.models import ALWAYS, PipelineSpec
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.terminal import one_line
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostics
     from pipegen.ops.arguments.learned import Statistics
-    from pipegen.ops.transform import Transform
     from pipegen.passes import Compiled
-    from pipegen.plan.nodes import Plan
     from pipegen.spec.load import Loaded
 
 

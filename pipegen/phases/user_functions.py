@@ -9,7 +9,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import is_
 from typing import TYPE_CHECKING, Any
@@ -17,24 +17,22 @@ from typing import TYPE_CHECKING, Any
 from pipegen.arguments import got
 from pipegen.data.named_files import finding_of
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, SpecError
 from pipegen.memory import ram_budget
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.phases.layered import readers_of, source_of
 from pipegen.plan.check import PREPARE, SERVICE, WITHOUT
+from pipegen.plan.nodes import Plan
 from pipegen.plan.recipe import step_path
+from pipegen.spec.source_map import KeyPath
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.datatests.python import Python
     from pipegen.phases.specs import Spec
-    from pipegen.plan.nodes import Plan
-    from pipegen.spec.source_map import KeyPath
 
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")

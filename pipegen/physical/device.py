@@ -12,7 +12,7 @@ from pipegen.ops.families.combining import GROUP
 from pipegen.ops.stage import Stage
 from pipegen.plan.cost import Circumstances, plan_cost
 from pipegen.plan.nodes import Kernel, Node, Plan
-from pipegen.plan.outputs import received
+from pipegen.spec.models import received
 from pipegen.types import ElementType
 
 US_PER_BYTE = 1e-4  # microseconds to send a byte to an accelerator: 10 GB/s

@@ -58,7 +58,7 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
             return Facts(looked_up if replaces else (), python, asserts=part.guard in ("name", "replace"))
         case Read():
             setting = plan.setting
-            held = (setting.held,) if setting.held and (setting.held_elsewhere or not plan.form.derived) else ()
+            held = (setting.held,) if setting.held and not plan.form.derived else ()
             return Facts((*looked_up, *held), (setting.python,) if setting.python else ())
         case p.Rows():
             return facts(part.node, plan)

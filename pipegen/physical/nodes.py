@@ -34,8 +34,7 @@ class Setting:
     replaces: bool = False  # whether a damaged record is replaced by another one
     python: str = ""  # the work in Python that reading needs, in words
     columns: bool = True  # whether ids, paths etc. are looked up in columns; for records in shards, they may be computed.
-    held: str = ""  # what reading keeps in this process, in words
-    held_elsewhere: bool = False  # whether a derived plan, which may run elsewhere, needs that, too
+    held: str = ""  # what reading keeps in this process, in words; a derived plan, which may run elsewhere, does not need it
     fetches: bool = False  # whether reading waits for other machines, so that records are requested some steps ahead
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
@@ -22,6 +23,8 @@ from pipegen.spec.models import PipelineSpec, WindowShuffle
 from pipegen.spec.source_map import KeyPath
 from pipegen.spec.variants import bucketed, of_bucket, part_path
 from pipegen.types import ElementType, times
+
+K = TypeVar("K")
 
 
 def build_plan(
@@ -51,24 +54,30 @@ def sound_plan(spec: PipelineSpec, split: str, locate: Locate, source: ElementTy
     return built.plan
 
 
+def at_places(found: Iterable[tuple[K, Iterable[Diagnostic]]], apart: Collection[str] = ()) -> dict[Diagnostic, list[K]]:
+    """Maps each finding to the plans that have one of its code at its place, of which the first stands for all.
+
+    Findings with codes in `apart` have to be equal.
+    """
+    first: dict[tuple[str, str], Diagnostic] = {}
+    where: dict[Diagnostic, list[K]] = {}
+    for plan, findings in found:
+        for finding in findings:
+            place = finding.code, finding.labels[0].path if finding.labels else ""
+            plans = where.setdefault(finding if finding.code in apart else first.setdefault(place, finding), [])
+            if plan not in plans:
+                plans.append(plan)
+    return where
+
+
 def _merged(built: list[Built], sizes: tuple[tuple[int, int], ...]) -> tuple[list[Diagnostic], set[Diagnostic]]:
     """Merges the findings of all buckets; one that only some buckets have names these."""
-    first: dict[tuple[str, str], Diagnostic] = {}
-    where: dict[tuple[str, str], list[int]] = {}
-    ordinary: set[tuple[str, str]] = set()
-    for number, own in enumerate(built):
-        for finding in own.findings:
-            place = finding.code, finding.labels[0].path if finding.labels else ""
-            first.setdefault(place, finding)
-            if number not in where.setdefault(place, []):
-                where[place].append(number)
-            ordinary |= {place} if finding in own.ordinary else set()
-    for place, numbers in where.items():
-        if len(numbers) < len(sizes):
-            named = " and ".join(times(sizes[number]) for number in numbers)
-            plural = "s" if len(numbers) > 1 else ""
-            first[place] = replace(first[place], message=f"{first[place].message} (in the bucket{plural} of {named})")
-    return [*first.values()], {first[place] for place in ordinary}
+    merged: dict[Diagnostic, Diagnostic] = {}
+    for finding, numbers in at_places(enumerate(own.findings for own in built)).items():
+        named = " and ".join(times(sizes[number]) for number in numbers)
+        message = f"{finding.message} (in the bucket{'s' if len(numbers) > 1 else ''} of {named})"
+        merged[finding] = replace(finding, message=message) if len(numbers) < len(sizes) else finding
+    return [*merged.values()], {merged[finding] for own in built for finding in own.ordinary if finding in merged}
 
 
 def _places(spec: PipelineSpec) -> Iterator[tuple[Transform, KeyPath]]:

@@ -9,24 +9,23 @@ from itertools import chain
 from pipegen.data.shares import share_problem
 from pipegen.data.split_checks import check_splits
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
+from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.data_test import Known
 from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.kinds.base import ExampleClass, ItemClass, having, kind_of
-from pipegen.plan.bucketed_plans import build_plan, check_buckets, check_sampling
+from pipegen.plan.bucketed_plans import at_places, build_plan, check_buckets, check_sampling
 from pipegen.plan.build import ALL, Built, Given, Records
 from pipegen.plan.evaluation_plans import check_fitting
 from pipegen.plan.lanes import check_views, first_view
 from pipegen.plan.lints import lint_recipe
 from pipegen.plan.nodes import Plan
-from pipegen.plan.outputs import names
 from pipegen.plan.recipe import python_steps, step_path
 from pipegen.spec.drafts import Draft
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import Features, PipelineSpec, ShardIndex
+from pipegen.spec.models import Features, PipelineSpec, ShardIndex, names
 from pipegen.spec.places import check_fetching
 from pipegen.spec.variants import branches, joined, of_branch, of_bucket, part_path, relocated_part
 from pipegen.spec.variants import relocated as relocated_view
@@ -120,7 +119,7 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     possible = possible_types(spec, classes, record)
     diagnostics.extend(check_buckets(spec, locate, possible[0] if isinstance(possible[0], ElementType) else None))
     records = [possible[0]] if isinstance(possible[0], ElementType) else possible[0].values()
-    views = _once(finding for type_ in records for finding in check_views(spec, type_, locate))
+    views = at_places((None, check_views(spec, type_, locate)) for type_ in records)  # those that another part of a mix has, too, once
     diagnostics.extend(views)
     built, places = first_view(spec, locate, possible[0]) if views else (spec, locate)
     plans, findings = _build(built, places, possible[0])
@@ -133,7 +132,7 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     of_views = spec.tests and spec.views != 1  # tests of the data look at the first view of an example
     tested = _build(*first_view(spec, locate, possible[0]), possible[0])[0] if of_views else plans
     diagnostics.extend(check_data_tests(spec, tested, locate))
-    diagnostics.extend(_once(_alone(spec, locate, possible[0])))
+    diagnostics.extend(at_places([(None, _alone(spec, locate, possible[0]))]))
     return Checked(plans, diagnostics)
 
 
@@ -148,14 +147,6 @@ def _alone(spec: PipelineSpec, locate: Locate, record: Record) -> Iterator[Diagn
     yield from check_sampling(spec, locate, record)
     yield from check_fetching(spec, locate)
     yield from check_functions(spec, locate, record)
-
-
-def _once(findings: Iterator[Diagnostic]) -> list[Diagnostic]:
-    """Drops findings that another part of a mix has, too."""
-    found: dict[tuple[str, tuple[Label, ...]], Diagnostic] = {}
-    for finding in findings:
-        found.setdefault((finding.code, finding.labels[:1]), finding)
-    return [*found.values()]
 
 
 def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
@@ -281,17 +272,8 @@ def _merge(per_split: dict[str, list[Diagnostic]], ordinary: set[Diagnostic]) ->
 
     A random step and its evaluation form can fail in the same way at the same place: the first finding stands for both.
     """
-    where: dict[Diagnostic, list[str]] = {}
-    first_at: dict[tuple[str, str], Diagnostic] = {}
-    for split, findings in per_split.items():
-        for finding in findings:
-            place = (finding.code, finding.labels[0].path if finding.labels else "")
-            same = first_at.setdefault(place, finding) if finding.code != "PG201" else finding
-            splits = where.setdefault(same, [])
-            if split not in splits:
-                splits.append(split)
     merged: list[Diagnostic] = []
-    for finding, splits in where.items():
+    for finding, splits in at_places(per_split.items(), ("PG201",)).items():
         partly = len(splits) < len(per_split) and finding not in ordinary and not any(f"`{s}`" in finding.message for s in splits)
         named = " and ".join(f"`{s}`" for s in splits)
         merged.append(replace(finding, message=f"{finding.message} (in split {named})") if partly else finding)

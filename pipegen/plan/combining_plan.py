@@ -13,9 +13,9 @@ from pipegen.ops.kinds.base import ExampleClass, Indices, Presence, kind_of, sev
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.traits import Family
 from pipegen.plan.item_planning import about_items, pasted, pasted_by
-from pipegen.plan.outputs import encode, encoding_of, is_encoded, received, unbatchable
+from pipegen.plan.outputs import encode, encoding_of, is_encoded, unbatchable
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import PipelineSpec
+from pipegen.spec.models import PipelineSpec, received
 from pipegen.types import ElementType, FeatureType
 
 _SOFT = ("one_hot", "binary", "multi_hot")  # the encodings whose weighted mean is meaningful

@@ -17,10 +17,9 @@ from pipegen.ops.registry import default_decoder
 from pipegen.plan.bucketed_plans import sound_plan
 from pipegen.plan.lanes import first_view, viewed
 from pipegen.plan.nodes import Plan
-from pipegen.plan.outputs import names, received
 from pipegen.plan.recipe import python_steps, step_path
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import PipelineSpec
+from pipegen.spec.models import PipelineSpec, names, received
 from pipegen.types import ElementType
 
 _BATCH = 64  # images per batch of measurements

@@ -24,11 +24,10 @@ from pipegen.ops.transform import Transform
 from pipegen.plan import followers
 from pipegen.plan import stages as s
 from pipegen.plan.followers import Act
-from pipegen.plan.outputs import names
 from pipegen.plan.recipe import Recipe, implicit_decode, recipe
 from pipegen.spec.expect import one_of
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import PipelineSpec
+from pipegen.spec.models import PipelineSpec, names
 from pipegen.spec.step_list import collisions, every_id
 from pipegen.spec.variants import Lane, arranged, branches, every_lane, lanes, of_branch, relocate, relocated, single
 from pipegen.types import ElementType, valid_name

@@ -16,10 +16,10 @@ from pipegen.ops.traits import Family
 from pipegen.ops.transform import Policy, Transform
 from pipegen.plan.bucketed_plans import deciding_features
 from pipegen.plan.nodes import CacheKind, wanted_kind
-from pipegen.plan.outputs import received, settled
+from pipegen.plan.outputs import settled
 from pipegen.plan.recipe import implicit_decode, recipe, step_path
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import PipelineSpec, ShardIndex, WindowShuffle
+from pipegen.spec.models import PipelineSpec, ShardIndex, WindowShuffle, received
 from pipegen.types import ElementType, FeatureType
 
 _LEAST = 8  # the least side of an array that may be a picture; a camera matrix is smaller

@@ -21,13 +21,14 @@ from pipegen.ops.families.item_stages import Move
 from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
+from pipegen.plan.bucketed_plans import at_places
 from pipegen.plan.build import ALL, Builder, Built, Given, Records
 from pipegen.plan.evaluation_plans import learning_steps
 from pipegen.plan.nodes import Batch, Element, Index, Kernel, Node, PartDraws, Plan, Read, Shard, Shuffle
-from pipegen.plan.outputs import received, settled
+from pipegen.plan.outputs import settled
 from pipegen.plan.stages import with_refs
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import PipelineSpec
+from pipegen.spec.models import PipelineSpec, received
 from pipegen.spec.variants import joined, of_bucket, part_path, relocate_part, relocated_part
 from pipegen.types import ElementType, FeatureType
 
@@ -41,20 +42,17 @@ def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records
     kept = [records[name] for name in parts]  # in one order, features that all parts have
     common = [feature for feature in next(iter(kept), ()) if all(feature in type_ for type_ in kept)]
     records = {name: ElementType(tuple((feature, records[name][feature]) for feature in common)) for name in parts}
-    plans: dict[str, Plan] = {}
-    found: dict[tuple[str, tuple[Any, ...]], Diagnostic] = {}
-    ordinary: set[Diagnostic] = set()
-    for name in parts:
-        built = Builder(of_bucket(joined(spec, name)), split, relocated_part(locate, spec, name), records[name]).build(given)
-        for finding in built.findings:
-            first = found.setdefault((finding.code, finding.labels[:1]), finding)
-            ordinary |= {first} if finding in built.ordinary else set()
-        if built.plan is not None:
-            plans[name] = built.plan
+    alone = {
+        name: Builder(of_bucket(joined(spec, name)), split, relocated_part(locate, spec, name), records[name]).build(given)
+        for name in parts
+    }
+    found = at_places((name, built.findings) for name, built in alone.items())
+    ordinary = {finding for built in alone.values() for finding in built.ordinary if finding in found}
+    plans = {name: built.plan for name, built in alone.items() if built.plan is not None}
     if len(plans) < len(parts) or not plans:
-        return Built(None, [*found.values()], ordinary)
+        return Built(None, [*found], ordinary)
     made, wrong = _merged(spec, split, plans, locate)
-    return Built(made, [*found.values(), *wrong], ordinary)
+    return Built(made, [*found, *wrong], ordinary)
 
 
 def _lacking(spec: PipelineSpec, parts: Mapping[str, Any], records: Records, locate: Locate) -> list[Diagnostic]:

@@ -16,7 +16,7 @@ from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import step_path
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import UNENCODED, Encoding, Output, PipelineSpec
+from pipegen.spec.models import UNENCODED, Encoding, Output, PipelineSpec, names
 from pipegen.spec.source_map import KeyPath
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval, times
 
@@ -35,21 +35,6 @@ class OutputPlan:
         """Adds an error at a place of the section."""
         self.findings.append(make(code, message, self.locate(("output", *at), key=key), help=help))
         self.failed = True
-
-
-def names(features: str | list[str] | dict[str, str] | None) -> tuple[str, ...]:
-    """The features that an `x` or `y` names."""
-    if features is None:
-        return ()
-    if isinstance(features, str):
-        return (features,)
-    return tuple(features.values()) if isinstance(features, dict) else tuple(features)
-
-
-def received(output: Output) -> tuple[str, ...]:
-    """The features that a model receives, each once."""
-    weight = (output.sample_weight,) if output.sample_weight is not None else ()
-    return tuple(dict.fromkeys((*names(output.x), *names(output.y), *weight)))
 
 
 def settled(spec: PipelineSpec, split: str | None = None) -> Output:

@@ -9,8 +9,8 @@ from pipegen.ops.kinds.base import kind_of
 from pipegen.plan import stages as s
 from pipegen.plan.followers import unmarked
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
-from pipegen.plan.outputs import received
 from pipegen.plan.recipe import decided_by
+from pipegen.spec.models import received
 
 Rule = Callable[[Plan], "str | None"]
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from pipegen.frozen import dataclass
-from pipegen.ops.families.combining import runs_on
+from pipegen.ops.families.combining import on_split
 from pipegen.ops.families.crops import sizes_differ
+from pipegen.ops.registry import default_decoder
 from pipegen.ops.stage import Choice, Path, Stage, StepRef
 from pipegen.ops.transform import Policy, Transform, require_same_shape
 from pipegen.spec.models import PipelineSpec
@@ -60,8 +61,6 @@ def python_steps(stages: Iterable[Stage]) -> dict[Path, Transform]:
 
 def implicit_decode() -> StepRef:
     """The use of the default decoder in front of steps that have none."""
-    from pipegen.ops.registry import default_decoder
-
     return StepRef(default_decoder(), "decode", ("transforms",), 0, False)
 
 
@@ -76,14 +75,8 @@ def recipe(spec: PipelineSpec, split: str, relocate: Callable[[Path], Path] = tu
     ids = ids_of(spec.transforms)
     for index, step in enumerate(spec.transforms):
         path = relocate(step_path(index, step))
-        if runs_on(step, split):
-            chosen: tuple[Transform, ...] = (step,)
-        elif step.random and step.when is None and step.evaluation_form():
-            chosen = step.evaluation_form()
-            stand_ins.add(path)
-        else:
-            continue
-        for use in chosen:
+        for use in on_split(step, split):
+            stand_ins |= {path} if use is not step else set()
             _add(use, ids[index], path, None, steps, draws)
     return Recipe(tuple(steps), tuple(draws), frozenset(stand_ins))
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from pipegen.errors import DataError
 from pipegen.files import write_whole
-from pipegen.frozen import dataclass
-from pipegen.ops.sources.prepared_store.layout import SHARDS
+from pipegen.ops.sources.prepared import SHARDS
 from pipegen.ops.sources.stores.base import needs
 from pipegen.phases.compilation import load
 from pipegen.preparing.options import Options
@@ -23,17 +22,6 @@ from pipegen.spec.allowed import CHECKED
 
 _FAILED = ".failed"  # the suffix of files with the error of a shard
 _LOOK_SECONDS = 1.0  # seconds between two counts of the written shards
-
-
-@dataclass(frozen=True)
-class Job:
-    """The arguments of a worker: the spec with absolute paths, modules whose functions it may call, the store, and the key of the work."""
-
-    sections: dict[str, Any]
-    allow_code: tuple[str, ...]
-    folder: str
-    options: Options
-    key: str
 
 
 class Beam:
@@ -52,14 +40,14 @@ class Beam:
         import apache_beam as beam
         from apache_beam.options.pipeline_options import PipelineOptions
 
-        job = Job(work.fitted.spec.loaded.raw, self._allow_code, str(work.folder), work.options, work.key)
+        job = work.fitted.spec.loaded.raw, self._allow_code, str(work.folder), work.options, work.key
         for file in _failures(work.folder):
             file.unlink()
         with _told(work, tell):
             try:
                 with beam.Pipeline(options=PipelineOptions(self._flags)) as pipeline:
                     numbers = pipeline | "shards" >> beam.Create(list(missing)) | beam.Reshuffle()
-                    _ = numbers | "write" >> beam.Map(write_shard, job=job)
+                    _ = numbers | "write" >> beam.Map(write_shard, *job)
             except Exception as error:  # runners raise errors of many types
                 lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
                 raise DataError(f"Apache Beam failed: {lines[-1]}; run the same command again to continue") from error
@@ -67,18 +55,19 @@ class Beam:
             raise DataError(file.read_text(encoding="utf-8"))
 
 
-def write_shard(number: int, job: Job) -> None:
-    """Writes one shard on a worker; raises `DataError` if its data differs from that of the starting process.
+def write_shard(number: int, sections: dict[str, Any], allow_code: tuple[str, ...], folder: str, options: Options, key: str) -> None:
+    """Writes one shard on a worker; raises `DataError` if its data differs from that of the starting process, whose work has a `key`.
 
-    Stores the error of an unreadable record beside the shards, since a retry would not help.
+    `sections` are the spec with absolute paths, which may call functions of the modules in `allow_code`. Stores the error of an unreadable
+    record beside the shards, since a retry would not help.
     """
     with _MAKING:
-        work = _WORKS.get((job.key, job.folder))
+        work = _WORKS.get((key, folder))
         if work is None:
-            work = Work(listed(load(job.sections, allowed=CHECKED), job.allow_code), Path(job.folder), job.options)
-            if work.key != job.key:
+            work = Work(listed(load(sections, allowed=CHECKED), allow_code), Path(folder), options)
+            if work.key != key:
                 raise DataError("the spec, its data, or pipegen itself differs between a worker and the machine that started it")
-            _WORKS[job.key, job.folder] = work
+            _WORKS[key, folder] = work
     try:
         work.write(number)
     except DataError as error:

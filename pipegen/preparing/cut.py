@@ -7,6 +7,7 @@ every split.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -19,21 +20,19 @@ from pipegen.ops.families.item_stages import Enter, Measure
 from pipegen.ops.kinds.base import InstanceNumber, Levels, having, kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef, step_kwargs
 from pipegen.phases.compilation import load
+from pipegen.phases.specs import Spec
 from pipegen.plan import stages as s
 from pipegen.plan.evaluation_plans import learning_steps
 from pipegen.plan.nodes import Element, Plan
 from pipegen.spec.allowed import CHECKED
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.runtime_fix import Dumper, to_yaml
 from pipegen.spec.step_list import ids_of
 from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, FeatureType, times
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pipegen.ops.sources.prepared_store.layout import Pixels
-    from pipegen.phases.specs import Spec
+    from pipegen.ops.sources.prepared import Pixels
     from pipegen.preparing.options import Options
-    from pipegen.spec.models import PipelineSpec
 
 _ALWAYS = -1  # the place of a default decoder, which is not in the spec
 

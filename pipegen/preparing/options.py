@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from pipegen.frozen import dataclass
 from pipegen.terminal import masked
 
 Format = Literal["raw", "jpeg", "tfrecord", "webdataset", "array_record"]
-FORMATS: tuple[Format, ...] = ("raw", "jpeg", "tfrecord", "webdataset", "array_record")
+FORMATS: tuple[Format, ...] = get_args(Format)
 OF_RECORDS: frozenset[Format] = frozenset({"tfrecord", "webdataset", "array_record"})
 """Formats of whole records, which other programs can read."""
 Encoding = Literal["jpeg", "png", "original"]
-ENCODINGS: tuple[Encoding, ...] = ("jpeg", "png", "original")
+ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 QUALITY = 90
 
 

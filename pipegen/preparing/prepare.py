@@ -8,6 +8,7 @@ import io
 import shutil
 import zlib
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,10 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, OpError, SpecError
 from pipegen.files import remove_parts, write_whole
 from pipegen.ops.fields.strings import Strings
-from pipegen.ops.sources.prepared_store import layout
+from pipegen.ops.sources import prepared as layout
 from pipegen.ops.sources.stores.field_types import MissingLibrary
 from pipegen.phases.compilation import load
+from pipegen.phases.specs import FittedSpec
 from pipegen.preparing.cut import SPEC, as_text, fitting, rest_of, same_meaning
 from pipegen.preparing.options import Options, Prepared
 from pipegen.preparing.shard_formats import SHARD_FORMATS
@@ -29,9 +31,6 @@ from pipegen.spec.allowed import CHECKED
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pipegen.phases.specs import FittedSpec
     from pipegen.preparing.beam import Beam
 
 
@@ -195,8 +194,8 @@ def _finish(work: Work, shards: Sequence[layout.Shard], rest: dict[str, Any]) ->
         steps=_steps_before(work),
         changes=work.options.in_words(),
         splits={split: sum(shard.count for shard in shards if shard.split == split) for split in work.manifest.splits},
-        classes=work.described.classes,
-        label=work.described.label,
+        classes=work.format.classes,
+        label=work.format.label,
         pixels=work.pixels,
         columns=sums,
         rows=work.rows,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from contextlib import ExitStack, closing, contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -15,14 +16,9 @@ import tensorflow as tf
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import HEAD, format_of
 from pipegen.ops.kinds.base import ExampleClass, ItemClass, Levels, having, kind_of, several_labels
-from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, ENCODED, RECORDS, Pixels
+from pipegen.ops.sources.prepared import ARRAY_RECORD, ENCODED, RECORDS, Pixels
 from pipegen.ops.sources.stores.base import needs
 from pipegen.types import FLOATING, ElementType
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
 _ENDINGS = {"JPEG": "jpg", "TIFF": "tif", "PPM, PGM or PBM": "ppm", "JPEG XL": "jxl"}
 """File extensions of formats, if they are not the format's name."""
@@ -40,34 +36,6 @@ class Record:
     values: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Described:
-    """The description of the examples of a store: their type, the form of the pixels of each feature, the names of the classes of each
-    label, and the label that gives the data its classes."""
-
-    type: ElementType
-    pixels: Mapping[str, Pixels]
-    classes: Mapping[str, tuple[str, ...]]
-    label: str | None
-
-    @cached_property
-    def picture(self) -> str | None:
-        """The main image of an example: the first that is not a mask."""
-        return next((name for name in having(self.type, Levels) if name in self.pixels), None)
-
-    def class_indices(self, name: str, value: Any) -> list[int]:
-        """Lists the classes of an example: all of a multi-label, or one for each item."""
-        if kind_of(self.type[name]).ragged:
-            return [int(i) for i in value]
-        if several_labels(self.type[name]):
-            return [int(i) for i in value.nonzero()[0]]
-        return [int(value)]
-
-    def class_texts(self, name: str, value: Any) -> list[str]:
-        """Lists the names of these classes; none of a label that the example lacks, -1."""
-        return [self.classes[name][i] for i in self.class_indices(name, value) if i >= 0] if name in self.classes else []
-
-
 class Part(NamedTuple):
     """Contents that are written at once: the name of their file or member, and the offsets of encoded files in them by feature."""
 
@@ -77,14 +45,15 @@ class Part(NamedTuple):
 
 
 class ShardFormat:
-    """A format of shards."""
+    """A format of shards, for examples of a type, with the form of the pixels of each feature, the names of the classes of each label, and
+    the label that gives the data its classes."""
 
     suffix: ClassVar[str] = ""  # the suffix of files of whole records; "" if each feature has files of its own
     around: ClassVar[int] = 0  # bytes of a part beside its contents
     block: ClassVar[int] = 1  # the contents of a part take a multiple of this
 
-    def __init__(self, described: Described) -> None:
-        self.described = described
+    def __init__(self, type_: ElementType, pixels: Mapping[str, Pixels], classes: Mapping[str, tuple[str, ...]], label: str | None) -> None:
+        self.type, self.pixels, self.classes, self.label = type_, pixels, classes, label
 
     @classmethod
     def check(cls) -> None:
@@ -111,6 +80,18 @@ class ShardFormat:
             places |= {f"@place.{name}": (at + offset, len(record.values[name])) for name, offset in part.images.items()}
         return places
 
+    def class_indices(self, name: str, value: Any) -> list[int]:
+        """Lists the classes of an example: all of a multi-label, or one for each item."""
+        if kind_of(self.type[name]).ragged:
+            return [int(i) for i in value]
+        if several_labels(self.type[name]):
+            return [int(i) for i in value.nonzero()[0]]
+        return [int(value)]
+
+    def class_texts(self, name: str, value: Any) -> list[str]:
+        """Lists the names of these classes; none of a label that the example lacks, -1."""
+        return [self.classes[name][i] for i in self.class_indices(name, value) if i >= 0] if name in self.classes else []
+
     def num_bytes(self, record: Record) -> int:
         """Counts the bytes of a record in its files."""
         return sum(self.around + -(-len(part.content) // self.block) * self.block for part in self.parts(record))
@@ -135,57 +116,6 @@ _OBJECT = "image/object/"
 _FORMATS = {"jpg": b"jpeg"}  # values of `image/format`, if they are not the file extension
 
 
-def message_of(record: Record, described: Described) -> bytes:
-    """Serialises a record as a `tf.train.Example`.
-
-    An image has `NAME/encoded`, `NAME/format`, `NAME/height`, `NAME/width` and `NAME/channels`. The label `label` of an `image` has
-    `image/class/label` and `image/class/text`, any other label `NAME` and `NAME/text`. Numbers have `NAME`, and the record's own name is
-    `image/filename`. Items are concatenated in `NAME`, in pixels; `boxes` on an `image`, with their `labels` and `crowd`, also have the
-    keys that detectors read.
-    """
-    features: dict[str, tf.train.Feature] = {}
-    for name, t in described.type.items():
-        value = record.values[name]
-        if name in described.pixels:
-            height, width = (int(side) for side in record.values[f"@size.{name}"])
-            form = picture_format(value)
-            features[f"{name}{ENCODED}"] = _texts([value])
-            features[f"{name}/format"] = _texts([_FORMATS.get(form, form.encode())])
-            features |= {f"{name}/height": _integers([height]), f"{name}/width": _integers([width])}
-            features[f"{name}/channels"] = _integers([t.shape[2] if t.shape else t.file_channels])
-        elif kind_of(t).has(ExampleClass, ItemClass):
-            key, text = name, f"{name}/text"
-            if name == "label" and "image" in described.pixels:
-                key, text = "image/class/label", "image/class/text"
-            features[key] = _integers(described.class_indices(name, value))
-            features[text] = _texts([one.encode() for one in described.class_texts(name, value)])
-        elif t.dtype in FLOATING:
-            features[name] = _numbers(value.ravel())
-        else:
-            features[name] = _integers(value.ravel().tolist())
-    features |= _of_detectors(record, described)
-    features[f"{'image/' * ('image' in described.pixels)}filename"] = _texts([record.name.encode("utf-8", "surrogateescape")])
-    example = tf.train.Example(features=tf.train.Features(feature=features))
-    return bytes(example.SerializeToString(deterministic=True))
-
-
-def _of_detectors(record: Record, described: Described) -> dict[str, tf.train.Feature]:
-    """Makes the keys of boxes for detectors of TensorFlow's models: edges relative to the image, classes counted from 1."""
-    t = described.type.get("boxes")
-    if t is None or (t.kind, t.of) != ("boxes", "image") or "image" not in described.pixels:
-        return {}
-    height, width = (float(side) for side in record.values["@size.image"])
-    edges = record.values["boxes"] / np.array([width, height, width, height], np.float32)
-    found = {f"{_OBJECT}bbox/{name}": _numbers(edges[:, i]) for i, name in enumerate(("xmin", "ymin", "xmax", "ymax"))}
-    riders = [name for name in ("labels", "crowd") if name in described.type and described.type[name].beside == "boxes"]
-    if "labels" in riders and "labels" in described.classes:
-        found[f"{_OBJECT}class/label"] = _integers([1 + i for i in described.class_indices("labels", record.values["labels"])])
-        found[f"{_OBJECT}class/text"] = _texts([one.encode() for one in described.class_texts("labels", record.values["labels"])])
-    if "crowd" in riders and record.values["crowd"].ndim == 1:
-        found[f"{_OBJECT}is_crowd"] = _integers([int(one) for one in record.values["crowd"]])
-    return found
-
-
 def _texts(values: list[bytes]) -> tf.train.Feature:
     return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
 
@@ -198,7 +128,60 @@ def _integers(values: list[Any]) -> tf.train.Feature:
     return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
 
 
-class TFRecordFormat(ShardFormat):
+class _MessageFormat(ShardFormat):
+    """A format of a `tf.train.Example` for each record."""
+
+    def message_of(self, record: Record) -> bytes:
+        """Serialises a record as a `tf.train.Example`.
+
+        An image has `NAME/encoded`, `NAME/format`, `NAME/height`, `NAME/width` and `NAME/channels`. The label `label` of an `image` has
+        `image/class/label` and `image/class/text`, any other label `NAME` and `NAME/text`. Numbers have `NAME`, and the record's own name
+        is `image/filename`. Items are concatenated in `NAME`, in pixels; `boxes` on an `image`, with their `labels` and `crowd`, also have
+        the keys that detectors read.
+        """
+        features: dict[str, tf.train.Feature] = {}
+        for name, t in self.type.items():
+            value = record.values[name]
+            if name in self.pixels:
+                height, width = (int(side) for side in record.values[f"@size.{name}"])
+                form = picture_format(value)
+                features[f"{name}{ENCODED}"] = _texts([value])
+                features[f"{name}/format"] = _texts([_FORMATS.get(form, form.encode())])
+                features |= {f"{name}/height": _integers([height]), f"{name}/width": _integers([width])}
+                features[f"{name}/channels"] = _integers([t.shape[2] if t.shape else t.file_channels])
+            elif kind_of(t).has(ExampleClass, ItemClass):
+                key, text = name, f"{name}/text"
+                if name == "label" and "image" in self.pixels:
+                    key, text = "image/class/label", "image/class/text"
+                features[key] = _integers(self.class_indices(name, value))
+                features[text] = _texts([one.encode() for one in self.class_texts(name, value)])
+            elif t.dtype in FLOATING:
+                features[name] = _numbers(value.ravel())
+            else:
+                features[name] = _integers(value.ravel().tolist())
+        features |= self._of_detectors(record)
+        features[f"{'image/' * ('image' in self.pixels)}filename"] = _texts([record.name.encode("utf-8", "surrogateescape")])
+        example = tf.train.Example(features=tf.train.Features(feature=features))
+        return bytes(example.SerializeToString(deterministic=True))
+
+    def _of_detectors(self, record: Record) -> dict[str, tf.train.Feature]:
+        """Makes the keys of boxes for detectors of TensorFlow's models: edges relative to the image, classes counted from 1."""
+        t = self.type.get("boxes")
+        if t is None or (t.kind, t.of) != ("boxes", "image") or "image" not in self.pixels:
+            return {}
+        height, width = (float(side) for side in record.values["@size.image"])
+        edges = record.values["boxes"] / np.array([width, height, width, height], np.float32)
+        found = {f"{_OBJECT}bbox/{name}": _numbers(edges[:, i]) for i, name in enumerate(("xmin", "ymin", "xmax", "ymax"))}
+        riders = [name for name in ("labels", "crowd") if name in self.type and self.type[name].beside == "boxes"]
+        if "labels" in riders and "labels" in self.classes:
+            found[f"{_OBJECT}class/label"] = _integers([1 + i for i in self.class_indices("labels", record.values["labels"])])
+            found[f"{_OBJECT}class/text"] = _texts([one.encode() for one in self.class_texts("labels", record.values["labels"])])
+        if "crowd" in riders and record.values["crowd"].ndim == 1:
+            found[f"{_OBJECT}is_crowd"] = _integers([int(one) for one in record.values["crowd"]])
+        return found
+
+
+class TFRecordFormat(_MessageFormat):
     """Messages in TFRecord files, with TensorFlow's checksums; an offset follows from the lengths of the messages before."""
 
     suffix: ClassVar[str] = ".tfrecord"
@@ -206,8 +189,8 @@ class TFRecordFormat(ShardFormat):
     around: ClassVar[int] = _head + _tail
 
     def parts(self, record: Record) -> Iterator[Part]:
-        message = message_of(record, self.described)
-        yield Part("", message, {name: message.index(record.values[name]) for name in self.described.pixels})
+        message = self.message_of(record)
+        yield Part("", message, {name: message.index(record.values[name]) for name in self.pixels})
 
     @contextmanager
     def writing(self, files: Mapping[str, Path]) -> Iterator[Callable[[Part], int]]:
@@ -231,7 +214,7 @@ class TFRecordFormat(ShardFormat):
         yield lambda _part: next(stored, None)
 
 
-class ArrayRecordFormat(ShardFormat):
+class ArrayRecordFormat(_MessageFormat):
     """Messages in ArrayRecord files; images in them have an offset of 0, since they are not read by offset."""
 
     suffix: ClassVar[str] = ARRAY_RECORD
@@ -244,7 +227,7 @@ class ArrayRecordFormat(ShardFormat):
             import array_record.python.array_record_module  # noqa: F401
 
     def parts(self, record: Record) -> Iterator[Part]:
-        yield Part("", message_of(record, self.described), dict.fromkeys(self.described.pixels, 0))
+        yield Part("", self.message_of(record), dict.fromkeys(self.pixels, 0))
 
     @contextmanager
     def writing(self, files: Mapping[str, Path]) -> Iterator[Callable[[Part], int]]:
@@ -270,7 +253,7 @@ class PixelFilesFormat(ShardFormat):
     """Pixels in files that are mapped into memory, one for each feature."""
 
     def parts(self, record: Record) -> Iterator[Part]:
-        for name, pixels in self.described.pixels.items():
+        for name, pixels in self.pixels.items():
             content = record.values[name]
             whole = content if isinstance(content, bytes) else np.ascontiguousarray(content).data
             yield Part(name, whole, {name: 0} if pixels.form == "files" else {})
@@ -325,25 +308,25 @@ class WebDatasetFormat(ShardFormat):
             yield read
 
     def parts(self, record: Record) -> Iterator[Part]:
-        described, stem = self.described, f"{record.number:08d}"
+        stem, picture = f"{record.number:08d}", next((name for name in having(self.type, Levels) if name in self.pixels), None)
         texts: dict[str, Any] = {"filename": record.name}
-        for name, t in described.type.items():
+        for name, t in self.type.items():
             value = record.values[name]
-            if name in described.pixels:
+            if name in self.pixels:
                 ending = picture_format(value)
-                yield Part(f"{stem}.{ending}" if name == described.picture else f"{stem}.{name}.{ending}", value, {name: 0})
+                yield Part(f"{stem}.{ending}" if name == picture else f"{stem}.{name}.{ending}", value, {name: 0})
                 sizes = dict(zip(("height", "width"), (int(side) for side in record.values[f"@size.{name}"]), strict=True))
-                texts |= sizes if name == described.picture else {}
+                texts |= sizes if name == picture else {}
             elif kind_of(t).has(ExampleClass):
-                indices, names = described.class_indices(name, value), described.class_texts(name, value)
+                indices, names = self.class_indices(name, value), self.class_texts(name, value)
                 if several_labels(t):
                     texts |= {name: indices, f"{name}_text": names}
                     continue
-                yield Part(f"{stem}.cls" if name == described.label else f"{stem}.{name}.cls", str(indices[0]).encode(), {})
+                yield Part(f"{stem}.cls" if name == self.label else f"{stem}.{name}.cls", str(indices[0]).encode(), {})
                 texts |= {name: indices[0]} | ({f"{name}_text": names[0]} if names else {})
             else:
-                names = described.class_texts(name, value)
-                texts |= {f"{name}_text": names} if name in described.classes else {}
+                names = self.class_texts(name, value)
+                texts |= {f"{name}_text": names} if name in self.classes else {}
                 content = io.BytesIO()
                 np.save(content, value, allow_pickle=False)
                 yield Part(f"{stem}.{name}.npy", content.getvalue(), {})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import islice
@@ -19,6 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.datasets.engine import Engine
+from pipegen.backend.features import Features
 from pipegen.backend.process.devices import untuned
 from pipegen.backend.process.traced_functions import plain_map
 from pipegen.cache.store import key_of, plain
@@ -31,7 +33,7 @@ from pipegen.ops.kinds.base import ExampleClass, Indices, ItemClass, Levels, Pix
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.ops.lowering.resizing import side_size
 from pipegen.ops.registry import transforms
-from pipegen.ops.sources.prepared_store.layout import PAGE, SHARDS, Pixels, Shard, checksum, shard_files
+from pipegen.ops.sources.prepared import PAGE, SHARDS, Pixels, Shard, checksum, shard_files
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import ElementTransform
 from pipegen.phases.compilation import bind, collect_data, of_first_view
@@ -41,15 +43,11 @@ from pipegen.plan.nodes import Element, Plan
 from pipegen.plan.stages import Apply
 from pipegen.preparing.cut import Cut, NoCutError, changed_files, check_shrinking, find_cut
 from pipegen.preparing.options import OF_RECORDS, QUALITY, Options
-from pipegen.preparing.shard_formats import SHARD_FORMATS, Described, Record, ShardFormat
+from pipegen.preparing.shard_formats import SHARD_FORMATS, Record, ShardFormat
 from pipegen.terminal import log
 from pipegen.types import ElementType, FeatureType, valid_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from pipegen.backend.features import Features
-
     Compute = Callable[[tf.Tensor], Features]
     """From the number of a record in its split to its stored values."""
 
@@ -295,17 +293,12 @@ class Work:
         return found
 
     @cached_property
-    def described(self) -> Described:
-        """The description of stored examples, after `measure`."""
-        listing, type_ = self.manifest.listing, self.cut.type
-        labels = having(type_, ExampleClass, ItemClass)
-        classes = {name: tuple(names) for name, names in listing.classes.items() if name in labels}
-        return Described(type_, self.pixels, classes, listing.label if listing.label in labels else None)
-
-    @cached_property
     def format(self) -> ShardFormat:
-        """The format of the shards."""
-        return SHARD_FORMATS[self.options.format](self.described)
+        """The format of the shards, after `measure`."""
+        listing, labels = self.manifest.listing, having(self.cut.type, ExampleClass, ItemClass)
+        classes = {name: tuple(names) for name, names in listing.classes.items() if name in labels}
+        label = listing.label if listing.label in labels else None
+        return SHARD_FORMATS[self.options.format](self.cut.type, self.pixels, classes, label)
 
     @cached_property
     def rows(self) -> int:
@@ -345,11 +338,10 @@ class Work:
         """The path of a shard's description, which is written last."""
         return self.folder / SHARDS / f"{number:05d}.json"
 
-    def write(self, number: int, progress: Callable[[int], None] = lambda _done: None) -> Shard:
+    def write(self, number: int, progress: Callable[[int], None] = lambda _done: None) -> None:
         """Writes one shard, unless it is complete. Several processes may write the same one, with equal bytes."""
-        shard = self.done(number)
-        if shard is not None:
-            return shard
+        if self.done(number) is not None:
+            return
         shard = self.shards[number]
         columns: dict[str, list[Any]] = {}
         left = set(range(shard.first, shard.first + shard.count))
@@ -367,7 +359,6 @@ class Work:
             np.savez(stream, **{name: self._column(name, values) for name, values in columns.items()})
         shard = Shard(shard.split, shard.first, shard.count - len(left), tuple(sorted(left)), sums, sizes)
         write_whole(self.about_shard(number), json.dumps(asdict(shard)))
-        return shard
 
     def _beside(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Selects the values of a record beside its pixels; sizes only of pixels on a canvas."""

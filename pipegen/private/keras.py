@@ -67,23 +67,17 @@ class LayerCall(NamedTuple):
 
 @contextmanager
 def opaque_calls(classes: Iterable[type]) -> Iterator[dict[tuple[int, str], LayerCall]]:
-    """As `_opaque_calls`, in one thread at a time: two would restore each other's methods."""
-    with _OPAQUE, _opaque_calls(classes) as calls:
-        yield calls
-
-
-@contextmanager
-def _opaque_calls(classes: Iterable[type]) -> Iterator[dict[tuple[int, str], LayerCall]]:
     """Within, layers of exactly these classes compute nothing in the graphs of this thread: each call gives a placeholder of the shape and
     dtype of its result. Yields the calls, by the id of the graph and the name of the placeholder.
 
     Replaces `call` of the classes, which Keras runs with `training` resolved: the argument, else that of the layer around it, else true.
-    Layers that were built in a graph, and hold tensors of it, are built again outside, so that they can be used elsewhere.
+    Layers that were built in a graph, and hold tensors of it, are built again outside, so that they can be used elsewhere. It serves one
+    thread at a time: two would restore each other's methods.
     """
     import tensorflow as tf
 
     calls: dict[tuple[int, str], LayerCall] = {}
-    own, thread = {each: vars(each).get("call") for each in classes}, get_ident()
+    thread = get_ident()
 
     def replaced(of: Any, original: Any) -> Any:
         takes = "training" in signature(original).parameters
@@ -101,22 +95,24 @@ def _opaque_calls(classes: Iterable[type]) -> Iterator[dict[tuple[int, str], Lay
 
         return call
 
-    for each in own:
-        each.call = replaced(each, each.call)  # type: ignore[attr-defined]
-    try:
-        yield calls
-    finally:
-        for each, original in own.items():
-            if original is None:
-                del each.call  # type: ignore[attr-defined]
-            else:
-                each.call = original  # type: ignore[attr-defined]
-        for made in calls.values():
-            held = () if made.layer.weights else vars(made.layer).values()
-            if any(tf.is_tensor(value) and not hasattr(value, "numpy") for value in held):
-                with tf.init_scope():
-                    made.layer.built = False
-                    made.layer.build(tuple(made.given.shape))
+    with _OPAQUE:
+        own = {each: vars(each).get("call") for each in classes}
+        for each in own:
+            each.call = replaced(each, each.call)  # type: ignore[attr-defined]
+        try:
+            yield calls
+        finally:
+            for each, original in own.items():
+                if original is None:
+                    del each.call  # type: ignore[attr-defined]
+                else:
+                    each.call = original  # type: ignore[attr-defined]
+            for made in calls.values():
+                held = () if made.layer.weights else vars(made.layer).values()
+                if any(tf.is_tensor(value) and not hasattr(value, "numpy") for value in held):
+                    with tf.init_scope():
+                        made.layer.built = False
+                        made.layer.build(tuple(made.given.shape))
 
 
 def fits() -> bool:

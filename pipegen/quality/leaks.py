@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, pairwise
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,8 +15,6 @@ from pipegen.memory import threads
 from pipegen.quality.looks import CHUNK, SEEN, UNREADABLE, NotAPictureError, Pictures, at_once, cut, flat, gray
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from pipegen.data.manifest import Manifest
     from pipegen.spec.models import Runtime
 

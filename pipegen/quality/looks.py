@@ -8,8 +8,10 @@ import os
 import warnings
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,15 +24,12 @@ from pipegen.memory import threads
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.lowering.library import ready_for
+from pipegen.types import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
     from pipegen.data.manifest import Manifest
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.spec.models import Runtime
-    from pipegen.types import Interval
 
 
 Array = np.ndarray[Any, Any]
@@ -73,13 +72,7 @@ class Pictures:
     def image(self, record: int) -> Image.Image:
         """Opens the picture of a record; Pillow may read its pixels, and raise errors, later."""
         stored, interval = self._stored(record)
-        if isinstance(stored, np.ndarray):
-            return _eight_bits(stored, interval)
-        ready_for(stored)
-        picture = Image.open(io.BytesIO(stored))
-        if picture.width * picture.height > _MOST_PIXELS:
-            raise NotAPictureError(f"it has {picture.width}×{picture.height} pixels")
-        return picture
+        return _eight_bits(stored, interval) if isinstance(stored, np.ndarray) else _opened(stored)
 
     def source(self, record: int) -> tuple[str, str] | None:
         """The name of a record and its file, which may hold others; `None` for rows of arrays and tables."""
@@ -113,17 +106,22 @@ def decode(data: bytes) -> Picture:
     if len(data) > _MOST_BYTES:
         raise NotAPictureError("it is larger than 512 MiB")
     try:
-        ready_for(data)
-        with Image.open(io.BytesIO(data)) as picture:
+        with _opened(data) as picture:
             width, height = picture.size
-            if width * height > _MOST_PIXELS:
-                raise NotAPictureError(f"it has {width}×{height} pixels")
             picture.draft("RGB", (SIDE, SIDE))
             return Picture(_digest(data), width, height, _shrunk(_rgb(picture)))
     except NotAPictureError:
         raise
     except Exception as error:  # Pillow raises many types for damaged files
         raise NotAPictureError(str(error)) from error
+
+
+def _opened(data: bytes) -> Image.Image:
+    ready_for(data)
+    picture = Image.open(io.BytesIO(data))
+    if picture.width * picture.height > _MOST_PIXELS:
+        raise NotAPictureError(f"it has {picture.width}×{picture.height} pixels")
+    return picture
 
 
 def _eight_bits(pixels: Array, interval: Interval | None) -> Image.Image:

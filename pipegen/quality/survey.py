@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
+from pipegen.data.manifest import Manifest
 from pipegen.data.verdict import class_counts, place_of, shown_label
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
@@ -15,16 +16,10 @@ from pipegen.frozen import dataclass
 from pipegen.ops.fields.notes import count, is_are, quoted
 from pipegen.quality.leaks import Leaks, Pair, content_numbers, equal_contents, find_leaks
 from pipegen.quality.looks import SEEN, UNREADABLE, flat
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec, Runtime
+from pipegen.spec.source_map import KeyPath
 from pipegen.spec.variants import joined, relocate_part
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from pipegen.data.manifest import Manifest
-    from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec, Runtime
-    from pipegen.spec.source_map import KeyPath
-
 
 Array = np.ndarray[Any, Any]
 

@@ -178,46 +178,38 @@ def _nested(cls: type[Source], given: dict[str, Any], place: Place) -> Source | 
 
 def _chosen(value: Any, what: _What, place: Place) -> tuple[Any, dict[str, Any], Place] | None:
     """The class that a choice names, with its arguments and their place; `None` if invalid."""
-    choice = _choice(value, what, place)
-    if choice is None:
-        return None
-    name, given = choice
-    here = place.at(name)
-    if name in _classes(what):
-        return _classes(what)[name], given, here
-    later = what == "source" and name in SOURCES
-    place.add(_not_yet(f"the {what} `{name}`", here) if later else _unknown(what, name, given, place))
-    return None
-
-
-def _choice(value: Any, what: _What, place: Place) -> tuple[str, Any] | None:
-    """Splits a choice into its word and arguments: a map, or any value for an unknown word."""
+    given: Any = {}
     if isinstance(value, str):
-        return value, {}
-    if not isinstance(value, dict) or not value:
+        name = value
+    elif not isinstance(value, dict) or not value:
         message = f"a {what} is a word or a single-key map, got {show(value)}"
         place.add(make("PG112", message, place.label(), help=_form(_EXAMPLES[what], what)))
         return None
-    if len(value) > 1:
+    elif len(value) > 1:
         place.add(_several(value, what, place))
         return None
-    ((name, given),) = value.items()
-    if isinstance(given, dict) or name not in _classes(what):
-        return name, given
-    bare = getattr(_classes(what)[name], "bare", None)
-    if given is not None and bare is not None:
-        return name, {bare: given}
+    else:
+        ((name, given),) = value.items()
+    here, cls = place.at(name), _classes(what).get(name)
+    if cls is None:
+        later = what == "source" and name in SOURCES
+        place.add(_not_yet(f"the {what} `{name}`", here) if later else _unknown(what, name, given, place))
+        return None
+    if isinstance(given, dict):
+        return cls, given, here
+    bare = getattr(cls, "bare", None)
     if given is None:
-        place.add(_hanging(name, what, place))
+        place.add(_hanging(cls, name, what, place))
+    elif bare is not None:
+        return cls, {bare: given}, here
     else:
         message = f"the arguments of `{name}` are a map `{{NAME: VALUE}}`, got {show(given)}"
-        place.add(make("PG112", message, place.at(name).label(), help=_as_map(name, given, what)))
+        place.add(make("PG112", message, here.label(), help=_as_map(cls, name, given, what)))
     return None
 
 
-def _as_map(name: str, given: Any, what: _What) -> str:
+def _as_map(cls: Any, name: str, given: Any, what: _What) -> str:
     """Help for arguments that are not a map: their likely form."""
-    cls = _classes(what)[name]
     glued = re.fullmatch(r"(\w+):([^\s\[{].*|\[[^\[\]{}]*\])", given) if isinstance(given, str) else None
     if glued is not None and glued[1] in arguments(cls):
         value = glued[2] if glued[2][0] in "[" else flow(resolve(glued[2]))
@@ -244,11 +236,10 @@ def _several(value: dict[str, Any], what: _What, place: Place) -> Diagnostic:
     return make("PG112", message, place.at(names[1]).label(key=True), help=tuple(help_))
 
 
-def _hanging(name: str, what: _What, place: Place) -> Diagnostic:
+def _hanging(cls: Any, name: str, what: _What, place: Place) -> Diagnostic:
     """The finding about `- random_flip:` without a value."""
     span = place.locate.spans.keys.get((*place.path, name))
     fix = None
-    cls = _classes(what)[name]
     bare, example = what != "source" and goes_bare(cls), example_of(cls)
     # Before a `null`, or in braces, the word without its colon would still be a map.
     alone = place.locate.source(place.at(name).path) == place.locate.source(place.path) == name
@@ -287,7 +278,7 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
         fix = step_fix(advice[0], place, name) if len(advice) == 1 and isinstance(advice[0], Advice) else None
     elif near and not is_slip(name, near) and (example := example_of(_classes(what)[near])) is not None:
         help_.append(_form(example, what, "for example {}"))
-    elif near and span is not None and place.path not in place.locate.params:
+    elif near and span is not None and place.path not in place.locate.filled:
         # Not safe: a step with a similar name may do something else, as `cutmix` for `aug_mix`.
         fix = Fix(f"write `{near}`", (Edit(span, near),), Applicability.SUGGESTION) if is_slip(name, near) else None
     if name.startswith("$"):

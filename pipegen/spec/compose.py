@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import yaml
 from yaml import events as ev
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Span, is_binary
-from pipegen.errors import InternalError
+from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Span, is_binary, split_lines
 from pipegen.spec.source_map import LONGEST_KEY, KeyPath, Tree
 from pipegen.terminal import ODD
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from yaml._yaml import Mark as CMark
-    from yaml.error import Mark
-
 
 Scalar = str | int | float | bool | None
 
@@ -146,10 +139,9 @@ def compose(text: str, file: str, out: Diagnostics) -> Tree | None:
     try:
         if len(text) > MAX_BYTES:
             raise _StopError(make("PG003", f"the text is larger than {MAX_BYTES // 2**20} MiB", _top(file)))
-        root = _Composer(text, file, out).document()
-        expander = _Expander(out)
-        expander.result.value = expander.value(root, ())
-        return expander.result
+        composer = _Composer(text, file, out)
+        composer.result.value = composer.value(composer.document(), ())
+        return composer.result
     except _StopError as stop:
         out.add(stop.args[0])
     except yaml.MarkedYAMLError as error:
@@ -169,16 +161,19 @@ def compose(text: str, file: str, out: Diagnostics) -> Tree | None:
 
 
 class _Composer:
-    """The composer of nodes from events."""
+    """The composer of nodes from events, and of plain values and spans from nodes, without aliases."""
 
     def __init__(self, text: str, file: str, out: Diagnostics) -> None:
-        self.lines = re.split("\r\n|[\r\n\x85\u2028\u2029]", text)
+        self.lines = split_lines(text)
         self.file = file
         self.out = out
         self.events: Iterator[ev.Event] = yaml.parse(text, Loader=yaml.SafeLoader)
         self.anchors: dict[str, _Node | None] = {}
         self.nodes = 0
         self.aliases = 0
+        self.expanded = 0
+        self.size = 0
+        self.result = Tree({})
 
     def document(self) -> _Node:
         """Reads the only document, which must be a map."""
@@ -289,10 +284,8 @@ class _Composer:
             at = Label(self.span(event.start_mark, event.start_mark))
             self.out.add(make("PG004", f"the tag `{shown}` is not supported", at, help=help_))
 
-    def span(self, start: Mark | CMark | None, end: Mark | CMark | None) -> Span:
+    def span(self, start: Any, end: Any) -> Span:
         """The span from mark to mark, without line breaks at the end; one character wide if both are equal."""
-        if start is None or end is None:  # allowed by the parser's types alone
-            raise InternalError("the YAML parser gave an event without a place")
         first, column = start.line + 1, start.column + 1
         last, until = end.line + 1, end.column + 1
         while until == 1 and last > first:
@@ -303,28 +296,19 @@ class _Composer:
             return Span(self.file, first, column if here else max(column - 1, 1), last, until + here)
         return Span(self.file, first, column, last, until)
 
-
-class _Expander:
-    """The expander of nodes into plain values and spans, without aliases."""
-
-    def __init__(self, out: Diagnostics) -> None:
-        self.out = out
-        self.nodes = 0
-        self.size = 0
-        self.result = Tree({})
-
     def value(self, node: _Node, path: KeyPath) -> Any:
-        self.nodes += 1
-        _limit(self.nodes <= MAX_NODES, f"the aliases expand to more than {MAX_NODES:,} values", node.span)
+        """Expands a node, of which an alias is another copy."""
+        self.expanded += 1
+        _limit(self.expanded <= MAX_NODES, f"the aliases expand to more than {MAX_NODES:,} values", node.span)
         self.size += len(node.text)
         _limit(self.size <= MAX_BYTES, f"the aliases expand to more than {MAX_BYTES // 2**20} MiB of text", node.span)
         _limit(len(path) <= MAX_DEPTH, f"the aliases nest more than {MAX_DEPTH} levels deep", node.span)
         self.result.spans.values[path] = node.span
         if node.kind == "list":
             return [self.value(item, (*path, i)) for i, item in enumerate(node.items)]
-        return self.mapping(node, path) if node.kind == "map" else node.scalar
+        return self.map_value(node, path) if node.kind == "map" else node.scalar
 
-    def mapping(self, node: _Node, path: KeyPath) -> dict[str, Any]:
+    def map_value(self, node: _Node, path: KeyPath) -> dict[str, Any]:
         """Expands a map; `<<` is reported and still merged, so that no key is reported as missing."""
         result: dict[str, Any] = {}
         merged: list[_Node] = []

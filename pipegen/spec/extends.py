@@ -16,11 +16,12 @@ from typing import Any
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Diagnostics, Edit, Fix, Label, may_be_shown, says_so
 from pipegen.diagnostics.suggest import closest
+from pipegen.errors import OpError
 from pipegen.files import read_regular
 from pipegen.frozen import dataclass
 from pipegen.spec.compose import MAX_BYTES, compose, decode, needs_quotes, quoted
 from pipegen.spec.models import PipelineSpec
-from pipegen.spec.shared_bases import BaseProblem, GitFile, PackageFile, package_file, parse, read_package_file
+from pipegen.spec.shared_bases import GitFile, PackageFile, package_file, parse, read_package_file
 from pipegen.spec.source_map import KeyPath, Tree, format_path
 from pipegen.spec.step_list import edited
 
@@ -146,8 +147,8 @@ class _Layers:
             at = Label(tree.spans.values.get(path), path=format_path(path))
             try:
                 read = self._one(value, at, base, (*above, base))
-            except BaseProblem as problem:
-                self.out.add(make(problem.code, problem.message, at, help=problem.help))
+            except OpError as problem:
+                self.out.add(make(problem.code, problem.message, at, help=problem.lines))
                 read = None
             self.partial |= read is None
             if read is not None:
@@ -155,17 +156,17 @@ class _Layers:
         self.found.append(tree)
 
     def _one(self, value: Any, at: Label, by: _Base, chain: tuple[_Base, ...]) -> tuple[Tree, _Base] | None:
-        """Reads one base; `None`, with a finding, if it cannot be read. Raises `BaseProblem` if it is not available."""
+        """Reads one base; `None`, with a finding, if it cannot be read. Raises `OpError` if it is not available."""
         if not isinstance(value, str) or not value:
             help_ = "such as `extends: base.pipegen.yaml`, or several: `extends: [base.pipegen.yaml, more.pipegen.yaml]`, later ones win"
-            raise BaseProblem("PG104", "`extends` is the path or the address of a spec, or a list of them", help_)
+            raise OpError("PG104", "`extends` is the path or the address of a spec, or a list of them", help=help_)
         base = _base(value, by)
         if base.identity in [known.identity for known in chain]:
             shown = " -> ".join(known.name for known in (*chain, base) if known.name is not None)
-            raise BaseProblem("PG109", f"`extends` goes in a circle: {shown}", "remove `extends` from one of these files")
+            raise OpError("PG109", f"`extends` goes in a circle: {shown}", help="remove `extends` from one of these files")
         if self._read >= _LONGEST_CHAIN:
             limit = "this limit protects against hostile specs"
-            raise BaseProblem("PG003", f"the chain of `extends` is longer than {_LONGEST_CHAIN} files", limit)
+            raise OpError("PG003", f"the chain of `extends` is longer than {_LONGEST_CHAIN} files", help=limit)
         self._read += 1
         tree = self._tree(base, at)
         return None if tree is None else (tree, base)

@@ -17,12 +17,12 @@ from pipegen.spec.drafts import Draft
 from pipegen.spec.extends import Files, follow, merge, read_bytes, read_file, read_text
 from pipegen.spec.locate import Locator, Place
 from pipegen.spec.models import PipelineSpec, Stretch, TrainingStage
-from pipegen.spec.overrides import Outside, lay_over, plain, split
+from pipegen.spec.overrides import Outside, lay_over, plain
 from pipegen.spec.params import Given, Params, Substitution
 from pipegen.spec.places import make_absolute
 from pipegen.spec.sections import build
 from pipegen.spec.shared_bases import GitFile
-from pipegen.spec.short_forms import read_classes, share_common
+from pipegen.spec.short_forms import read_classes, share_common, told_once
 from pipegen.spec.source_map import KeyPath, SourceMap, Tree, format_path
 from pipegen.spec.trust import check_trust
 
@@ -50,7 +50,7 @@ def beyond_reach(stage: TrainingStage, number: int, locate: Locator) -> Iterable
     """Finds params of a stage that change a setting that all stages share."""
     help_ = "leave it out here, or train with a spec of its own: the stages share one set of records in one order"
     for name in stage.params:
-        used = (path for path, names in locate.params.items() if name in names)
+        used = (path for path, filled in locate.filled.items() if any(one.name == name for one in filled))
         reached = next(((path, shared) for path in used for shared in SHARED if path[: len(shared)] == shared), None)
         if reached is not None:
             places = locate.label(("stages", number, "params", name), key=True), locate.label(reached[0], "used here")
@@ -133,9 +133,10 @@ def load(
         lay_over(tree, paths, locate, out)
         section = Params(locate, cwd, given, os.environ if env is None else env, out, tree.partial, allowed)
         section.evaluate(tree.value.get("params"))
-        share_common(tree, locate, Place(locate, (), out))
+        common = share_common(tree, locate, Place(locate, (), out))
         written = _copied(tree, locate) if "stages" in tree.value else None
         built = _built(tree, section, runtime, nothing)
+        told_once(out, common)
         if built is None:
             return nothing
     except FullError:
@@ -213,11 +214,12 @@ def _stages(
 
 
 def _outside(tree: Tree, params: Outside, overrides: Outside) -> tuple[dict[str, Given], Outside]:
-    """Splits the values from outside into those for params and those for paths."""
+    """Splits the values from outside into those for params and those for paths; a lone word that is not a section is a misspelt param."""
     declared = tree.value.get("params")
-    names, paths = split(overrides.values, declared if isinstance(declared, dict) else ())
-    given = {name: (value, source.origin(name)) for source in (overrides, params) for name, value in source.values.items()}
-    return {name: value for name, value in given.items() if name in names or name in params.values}, Outside(paths, overrides.by)
+    names, sections = set(declared if isinstance(declared, dict) else ()), ("extends", *PipelineSpec.model_fields)
+    paths = {n: v for n, v in overrides.values.items() if n not in names and (set(n) & set(".[\"'") or n in sections)}
+    given = ((name, source) for source in (overrides, params) for name in source.values if source is params or name not in paths)
+    return {name: (source.values[name], source.origin(name)) for name, source in given}, Outside(paths, overrides.by)
 
 
 def _read(source: Any, file: str | None, text: str | bytes | None, base: Path, files: Files, out: Diagnostics) -> Tree | None:

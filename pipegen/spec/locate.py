@@ -31,11 +31,12 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A param that a value contains, and whether the value is the param's alone, without text around it."""
+    """A param that a value contains."""
 
     name: str
     value: Value
-    whole: bool
+    whole: bool  # whether the value is the param's alone, without text around it
+    leads: bool  # whether the value begins with it
 
 
 @dataclass(slots=True)
@@ -45,12 +46,9 @@ class Locator:
     spans: SourceMap  # the places; empty for a spec without a file
     files: Files  # the texts and folders of the files
     base: Path  # the folder of relative paths outside any file: the working directory
-    origins: dict[KeyPath, str] = field(default_factory=dict)  # the origins of values that come from params
-    params: dict[KeyPath, list[str]] = field(default_factory=dict)  # the names of the params in a value
-    filled: dict[KeyPath, list[Filled]] = field(default_factory=dict)  # the same, with the origins of their values
+    filled: dict[KeyPath, list[Filled]] = field(default_factory=dict)  # the params in a value
     outside: dict[KeyPath, str] = field(default_factory=dict)  # values from outside (`--set`, `overrides=`, `runtime=`), in no file
     raw: dict[str, Any] = field(default_factory=dict)  # the resolved plain values
-    _folders: dict[KeyPath, Path] = field(default_factory=dict)
     _lines: dict[str, list[str]] = field(default_factory=dict)
 
     def label(self, path: tuple[str | int, ...], text: str = "", *, key: bool = False) -> Label:
@@ -79,11 +77,13 @@ class Locator:
 
     def origin(self, path: tuple[str | int, ...]) -> str:
         """The origin of a value: `flowers.yaml:4:3`, `default`, `--set size=192`, `$FLOWERS`; `given` for a map."""
-        filled = next((self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins), None)
-        span = self.spans.values.get(path)
-        given = self._origin_outside(path) or filled or (str(span) if span is not None else None)
-        if given is not None:
-            return given
+        filled = next((self.filled[path[:n]][-1] for n in range(len(path), 0, -1) if path[:n] in self.filled), None)
+        span, given = self.spans.values.get(path), self._origin_outside(path)
+        if filled is not None:
+            default = self.spans.values.get(("params", filled.name, "default"))
+            given = given or (filled.value.origin if filled.value.outside or default is None else str(default))
+        if given is not None or span is not None:
+            return given or str(span)
         return "default" if self.spans.values or lookup(self.raw, path, ABSENT) is ABSENT else "given"
 
     def source(self, path: KeyPath) -> str | None:
@@ -96,7 +96,7 @@ class Locator:
 
     def editable(self, path: KeyPath) -> Span | None:
         """The span of a value, if it is on one line of a file and contains no param."""
-        if self.source(path) is None or any(known[: len(path)] == path for known in self.params):
+        if self.source(path) is None or any(known[: len(path)] == path for known in self.filled):
             return None
         return self.span(path)
 
@@ -112,24 +112,17 @@ class Locator:
 
     def folder(self, path: KeyPath) -> Path:
         """The folder that a relative path at `path` is relative to."""
-        if path in self._folders:
-            return self._folders[path]
-        span = self.span(path)
+        span = self._in_file(path)
         return self.files.folders.get(span.file, self.base) if span is not None else self.base
 
     def in_shared_base(self, path: KeyPath) -> bool:
         """Tests if the value at `path` is from a shared base."""
-        span = self.span(path) if path not in self._folders else None
+        span = self._in_file(path)
         return span is not None and span.file in self.files.shared
 
-    def from_param(self, path: KeyPath, filled: Filled, *, at_start: bool) -> None:
-        """Notes that the value at `path` contains a param."""
-        self.params.setdefault(path, []).append(filled.name)
-        self.filled.setdefault(path, []).append(filled)
-        default = self.spans.values.get(("params", filled.name, "default"))
-        self.origins[path] = filled.value.origin if filled.value.outside or default is None else str(default)
-        if filled.value.outside and at_start:
-            self._folders[path] = self.base
+    def _in_file(self, path: KeyPath) -> Span | None:
+        """The span of a value; `None` if it begins with a param from outside."""
+        return None if any(one.leads and one.value.outside for one in self.filled.get(path, ())) else self.span(path)
 
     def from_env(self, path: KeyPath) -> str:
         """The environment variable in the value at `path`, or ""."""

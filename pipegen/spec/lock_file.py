@@ -8,11 +8,13 @@ from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pipegen.errors import OpError
 from pipegen.files import is_irregular, read_regular
 from pipegen.frozen import dataclass
-from pipegen.spec.shared_bases import BaseProblem, GitFile
+from pipegen.spec.shared_bases import GitFile
 
 LOCK = "pipegen.lock"
 TEXTS = f"{LOCK}.d"  # the folder beside a lock with the texts of bases from git
@@ -89,30 +91,28 @@ def find_lock(folder: Path) -> Path | None:
 
 
 def read_lock(path: Path) -> Lock:
-    """Reads a lock. Raises `BaseProblem`: `PG532` if it is damaged, or of another version."""
-    import yaml
-
+    """Reads a lock. Raises `OpError`: `PG532` if it is damaged, or of another version."""
     shown = os.path.relpath(path)
     mend = f"restore {shown} with your version control, or delete it and run `pipegen lock` for its specs"
     data = b""
     try:
         data = read_regular(path, _MOST + 1)
         if len(data) > _MOST:
-            raise BaseProblem("PG532", f"the lock {shown} is larger than {_MOST // 2**20} MiB", mend)
+            raise OpError("PG532", f"the lock {shown} is larger than {_MOST // 2**20} MiB", help=mend)
         value = yaml.load(data.decode(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe one either way
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         hint = "it has a merge conflict" if b"\n<<<<<<<" in data else "it is not YAML"
         said = error.strerror.lower() if isinstance(error, OSError) and error.strerror else hint
-        raise BaseProblem("PG532", f"the lock {shown} cannot be read: {said}", mend) from None
+        raise OpError("PG532", f"the lock {shown} cannot be read: {said}", help=mend) from None
     version = value.get("pipegen_lock") if isinstance(value, dict) else None
     if isinstance(version, int) and version != 1:
         update = "update pipegen, or delete the lock and run `pipegen lock` for its specs"
-        raise BaseProblem("PG532", f"the lock {shown} has format {version}, but this version of pipegen reads 1", update)
+        raise OpError("PG532", f"the lock {shown} has format {version}, but this version of pipegen reads 1", help=update)
     try:
         return Lock.model_validate(value)
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
-        raise BaseProblem("PG532", f"the lock {shown} is damaged" + (f" at `{where}`" if where else ""), mend) from None
+        raise OpError("PG532", f"the lock {shown} is damaged" + (f" at `{where}`" if where else ""), help=mend) from None
 
 
 def text_path(lock: Path, address: GitFile, commit: str) -> Path:
@@ -133,31 +133,31 @@ class LockedTexts:
     _read: tuple[Path, Lock] | None = field(default=None, init=False)
 
     def text(self, address: GitFile, most: int) -> bytes:
-        """Reads at most `most` bytes of a base. Raises `BaseProblem`: `PG116` if it is in no lock, `PG117` if its text differs from the
+        """Reads at most `most` bytes of a base. Raises `OpError`: `PG116` if it is in no lock, `PG117` if its text differs from the
         locked one."""
         if self._read is None:
             found = find_lock(self.folder)
             if found is None:
-                raise BaseProblem("PG116", f"{address.place} is not resolved: no {LOCK} in the spec's folder or above", *_UNLOCKED)
+                raise OpError("PG116", f"{address.place} is not resolved: no {LOCK} in the spec's folder or above", help=_UNLOCKED)
             self._read = found, read_lock(found)
         path, lock = self._read
         pin = lock.git.get(address.place)
         wanted = pin.texts.get(address.file) if pin is not None else None
         if pin is None or wanted is None:
             what = address.place if pin is None else address
-            raise BaseProblem("PG116", f"{what} is not resolved: it is not in {os.path.relpath(path)}", *_UNLOCKED)
+            raise OpError("PG116", f"{what} is not resolved: it is not in {os.path.relpath(path)}", help=_UNLOCKED)
         return kept_text(path, address, pin.commit, wanted, most)
 
 
 def kept_text(lock: Path, address: GitFile, commit: str, wanted: str, most: int) -> bytes:
-    """Reads the text of a base beside a lock. Raises `BaseProblem`: `PG117` if it is missing, or differs from the locked one."""
+    """Reads the text of a base beside a lock. Raises `OpError`: `PG117` if it is missing, or differs from the locked one."""
     kept = text_path(lock, address, commit)
     shown = os.path.relpath(kept)
     again = f"restore it with your version control, or run `pipegen lock --update={address.repository}` with this spec"
     try:
         data = read_regular(kept, most)
     except OSError:
-        raise BaseProblem("PG117", f"the text of {address} is missing: {shown}", again, f"commit {TEXTS}/ along with {LOCK}") from None
+        raise OpError("PG117", f"the text of {address} is missing: {shown}", help=(again, f"commit {TEXTS}/ along with {LOCK}")) from None
     if digest(data) != wanted:
-        raise BaseProblem("PG117", f"{shown} differs from the text of {address} in {LOCK}", again)
+        raise OpError("PG117", f"{shown} differs from the text of {address} in {LOCK}", help=again)
     return data

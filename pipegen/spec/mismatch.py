@@ -57,7 +57,7 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
             return found
     if isinstance(value, (int, float)) and plain_text and not accepts(annotation, "int", "float"):
         source = place.locate.source(place.path)
-        text = quoted(source if source is not None and place.path not in place.locate.params else str(value))
+        text = quoted(source if source is not None and place.path not in place.locate.filled else str(value))
         message = f"{name} is {expected}, but {show(value)} is {'true or false' if isinstance(value, bool) else 'a number'}"
         fix = replacement(place, text, Applicability.SAFE)
         return make("PG104", message, *labels(place), help=(write(text, "value"), *provenance(place)), fix=fix)
@@ -251,15 +251,15 @@ def arguments(model: type[BaseModel]) -> list[str]:
 
 def labels(place: Place) -> tuple[Label, ...]:
     """The place of a value, and the declarations of its params."""
-    names = place.locate.params.get(place.path, [])
+    names = (one.name for one in place.locate.filled.get(place.path, ()))
     declared = (place.locate.label(("params", name), f"`{name}` is declared here", key=True) for name in names)
     return (place.label(), *(label for label in declared if label.span is not None))
 
 
 def provenance(place: Place) -> tuple[str, ...]:
     """Help that names the params of a value."""
-    names = place.locate.params.get(place.path)
-    return (f"the value is from {one_of([f'${n}' for n in names], 'and')} ({place.locate.origin(place.path)})",) if names else ()
+    names = [f"${one.name}" for one in place.locate.filled.get(place.path, ())]
+    return (f"the value is from {one_of(names, 'and')} ({place.locate.origin(place.path)})",) if names else ()
 
 
 def certain(known: bool) -> Applicability:

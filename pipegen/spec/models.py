@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
 from pipegen.errors import InternalError
-from pipegen.ops.arguments.item_rules import BoxFormat
+from pipegen.ops.arguments.geometry import BoxFormat
 from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.model import Model
@@ -22,7 +22,7 @@ from pipegen.ops.transform import SplitName, Transform, When
 from pipegen.spec.units import ByteSize, Seconds
 
 Count = Annotated[int, Field(ge=1, le=64)]
-ViewName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class View(Model):
@@ -44,7 +44,7 @@ class View(Model):
         return None if self.of is None else tuple(sorted({self.of} if isinstance(self.of, str) else {*self.of}))
 
 
-Views = Count | Annotated[dict[ViewName, View], Field(min_length=1)]
+Views = Count | Annotated[dict[Name, View], Field(min_length=1)]
 
 
 DType = Literal["float32", "float16", "bfloat16", "uint8"]
@@ -54,7 +54,6 @@ UNENCODED: Encoding = "int"  # the encoding of a label by default
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
 _DISPATCHER = r"^grpc://[^/:\s]+:[0-9]{1,5}$"
-ParamName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class Param(Model):
@@ -72,7 +71,7 @@ class Param(Model):
     """The greatest value, for numbers."""
     choices: list[str] | None = None
     """The allowed words, for `type: choice`."""
-    env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    env: Name | None = None
     """An environment variable with the value; not that of a secret, unless the caller allows it."""
     description: str | None = None
     """The purpose, for people."""
@@ -131,6 +130,21 @@ class Output(Model):
     """The place of an image's channel axis."""
     boxes: BoxFormat = "xyxy"
     """The format of boxes: `xyxy`, `yxyx`, `xywh` or `center_xywh` in pixels, or `rel_xyxy` etc. in fractions of the image."""
+
+
+def names(features: Features | None) -> tuple[str, ...]:
+    """The features that an `x` or `y` names."""
+    if features is None:
+        return ()
+    if isinstance(features, str):
+        return (features,)
+    return tuple(features.values()) if isinstance(features, dict) else tuple(features)
+
+
+def received(output: Output) -> tuple[str, ...]:
+    """The features that a model receives, each once."""
+    weight = (output.sample_weight,) if output.sample_weight is not None else ()
+    return tuple(dict.fromkeys((*names(output.x), *names(output.y), *weight)))
 
 
 class Skip(Model):
@@ -286,7 +300,7 @@ class TrainingStage(Model):
 
     epochs: PositiveInt
     """The number of epochs. Epochs are counted through all stages, and schedules use that count."""
-    params: dict[ParamName, bool | int | float | str] = {}
+    params: dict[Name, bool | int | float | str] = {}
     """Values of params in this stage. They cannot change what all stages share: `source`, `splits`, `seed`, `sampling.subset` and
     `errors.exclude`."""
     batch: PositiveInt | None = None
@@ -311,7 +325,7 @@ class PipelineSpec(Model):
     """A name for people; the file's stem by default."""
     description: str | None = None
     """The purpose, for people."""
-    params: dict[ParamName, Param] = {}
+    params: dict[Name, Param] = {}
     """Typed parameters, used elsewhere as `$name`."""
     source: Source
     """The data: a source and its arguments."""

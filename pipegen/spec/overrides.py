@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pipegen.diagnostics.catalog import make
@@ -19,7 +19,6 @@ from pipegen.spec.compose import MAX_DEPTH, compose, resolve
 from pipegen.spec.expect import one_of, show
 from pipegen.spec.extends import CHOICES
 from pipegen.spec.locate import Locator
-from pipegen.spec.models import PipelineSpec
 from pipegen.spec.source_map import KeyPath, Tree, format_path
 from pipegen.spec.step_list import FORMS, INNER, STEPS, arguments_of, edit_steps, is_edit, raw_ids, step_name
 from pipegen.terminal import masked_values
@@ -75,13 +74,6 @@ class Outside:
 
 class _WrongPathError(Exception):
     """An invalid path; the arguments are the message and its help."""
-
-
-def split(given: Mapping[str, Any], declared: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Splits values into those for params, which win, and those for paths; a lone word that is not a section is a misspelt param."""
-    names = set(declared)
-    known = {name for name in given if name in names or not (set(name) & set(".[\"'") or name in ("extends", *PipelineSpec.model_fields))}
-    return {k: v for k, v in given.items() if k in known}, {k: v for k, v in given.items() if k not in known}
 
 
 def lay_over(tree: Tree, outside: Outside, locate: Locator, out: Diagnostics) -> None:

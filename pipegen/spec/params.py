@@ -329,8 +329,8 @@ class Substitution:
         if not value.ok or value.value is None:
             self.spoiled.add(path)
             return None
-        filled = Filled(name, value, match[0] == match.string and not value.mixed)
-        self.locate.from_param(path, filled, at_start=match.start() == 0)
+        filled = Filled(name, value, match[0] == match.string and not value.mixed, match.start() == 0)
+        self.locate.filled.setdefault(path, []).append(filled)
         return value
 
     def _undeclared(self, match: re.Match[str], name: str, path: KeyPath) -> None:
@@ -341,7 +341,7 @@ class Substitution:
             self.out.add(make("PG106", message, at, help=outside))
             return
         dollar = "write a dollar as `$$`"
-        if match[4] or (match[3] is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)):
+        if match[4] or (match[3] is not None and not NAME.fullmatch(name)):
             shown = shorten(match[0])
             help_ = ("write a param as `$name` or `${name}`", dollar)
             self.out.add(make("PG106", f"`{shown}` is not a valid reference to a param", at, help=help_))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from operator import is_not
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -199,30 +200,27 @@ Change = Callable[[Address, "tuple[str, ...]", "Source | None"], str]
 """Maps an address, its key path, and the source that it is an argument of (`None` in a joined table), to a replacement."""
 
 
-def replaced(source: M, change: Change) -> M | None:
-    """Replaces the addresses of a source; `None` if it has none."""
-    found: M | None = _inside(source, (), None, change)
-    return found
+def replaced(source: M, change: Change) -> M:
+    """Replaces the addresses of a source."""
+    made: M = _inside(source, (), None, change)
+    return made
 
 
 def _inside(value: Any, path: tuple[str, ...], of: Source | None, change: Change) -> Any:
+    """A part of a source with its addresses replaced; the part itself without any."""
     if isinstance(value, BaseModel):
         of = value if isinstance(value, Source) else None if isinstance(value, Join) else of  # a joined table is read whole
         given = {name: getattr(value, name) for name in type(value).model_fields}
-        found = {name: new for name, old in given.items() if (new := _inside(old, (*path, name), of, change)) is not None}
-        return value.model_copy(update=found) if found else None
+        found = {name: new for name, old in given.items() if (new := _inside(old, (*path, name), of, change)) is not old}
+        return value.model_copy(update=found) if found else value
     if isinstance(value, Mapping):
-        changed = {key: new for key, old in value.items() if (new := _inside(old, (*path, str(key)), of, change)) is not None}
-        return {**value, **changed} if changed else None
+        made = {key: _inside(old, (*path, str(key)), of, change) for key, old in value.items()}
+        return made if any(made[key] is not old for key, old in value.items()) else value
     if isinstance(value, (list, tuple)):
         items = [_inside(old, (*path, str(i)), of, change) for i, old in enumerate(value)]
-        if all(item is None for item in items):
-            return None
-        return type(value)(old if new is None else new for old, new in zip(value, items, strict=True))
-    if not isinstance(value, str) or not SOURCE_PATHS & set(path[-2:]):
-        return None
-    address = Address.of(value)
-    return None if address is None else change(address, path, of)
+        return type(value)(items) if any(map(is_not, items, value)) else value
+    address = Address.of(value) if isinstance(value, str) and SOURCE_PATHS & set(path[-2:]) else None
+    return value if address is None else change(address, path, of)
 
 
 def addresses_in(source: Source) -> list[tuple[Address, tuple[str, ...], Source | None]]:

@@ -6,18 +6,15 @@ It inserts text at a place that is known. ruamel.yaml, which writes a file anew,
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import yaml
 
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span, split_lines
 from pipegen.spec.compose import flow
+from pipegen.spec.load import Loaded
 from pipegen.spec.source_map import lookup
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pipegen.spec.load import Loaded
 
 
 def runtime_fix(loaded: Loaded, settings: Mapping[str, Any]) -> Fix | None:

@@ -7,23 +7,19 @@ import pkgutil
 import posixpath
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from pipegen.diagnostics.diagnostic import GIT, PACKAGE
 from pipegen.diagnostics.suggest import closest, hints
+from pipegen.errors import OpError
 from pipegen.files import read_regular
 from pipegen.frozen import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from importlib.machinery import ModuleSpec
-
-    from typing_extensions import Self
-
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\]")
@@ -35,14 +31,7 @@ _PACKAGE_FORM = "a base in a package is `pkg:PACKAGE/path/base.pipegen.yaml`"
 _GIT_FORM = "a base in a repository is `git+https://HOST/REPOSITORY@TAG#path/base.pipegen.yaml`"
 
 
-class BaseProblem(Exception):
-    """The error of a base that is not available: the code, the message and the help of its finding."""
-
-    def __init__(self, code: str, message: str, *help_: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.help = help_
+S = TypeVar("S", bound="Shared")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +41,13 @@ class Shared:
     place: str
     file: str
 
-    def beside(self, value: str) -> Self:
-        """The address of a path that is relative to this file. Raises `BaseProblem`: `PG115` if it is outside of the package or
+    def beside(self: S, value: str) -> S:
+        """The address of a path that is relative to this file. Raises `OpError`: `PG115` if it is outside of the package or
         repository."""
         file = posixpath.normpath(posixpath.join(posixpath.dirname(self.file), value))
         if posixpath.isabs(file) or file.split("/")[0] in ("..", "."):
             message = f"`extends: {value}` is outside of {self.place}, which has {self.file}"
-            raise BaseProblem("PG115", message, "extend a file in there, or another one by its `pkg:` or `git+` address")
+            raise OpError("PG115", message, help="extend a file in there, or another one by its `pkg:` or `git+` address")
         return replace(self, file=file)
 
 
@@ -92,16 +81,16 @@ class GitFile(Shared):
 
 
 def parse(value: str) -> PackageFile | GitFile | None:
-    """Parses an address; `None` for a path. Raises `BaseProblem`: `PG115` for an invalid address."""
+    """Parses an address; `None` for a path. Raises `OpError`: `PG115` for an invalid address."""
     if value.startswith(PACKAGE):
         package, _, file = value.removeprefix(PACKAGE).partition("/")
         if _NAME.fullmatch(package) is None:
-            raise BaseProblem("PG115", f"`{package}` is not a valid name of a Python package", _PACKAGE_FORM)
+            raise OpError("PG115", f"`{package}` is not a valid name of a Python package", help=_PACKAGE_FORM)
         return PackageFile(package, _file(file, value, _PACKAGE_FORM))
     if value.startswith(GIT):
         return _git(value)
     if "://" in value:
-        raise BaseProblem("PG115", f"`extends` does not support the address `{value}`", _GIT_FORM, _PACKAGE_FORM)
+        raise OpError("PG115", f"`extends` does not support the address `{value}`", help=(_GIT_FORM, _PACKAGE_FORM))
     return None
 
 
@@ -111,15 +100,15 @@ def _git(value: str) -> GitFile:
         parts = urlsplit(address)
         port = parts.port
     except ValueError:
-        raise BaseProblem("PG115", f"`{value}` is not a valid address of a git repository", _GIT_FORM) from None
+        raise OpError("PG115", f"`{value}` is not a valid address of a git repository", help=_GIT_FORM) from None
     _check_host(parts, value)
     repository, _, revision = parts.path.rpartition("@")
     if not repository:
-        raise BaseProblem("PG115", f"`{value}` has no tag", _GIT_FORM)
+        raise OpError("PG115", f"`{value}` has no tag", help=_GIT_FORM)
     if _REVISION.fullmatch(revision) is None or ".." in revision or revision.endswith(("/", ".", ".lock")):
-        raise BaseProblem("PG115", f"`{revision}` is not a valid tag of a git repository", _GIT_FORM)
+        raise OpError("PG115", f"`{revision}` is not a valid tag of a git repository", help=_GIT_FORM)
     if _REPOSITORY.fullmatch(repository) is None or ".." in repository.split("/") or parts.query:
-        raise BaseProblem("PG115", f"`{value}` is not a valid address of a git repository", _GIT_FORM)
+        raise OpError("PG115", f"`{value}` is not a valid address of a git repository", help=_GIT_FORM)
     user = f"{parts.username}@" if parts.username else ""
     url = f"{parts.scheme}://{user}{parts.hostname}{f':{port}' if port else ''}{repository}"
     return GitFile(f"{GIT}{url}@{revision}", _file(file, value, _GIT_FORM), url, revision)
@@ -130,24 +119,24 @@ def _check_host(parts: SplitResult, value: str) -> None:
     if parts.scheme not in ("https", "ssh"):
         named = f"`{GIT}{parts.scheme}:`" if parts.scheme else f"`{value}`"
         ssh = "the address of `git@HOST:REPOSITORY` is `git+ssh://git@HOST/REPOSITORY`"
-        raise BaseProblem("PG115", f"bases are fetched over https or ssh, not by {named}", _GIT_FORM, ssh)
+        raise OpError("PG115", f"bases are fetched over https or ssh, not by {named}", help=(_GIT_FORM, ssh))
     host = parts.hostname or ""
     shown = f"[{host}]" if ":" in host else host
     if _HOST.fullmatch(shown) is None:
-        raise BaseProblem("PG115", f"`{value}` has no valid host", _GIT_FORM)
+        raise OpError("PG115", f"`{value}` has no valid host", help=_GIT_FORM)
     if parts.password is not None or (parts.scheme == "https" and parts.username):
         help_ = "leave the name and the secret out: git asks its credential helper, or use `git+ssh://`"
-        raise BaseProblem("PG115", f"the address of {shown} has a login, but specs are shared", help_)
+        raise OpError("PG115", f"the address of {shown} has a login, but specs are shared", help=help_)
     if parts.username and _USER.fullmatch(parts.username) is None:
-        raise BaseProblem("PG115", f"`{parts.username}` is not a valid name of a user", _GIT_FORM)
+        raise OpError("PG115", f"`{parts.username}` is not a valid name of a user", help=_GIT_FORM)
 
 
 def _file(file: str, value: str, form: str) -> str:
     if not file:
-        raise BaseProblem("PG115", f"`{value}` has no file", form)
+        raise OpError("PG115", f"`{value}` has no file", help=form)
     parts = file.split("/")
     if {"", ".", "..", ".git"} & set(parts) or "\\" in file or not file.isprintable():
-        raise BaseProblem("PG115", f"`{file}` is not a valid path", form, "join its parts by `/`, without `..`")
+        raise OpError("PG115", f"`{file}` is not a valid path", help=(form, "join its parts by `/`, without `..`"))
     return file
 
 
@@ -156,7 +145,7 @@ _MOST_SEEN = 2000  # the most files of a package that are searched for a similar
 
 
 def package_file(address: PackageFile) -> Path:
-    """Finds a file in a package; in a zip, the path is that of the zip with that of the member. Raises `BaseProblem`: `PG113` if the
+    """Finds a file in a package; in a zip, the path is that of the zip with that of the member. Raises `OpError`: `PG113` if the
     package or the file does not exist."""
     folders = _folders(address)
     for folder in folders:
@@ -167,7 +156,7 @@ def package_file(address: PackageFile) -> Path:
     near = names.get(closest(PurePosixPath(address.file).name, names) or "")
     hint = (f"did you mean `pkg:{address.place}/{near}`?",) if near else ()
     where = f"the package is in {' and '.join(map(str, folders))}; its data files have to be installed with it"
-    raise BaseProblem("PG113", f"the package `{address.place}` has no file {address.file}", *hint, where)
+    raise OpError("PG113", f"the package `{address.place}` has no file {address.file}", help=(*hint, where))
 
 
 def read_package_file(path: Path, most: int) -> bytes:
@@ -200,7 +189,7 @@ def _folders(address: PackageFile) -> list[Path]:
     top, *below = address.place.split(".")
     spec = find_top(top)
     if spec is not None and spec.submodule_search_locations is None:
-        raise BaseProblem("PG113", f"`{top}` is a module, not a package with files", "name the package that has the spec")
+        raise OpError("PG113", f"`{top}` is a module, not a package with files", help="name the package that has the spec")
     if spec is not None:
         return [Path(folder, *below) for folder in spec.submodule_search_locations or ()]
     # Before Python 3.13, a namespace package in a zip is found only if the zip lists its folders, which is rare.
@@ -209,7 +198,7 @@ def _folders(address: PackageFile) -> list[Path]:
         return packed
     install = "install it into the environment of pipegen (shown by `pipegen version`)"
     help_ = hints(top, [found.name for found in pkgutil.iter_modules()], install)
-    raise BaseProblem("PG113", f"the package `{top}` is not installed", *help_)
+    raise OpError("PG113", f"the package `{top}` is not installed", help=help_)
 
 
 def _in_zip(path: Path) -> tuple[Path, str] | None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostics, Span
+from pipegen.diagnostics.suggest import closest
 from pipegen.files import read_regular
 from pipegen.ops.sampling_sections import listed_values
 from pipegen.spec.compose import MAX_BYTES
@@ -22,14 +25,30 @@ LISTS = (".txt", ".names", ".lst")
 """Endings of files that may list classes: findings show their lines, and a spec may name any file of this machine."""
 
 
-def share_common(tree: Tree, locate: Locator, place: Place) -> None:
-    """Writes the arguments in `common` into each split of a `by_split` with that source, in place; those of the split win."""
+def share_common(tree: Tree, locate: Locator, place: Place) -> list[Span]:
+    """Writes the arguments in `common` into each split of a `by_split` with that source, in place; those of the split win. Returns the
+    places of the common parts."""
+    spans: list[Span] = []
     parts = lookup(tree.value, ("source", "mix", "parts"))
     each: list[KeyPath] = [("source", "mix", "parts", name, "source") for name in parts] if isinstance(parts, dict) else []
     for at in ((*source, "by_split") for source in (("source",), *each)):
         splits = lookup(tree.value, at)
         if isinstance(splits, dict) and COMMON in splits:
+            spans += [span] if (span := tree.spans.values.get((*at, COMMON))) is not None else []
             _share(splits, splits.pop(COMMON), tree, locate, place.at(*at))
+
+    return spans
+
+
+def told_once(found: Diagnostics, common: Sequence[Span]) -> None:
+    """Drops findings about common parts that each split repeats."""
+    seen: set[tuple[str, Span]] = set()
+    for finding in [*found.items]:
+        at = finding.span
+        if at is not None and any(at.is_within(span) for span in common):
+            if (finding.code, at) in seen:
+                found.items.remove(finding)
+            seen.add((finding.code, at))
 
 
 def _share(splits: dict[str, Any], common: Any, tree: Tree, locate: Locator, place: Place) -> None:
@@ -95,7 +114,9 @@ def _names(file: str, path: KeyPath, place: Place) -> list[str] | None:
                 return [*names]
             problem = f"it is larger than {MAX_BYTES // 2**20} MiB" if names else "it lists no class"
     except FileNotFoundError:
-        problem, help_ = "it does not exist", f"its full path is {full}"
+        near = closest(os.path.basename(full), os.listdir(os.path.dirname(full)) if os.path.isdir(os.path.dirname(full)) else ())
+        problem = "it does not exist"
+        help_ = f"is `{near}` meant?" if near else "a path is relative to the file of the spec that it is written in"
     except UnicodeDecodeError:
         problem = "it is not UTF-8 text"
     except (OSError, ValueError) as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import Arithmetic
-from pipegen.ops.families.combining import acted_on, runs_on
+from pipegen.ops.families.combining import acted_on, on_split, runs_on
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.base import Levels, kind_of
 from pipegen.ops.registry import default_decoder
@@ -221,11 +221,8 @@ class _Walk:
     def run(self, seen: list[_Seen]) -> None:
         self._decode_first()
         for step, found in zip(self.spec.transforms, seen, strict=True):
-            if runs_on(step, self.split):
-                self._step(step, found)
-            elif step.random and step.when is None:
-                for stand_in in step.evaluation_form():
-                    self._step(stand_in, _Seen())
+            for form in on_split(step, self.split):
+                self._step(form, found if form is step else _Seen())
 
     def _decode_first(self) -> None:
         """Applies the implicit `decode`."""

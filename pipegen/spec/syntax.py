@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+
+from yaml.error import Mark, MarkedYAMLError
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix, Label, Span
 from pipegen.frozen import dataclass
 from pipegen.spec.source_map import LONGEST_KEY
-
-if TYPE_CHECKING:
-    from yaml.error import Mark, MarkedYAMLError
-
 
 _GLUED = re.compile(r"(\s*(?:- +)?[A-Za-z_][\w.-]*):(?=[^\s:/\\])")  # a key whose colon is not followed by a space
 

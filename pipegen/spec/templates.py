@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import yaml
 from pydantic import BaseModel
 
 from pipegen.diagnostics.suggest import Kind, Row, plain, rows
@@ -19,7 +20,7 @@ from pipegen.spec.expect import field_type, is_long, valid, validated, words_of
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.peers.converting import tidy
 
-_EXAMPLE = re.compile(r"(\w+)~(1[-+])?([\w+/.-]*?)(?:\*([\d.]+))?")
+_EXAMPLE = re.compile(r"(\w+)~(1[-+])?([\w+/-]*?)(?:\*([\d.]+))?")
 
 
 def fitting_rows(word: str, value: Any, place: Kind) -> list[Row]:
@@ -34,8 +35,6 @@ def steps_of(row: Row, given: Any) -> list[dict[str, Any]]:
 
 def parsed(row: Row, lines: str | None = None) -> dict[str, Any]:
     """Lines of the table as a map with marked examples."""
-    import yaml
-
     node = yaml.safe_load(f"{{{row.lines}}}" if row.place in ("key", "spec") else lines or row.lines)
     return {node: {}} if isinstance(node, str) else {k: v or {} for k, v in node.items()} if row.place in ("step", "source") else node
 
@@ -145,7 +144,6 @@ def _wanted(mark: re.Match[str], given: Any, *, first: bool = True) -> Any:
     value: Any = None
     if isinstance(given, dict):
         named = {plain(str(k)): v for k, v in given.items()}
-        named |= {f"{k}{i}": v for k, values in named.items() if isinstance(values, list) for i, v in enumerate(values)}
         pair = [_difference(part, named) for part in theirs.split("+")]
         if len(pair) > 1 and None not in pair:
             return pair

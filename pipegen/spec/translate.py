@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, get_args
 
+import yaml
 from pydantic import BaseModel
 
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Edit, Fix, Span, write
@@ -22,7 +23,7 @@ from pipegen.spec.locate import Place
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.peers.words import Meaning, with_argument
 from pipegen.spec.peers.words import meanings as meanings_elsewhere
-from pipegen.spec.templates import accepts, entries_of, filled, fills, fitting_rows, further, marks_of, readings, steps_of, takes, written
+from pipegen.spec.templates import accepts, entries_of, filled, fills, fitting_rows, further, readings, steps_of, takes, written
 
 _MOST = 2  # the most answers
 
@@ -34,7 +35,7 @@ def instead_of_step(name: str, given: Any) -> list[str]:
     """
     if known := meanings_elsewhere(name, given):
         return _of_peers(name, given, known)
-    fitting = _of_a_library(name, given) or fitting_rows(name, given, "step") or _our_own(name)
+    fitting = fitting_rows(name, given, "step") or _our_own(name)
     if not fitting and (steps := _steps_with(name, given)):
         return [*steps]
     if fitting and fitting[0].is_about_values(name):
@@ -98,21 +99,6 @@ def _steps_with(argument: str, given: Any) -> list[Advice]:
         return steps
     elsewhere = [_peer(one, list(one.steps), said) for one in with_argument(argument, given) if len(one.steps) == 1]
     return list({one.lines: one for one in elsewhere}.values())[:_MOST]
-
-
-def _of_a_library(name: str, given: Any) -> list[Row]:
-    """The rows of one library's own step, if they name more of the arguments than those of the name alone."""
-    if not isinstance(given, dict):
-        return []
-    keys = [plain(str(key)) for key in given]
-
-    def shared(known: list[Row]) -> int:
-        marks = [mark for row in known[:1] if row.lines != NOTHING for mark in marks_of(row)]
-        theirs = {plain(part) for _, _, names, _ in marks for part in re.split(r"[/+-]", names)}
-        return sum(key in theirs for key in keys)
-
-    words = (name, *(f"{library}.{name}" for library in ("albumentations", "torchvision", "keras")))
-    return max((fitting_rows(word, given, "step") for word in words), key=shared)
 
 
 def _our_own(name: str) -> list[Row]:
@@ -182,8 +168,6 @@ def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -
 
 def entries_in(advice: Advice) -> list[str]:
     """The keys in advice about an entry of a map."""
-    import yaml
-
     return list(yaml.safe_load(f"{{{advice.lines}}}"))
 
 

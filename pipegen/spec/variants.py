@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pipegen.frozen import dataclass
-from pipegen.ops.families.combining import named_by, runs_on
+from pipegen.ops.families.combining import named_by, on_split
 from pipegen.ops.sampling_sections import says_bucket, sized
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.sources.parts.adapted import PART, Adapting, adapted
 from pipegen.ops.transform import Transform
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import Features, Output, PipelineSpec, View
+from pipegen.spec.models import Features, Output, PipelineSpec, View, received
 from pipegen.spec.source_map import KeyPath
 from pipegen.types import ElementType, FeatureType, valid_name
 
@@ -179,11 +179,7 @@ def bucketed(spec: PipelineSpec, split: str) -> bool:
         return False
     own = branches(spec)
     views = [own[name].transforms for name in dict.fromkeys(lane.branch for lane in lanes(spec, split)) if name is not None]
-    steps = [step for steps in (spec.transforms, *views) for step in steps]
-    there = [step for step in steps if runs_on(step, split)]
-    replaced = (step for step in steps if not runs_on(step, split) and step.random and step.when is None)
-    stand_ins = [form for step in replaced for form in step.evaluation_form()]
-    return says_bucket((*there, *stand_ins))
+    return says_bucket([form for steps in (spec.transforms, *views) for step in steps for form in on_split(step, split)])
 
 
 class PartSource(Source):
@@ -243,7 +239,7 @@ def joined(spec: PipelineSpec, name: str) -> PipelineSpec:
 def _source(spec: PipelineSpec, name: str) -> Source:
     part, names = spec.source.mixed()[name], tuple(spec.source.mixed())
     others = [other for other in spec.source.mixed().values() if other is not part]
-    wanted = PART in _outputs(spec.output) and not any(PART in other.names() for other in (part, *others))
+    wanted = PART in received(spec.output) and not any(PART in other.names() for other in (part, *others))
     fill: dict[str, tuple[FeatureType, Any]] = {}
     for feature, value in part.fill.items():
         having = (other for other in others if feature in other.names())
@@ -258,15 +254,6 @@ def _source(spec: PipelineSpec, name: str) -> Source:
     order = tuple(dict.fromkeys((*spec.source.infer(), *part.names(), *fill)))
     adapting = Adapting({own: new for new, own in part.features.items()}, fill, order, names if wanted else ())
     return PartSource(inner=part.source, adapting=adapting)
-
-
-def _outputs(output: Output) -> Iterator[str]:
-    """Yields all features of an output."""
-    for value in (output.x, output.y, output.sample_weight):
-        if isinstance(value, str):
-            yield value
-        elif value is not None:
-            yield from value.values() if isinstance(value, dict) else value
 
 
 def part_path(name: str) -> KeyPath:

@@ -10,13 +10,13 @@ import numpy as np
 
 from pipegen.data.rounding import spread
 from pipegen.data.verdict import class_counts, shown_label
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.page import Html, Page, bar, element, folded, page, picture, table
 from pipegen.quality.looks import SEEN, Pictures, preview_of
 from pipegen.quality.survey import FEW, UNEVEN, Survey, said
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.phases.specs import Spec
 
 _SIDE = 112

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Xml
 
+from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.diagnostics.machine_readable import render_json
 from pipegen.diagnostics.text import render_text
 from pipegen.errors import SpecError
@@ -17,8 +18,6 @@ from pipegen.terminal import ODD, aligned, sign_for, visible
 
 if TYPE_CHECKING:
     from pipegen.data.testing import DataTestResult, Status
-    from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.phases.specs import Spec
 
 _STATUSES: tuple[Status, ...] = ("passed", "failed", "warned", "skipped")
 
@@ -31,11 +30,6 @@ class DataTestReport:
     results: tuple[DataTestResult, ...]  # the result of each test that ran, in the order of the spec
     texts: Mapping[str, str]  # the texts that the findings point into, by file name
     errors: tuple[Diagnostic, ...] = ()  # errors of the spec or its data, because of which no test ran
-
-    @classmethod
-    def of(cls, spec: Spec, results: Sequence[DataTestResult]) -> DataTestReport:
-        """Makes the report of a spec's tests."""
-        return cls(spec.loaded.file or spec.model.name or "the spec", tuple(results), spec.loaded.texts)
 
     @property
     def passed(self) -> bool:

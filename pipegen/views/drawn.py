@@ -36,9 +36,8 @@ from pipegen.phases.compilation import read_once
 from pipegen.phases.specs import BoundSpec, FittedSpec, Spec
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Kernel, Node, Plan, Read
-from pipegen.plan.outputs import names
 from pipegen.plan.recipe import decided_by
-from pipegen.spec.models import Output
+from pipegen.spec.models import Output, names
 from pipegen.types import ElementType, FeatureType, valid_name
 
 Array = np.ndarray[Any, Any]

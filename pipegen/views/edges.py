@@ -8,25 +8,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.datasets.engine import Engine
+from pipegen.backend.features import Features
+from pipegen.backend.index.order import Found
 from pipegen.backend.kernels.lower import apply_element, apply_stage
+from pipegen.backend.running.execute import Executor
 from pipegen.ops.families.combining import GROUP
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.kinds.base import ExampleClass, kind_of
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Node, Plan, Read
-from pipegen.plan.outputs import received
+from pipegen.spec.models import received
 from pipegen.spec.units import format_bytes
 from pipegen.types import FeatureType, valid_name
 from pipegen.views.drawn import picture_of
 from pipegen.views.plan_page import Seen, Shown
 
 if TYPE_CHECKING:
-    from pipegen.backend.datasets.engine import Engine
-    from pipegen.backend.features import Features
-    from pipegen.backend.index.order import Found
-    from pipegen.backend.running.execute import Executor
-
     Array = np.ndarray[Any, Any]
 
 _SIDE = 208  # longer side of a picture in pixels: twice its size on the page, for high-resolution screens

@@ -15,14 +15,18 @@ import tensorflow as tf
 
 from pipegen.backend.datasets.saved import save_dataset
 from pipegen.backend.process import traced_functions
+from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.lowered import lowered_plan, one_by_one, stage_names
+from pipegen.data.manifest import Manifest
 from pipegen.diagnostics.diagnostic import Diagnostic, Severity
 from pipegen.errors import InternalError, SpecError
 from pipegen.files import whole_place, write_whole
 from pipegen.frozen import dataclass
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.ops.stage import Stage
 from pipegen.phases.compilation import read_once
 from pipegen.phases.layered import ejection_findings, given_data, replaced_records
+from pipegen.phases.specs import CompiledSpec
 from pipegen.physical import nodes as p
 from pipegen.plan.nodes import Element, Emit
 from pipegen.plan.plan_text import stage_text
@@ -32,10 +36,6 @@ from pipegen.terminal import one_line
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.engine import Engine
-    from pipegen.backend.running.execute import Executor
-    from pipegen.data.manifest import Manifest
-    from pipegen.ops.stage import Stage
-    from pipegen.phases.specs import CompiledSpec
 
 
 ABOUT = "datasets.json"  # the file with the content of the README for programs

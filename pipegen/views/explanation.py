@@ -22,6 +22,7 @@ from pipegen.plan.cost import Circumstances, cost_json, plan_cost, render_cost
 from pipegen.plan.evaluation_plans import learning_steps
 from pipegen.plan.item_planning import limits_in
 from pipegen.plan.lanes import recipes
+from pipegen.plan.nodes import Plan
 from pipegen.plan.plan_text import plan_json, render_plan
 from pipegen.spec.models import PipelineSpec, ShardIndex
 from pipegen.spec.places import fetches_blocks
@@ -31,7 +32,6 @@ from pipegen.terminal import aligned, visible
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
     from pipegen.passes import Compiled, PassRecord
-    from pipegen.plan.nodes import Plan
 
 
 def stage_rows(spec: PipelineSpec) -> list[tuple[str, str, str]]:

@@ -12,7 +12,8 @@ from pipegen.lazy import np
 from pipegen.ops.fields.notes import is_are
 from pipegen.ops.kinds.base import ExampleClass, Indices, Levels, PixelClass, Presence, kind_of
 from pipegen.ops.step_bases import centred_values
-from pipegen.plan.outputs import encoding_of, names
+from pipegen.plan.outputs import encoding_of
+from pipegen.spec.models import Output, names
 from pipegen.terminal import log, visible
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval, times
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import keras
 
     from pipegen.plan.nodes import Plan
-    from pipegen.spec.models import Output
 
 
 _SPARSE = ("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy")
@@ -200,63 +200,58 @@ def _seen(model: keras.Model, place: int, spec: Any, interval: Interval) -> list
     """Runs the layers before the first weights on the ends of an interval; empty if that fails."""
     shape = [side or _OPEN_SIDE for side in tuple(spec.shape)[1:]]
     ends = np.stack([np.full(shape, interval.low, np.float32), np.full(shape, interval.high, np.float32)])
-    walk = _Walk()
+    found: list[_Seen] = []
     try:
-        walk.model(model, {place: (ends, ())})
+        _walk(model, {place: (ends, ())}, found)
     except Exception:  # custom layers may do anything; then nothing is known
         return []
-    return walk.found
+    return found
 
 
-class _Walk:
-    """A walk through a model from the inputs up to the first layers with weights."""
+def _walk(model: Any, given: dict[int, _Value], found: list[_Seen]) -> dict[int, _Value]:
+    """Computes outputs of a model from the values of some inputs, up to the first layers with weights, whose inputs it records."""
+    import keras
 
-    def __init__(self) -> None:
-        self.found: list[_Seen] = []
+    if isinstance(model, keras.Sequential):
+        value: _Value | None = given.get(0)
+        for layer in model.layers:
+            if value is not None and type(layer).__name__ != "InputLayer":
+                value = _step(layer, [value], (value[0],), {}, found)
+        return {} if value is None else {0: value}
+    values = {id(tensor): given[place] for place, tensor in enumerate(model.inputs) if place in given}
+    for node in _nodes(model):
+        inputs = [values.get(id(tensor)) for tensor in node.input_tensors]
+        if not inputs or any(value is None for value in inputs):
+            continue
+        args, kwargs = keras.tree.map_structure(
+            lambda tensor: values[id(tensor)][0] if id(tensor) in values else tensor, (node.arguments.args, node.arguments.kwargs)
+        )
+        result = _step(node.operation, [value for value in inputs if value is not None], args, kwargs, found)
+        if result is not None:
+            values[id(node.outputs[0])] = result
+    return {place: values[id(tensor)] for place, tensor in enumerate(model.outputs) if id(tensor) in values}
 
-    def model(self, model: Any, given: dict[int, _Value]) -> dict[int, _Value]:
-        """Computes outputs from the values of some inputs."""
-        import keras
 
-        if isinstance(model, keras.Sequential):
-            value: _Value | None = given.get(0)
-            for layer in model.layers:
-                if value is not None and type(layer).__name__ != "InputLayer":
-                    value = self._step(layer, [value], (value[0],), {})
-            return {} if value is None else {0: value}
-        values = {id(tensor): given[place] for place, tensor in enumerate(model.inputs) if place in given}
-        for node in _nodes(model):
-            inputs = [values.get(id(tensor)) for tensor in node.input_tensors]
-            if not inputs or any(value is None for value in inputs):
-                continue
-            args, kwargs = keras.tree.map_structure(
-                lambda tensor: values[id(tensor)][0] if id(tensor) in values else tensor, (node.arguments.args, node.arguments.kwargs)
-            )
-            result = self._step(node.operation, [value for value in inputs if value is not None], args, kwargs)
-            if result is not None:
-                values[id(node.outputs[0])] = result
-        return {place: values[id(tensor)] for place, tensor in enumerate(model.outputs) if id(tensor) in values}
+def _step(operation: Any, inputs: Sequence[_Value], args: Any, kwargs: Any, found: list[_Seen]) -> _Value | None:
+    """Runs an operation without weights, or records the input of one with weights."""
+    import keras
 
-    def _step(self, operation: Any, inputs: Sequence[_Value], args: Any, kwargs: Any) -> _Value | None:
-        """Runs an operation without weights, or records the input of one with weights."""
-        import keras
-
-        before, names = inputs[0]
-        names = tuple(dict.fromkeys(name for _, own in inputs for name in own))
-        kind = type(operation).__name__
-        if isinstance(operation, keras.Model) and (getattr(operation, "inputs", None) or isinstance(operation, keras.Sequential)):
-            return self.model(operation, dict(enumerate(inputs))).get(0)
-        if not getattr(operation, "built", True):  # builds a copy, never the layer of the user
-            operation = type(operation).from_config(operation.get_config())
-            operation.build(np.shape(before))
-        if getattr(operation, "weights", None) and kind != "Normalization":
-            own = isinstance(operation, keras.Model) or not type(operation).__module__.startswith("keras.")
-            low, high, width = _ends(before)
-            self.found.append(_Seen(operation.name, Interval(low, high), width, names, own or kind in _NORMALISES))
-            return None
-        after = operation(*args, **kwargs)
-        after = np.asarray(keras.ops.convert_to_numpy(after))
-        return after, (*names, operation.name) if _ends(after) != _ends(before) else names
+    before, names = inputs[0]
+    names = tuple(dict.fromkeys(name for _, own in inputs for name in own))
+    kind = type(operation).__name__
+    if isinstance(operation, keras.Model) and (getattr(operation, "inputs", None) or isinstance(operation, keras.Sequential)):
+        return _walk(operation, dict(enumerate(inputs)), found).get(0)
+    if not getattr(operation, "built", True):  # builds a copy, never the layer of the user
+        operation = type(operation).from_config(operation.get_config())
+        operation.build(np.shape(before))
+    if getattr(operation, "weights", None) and kind != "Normalization":
+        own = isinstance(operation, keras.Model) or not type(operation).__module__.startswith("keras.")
+        low, high, width = _ends(before)
+        found.append(_Seen(operation.name, Interval(low, high), width, names, own or kind in _NORMALISES))
+        return None
+    after = operation(*args, **kwargs)
+    after = np.asarray(keras.ops.convert_to_numpy(after))
+    return after, (*names, operation.name) if _ends(after) != _ends(before) else names
 
 
 def _ends(values: Any) -> tuple[float, float, float]:

@@ -12,13 +12,13 @@ from pipegen.physical.physical_text import render_physical
 from pipegen.plan.cost import LEAST_US, Circumstances, PlanCost, plan_cost
 from pipegen.plan.nodes import Cache, Node
 from pipegen.plan.plan_text import plan_json, render_plan
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.units import format_bytes
+from pipegen.types import ElementType
 from pipegen.views.explanation import CLASSES, Known, remarks, what_it_did
 
 if TYPE_CHECKING:
     from pipegen.passes import Compiled
-    from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType
 
 _STYLE = """
 .lead { font-size: 1.05rem; }

@@ -43,30 +43,33 @@ ABOUT = Path("assets.extra") / "pipegen.json"  # the description of a SavedModel
 
 
 class Serving:
-    """The conversion of requests to the inputs of a model; `layered` if the model runs the steps on batches in a layer of its own.
+    """The conversion of requests to the inputs of a model, which may run the steps on batches in a layer of its own.
 
-    With `jit`, XLA compiles these for each size of request.
+    With `jit`, XLA compiles these for each size of request. For the errors see `check_model`; messages name the function `who`.
 
     Attributes:
         features: The feature of each argument of a request.
         request: The type of each argument of a request, with the batch axis.
     """
 
-    def __init__(self, bound: BoundSpec, takes: Takes, *, jit: bool, layered: bool = False) -> None:
+    def __init__(self, bound: BoundSpec, model: Any, takes: Takes, who: str, *, jit: bool) -> None:
         spec, locate = bound.spec.model, bound.spec.loaded.locate.label
         record = bound.manifest.type or spec.source.infer()
         plain = served_plan(spec, locate, record, takes)
-        if layered:
+        if holds_layer(model):
             evaluation = served_plan(spec, locate, record, None)
             plain = before_layer(plain, evaluation, layer_config(evaluation, bound.plans.values()), locate)
-        self.plan, plan = physical_of(spec, plain, jit=jit), plain
+        self.plan = physical_of(spec, plain, jit=jit)
         self.features: dict[str, str] = {}
         self.request: dict[str, tf.TensorSpec] = {}
-        for feature, t in plan.read.items():
+        for feature, t in plain.read.items():
             name = f"{feature}_bytes" if t.encoded else feature  # TensorFlow Serving takes and returns `{"b64": …}` for such names
             argument = f"{name}_" if iskeyword(name) else name
             self.features[argument] = feature
             self.request[argument] = tf.TensorSpec([None, *t.shape], tf.as_dtype(t.dtype), argument)
+        if model is not None:
+            out = {name: tf.TensorSpec([None, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.plan.plan.out.items()}
+            check_model(model, arrange(self.plan.plan.emit.output.x, out), who)
 
     def function(self, then: Callable[[Any], Any] = lambda x: x, target: Target = "file") -> Callable[..., Any]:
         """Makes a function of the arguments of a request, which returns `then` of the model's inputs."""
@@ -85,12 +88,6 @@ class Serving:
     def traced(self, then: Callable[[Any], Any] = lambda x: x, target: Target = "file") -> Any:
         """Makes the same as a `tf.function` with fixed types."""
         return tf.function(self.function(then, target), input_signature=list(self.request.values()), autograph=False)
-
-    @property
-    def given(self) -> Any:
-        """Shapes and dtypes of the model's inputs."""
-        out = {name: tf.TensorSpec([None, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.plan.plan.out.items()}
-        return arrange(self.plan.plan.emit.output.x, out)
 
 
 def physical_of(spec: PipelineSpec, plain: Plan, *, jit: bool) -> Physical:
@@ -174,11 +171,8 @@ def check_model(model: Any, given: Any, who: str) -> None:
 
 def serving_fn(bound: BoundSpec, model: Any, takes: Takes, *, jit: bool) -> Any:
     """Makes a `tf.function` of requests; for the arguments see `Pipeline.serving_fn`."""
-    serving = Serving(bound, takes, jit=jit, layered=holds_layer(model))
-    if model is None:
-        return serving.traced()
-    check_model(model, serving.given, "serving_fn")
-    return serving.traced(lambda x: model(x, training=False))
+    serving = Serving(bound, model, takes, "serving_fn", jit=jit)
+    return serving.traced() if model is None else serving.traced(lambda x: model(x, training=False))
 
 
 @dataclass(frozen=True)
@@ -245,8 +239,7 @@ class Answers:
 def export_saved_model(bound: BoundSpec, model: Any, path: Path, *, takes: Takes, jit: bool, top_k: int, overwrite: bool) -> ServedModel:
     """Writes a SavedModel; for the arguments see `Pipeline.export_model`."""
     check_room(path, overwrite=overwrite)
-    serving = Serving(bound, takes, jit=jit, layered=holds_layer(model))
-    check_model(model, serving.given, "export_model")
+    serving = Serving(bound, model, takes, "export_model", jit=jit)
     answers = Answers(model, bound, top_k)
     archive = keras.export.ExportArchive()
     archive.track(model)
@@ -312,8 +305,7 @@ def export_converted(
     """
     for file in (path, _beside(path)):
         check_room(file, overwrite=overwrite)
-    serving = Serving(bound, "images", jit=False, layered=holds_layer(model))
-    check_model(model, serving.given, "export_model")
+    serving = Serving(bound, model, "images", "export_model", jit=False)
     answers = Answers(model, bound, 0)
     stored, rows = serving.plan.plan.read, 1 if form == "tflite" else None
     for argument, name in serving.features.items():

@@ -9,8 +9,10 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, describe, leaves, parts
+from pipegen.backend.running.execute import Executor
 from pipegen.data.collect import left_out
 from pipegen.data.image_sides import bucket_line
+from pipegen.data.manifest import Manifest
 from pipegen.data.mixed_manifest import MixedManifest
 from pipegen.data.sampling import Easiest, Epochs, Repeats, epochs_of, examples_of_epoch
 from pipegen.data.shares import window_bytes
@@ -21,7 +23,10 @@ from pipegen.phases.hosts import share_line
 from pipegen.phases.machine_settings import circumstances
 from pipegen.phases.specs import CompiledSpec, step_texts
 from pipegen.physical.decide import decide_forms
+from pipegen.physical.extent import Position
+from pipegen.plan.nodes import Plan
 from pipegen.plan.plan_text import order_text
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.variants import joined
 from pipegen.views.explanation import Known, cut_items, explain_text, stage_rows
 from pipegen.views.model_check import fitting_loss, targets_of
@@ -29,11 +34,6 @@ from pipegen.views.model_check import fitting_loss, targets_of
 if TYPE_CHECKING:
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.datasets.owner import Owner
-    from pipegen.backend.running.execute import Executor
-    from pipegen.data.manifest import Manifest
-    from pipegen.physical.extent import Position
-    from pipegen.plan.nodes import Plan
-    from pipegen.spec.models import PipelineSpec
 
 
 def visits(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[str, ...]:

@@ -276,6 +276,19 @@ def test_masks_of_colours(cli: Cli, tmp_path: Path) -> None:
     assert cli("validate", "scenes.pipegen.yaml", "--strict").exit_code == 0
 
 
+def test_colours_in_one_split_and_numbers_in_another(cli: Cli, tmp_path: Path) -> None:
+    from PIL import Image
+
+    for split in ("train", "validation"):
+        write_photos(tmp_path / "scenes" / split / "images", 4)
+        write_masks(tmp_path / "scenes" / split / "masks", (0, 255), 4)
+    for path in sorted((tmp_path / "scenes/train/masks").iterdir()):
+        Image.open(path).convert("RGB").save(path)
+    text, _ = written(cli, "scenes")
+    assert "palette: {'#000000': 0, '#ffffff': 1}" in text
+    assert "# validation/ has no pairs of images and masks, and is ignored" in text
+
+
 @pytest.mark.parametrize(
     ("folders", "values", "how", "says"),
     [

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cli_helpers import GOOD, ROOT, Program
 
+from docs.generated.command_pages import every_command
 from pipegen.cli.commands import APPS
-from pipegen.cli.reference.command_pages import every_command
 
 STARTS_TENSORFLOW: dict[str, list[str]] = {
     "validate": ["good.pipegen.yaml", "--data"],

@@ -10,8 +10,8 @@ import yaml
 
 from pipegen.api.lock import check_specs, lock_specs
 from pipegen.comparing import RevisionError, compare
+from pipegen.errors import OpError
 from pipegen.spec.load import load
-from pipegen.spec.shared_bases import BaseProblem
 from pipegen.spec.spec_hash import meaning, spec_hash
 
 SPEC = """\
@@ -97,7 +97,7 @@ def test_a_locked_spec_in_other_words() -> None:
 
 def test_a_lock_that_is_none() -> None:
     Path("b.lock").write_text("nonsense: [")
-    with pytest.raises(BaseProblem):
+    with pytest.raises(OpError):
         compare("b.lock", "b.lock")
     with pytest.raises(RevisionError, match=r"the lock none\.lock does not exist"):
         compare("none.lock", "b.lock")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipegen.cli.reference.other_libraries import FLAT, NONE, Answer, answers
+from docs.generated.other_libraries import FLAT, NONE, Answer, answers
 from pipegen.diagnostics.suggest import NOTHING, every_row
 from pipegen.phases.compilation import inspect
 from pipegen.spec.templates import parsed, steps_of

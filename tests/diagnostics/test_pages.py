@@ -287,9 +287,9 @@ def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnosti
     if code in EJECTING:
         result += ejection_findings(spec, collected.manifest, plans)
     if code in DECODING:
-        from pipegen.cli.checking import DataRequest, check_data
+        from pipegen.cli.checking import check_data
 
-        result, _ = check_data(found, spec, DataRequest(None, None))
+        result, _ = check_data(found, spec, None)
     return result
 
 

@@ -15,9 +15,9 @@ from git_server import certificate, commit, git, served
 
 from pipegen import locking as fetching
 from pipegen.api.lock import check_specs, lock_specs
-from pipegen.errors import SpecError
+from pipegen.errors import OpError, SpecError
 from pipegen.phases.compilation import inspect
-from pipegen.spec.shared_bases import BaseProblem, parse
+from pipegen.spec.shared_bases import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -222,7 +222,7 @@ def test_ssh_takes_no_options_and_asks_nothing(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
     monkeypatch.setenv("GIT_SSH_VARIANT", "ssh")
     address = parse("git+ssh://git@host.example:2222/team/specs@v1#a.yaml")
-    with pytest.raises(BaseProblem) as caught:
+    with pytest.raises(OpError) as caught:
         fetching.Repositories(tmp_path).resolve(address)  # type: ignore[arg-type]
     assert "cannot be fetched" in caught.value.message
     assert "-p 2222 git@host.example git-upload-pack" in (tmp_path / "called").read_text()

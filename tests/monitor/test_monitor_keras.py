@@ -55,7 +55,7 @@ def test_fit_is_watched_from_inside_and_outside(slow: Any, tmp_path: Path, monke
     from pipegen import waiting
 
     outside = WaitPipe()
-    monkeypatch.setattr(os, "environ", outside.environment(os.environ))
+    monkeypatch.setattr(os, "environ", {**os.environ, waiting.VARIABLE: outside.path})
     told = for_monitor()
     assert told is not None
     monkeypatch.setattr(waiting, "WATCHERS", [*waiting.WATCHERS, told])

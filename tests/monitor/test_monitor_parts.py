@@ -7,15 +7,16 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pipegen.observe.run_record import Record, Series, Steps, Summary, curves, duration, read_record, size
+from pipegen.observe.run_record import Record, Series, Summary, curves, duration, live_line, read_record, size, wait_rows
 from pipegen.observe.sampler import Gpus, Sampler, Tree
-from pipegen.observe.watch import WaitPipe, merged
+from pipegen.observe.watch import WaitPipe
 from pipegen.waiting import VARIABLE, Wait, Waits, for_monitor
 
 BURN = "import time\nt = time.process_time()\nwhile time.process_time() - t < {}: pass"
@@ -40,11 +41,11 @@ def test_a_tree_adds_up_what_its_processes_and_those_that_ended_have_used(tmp_pa
     process(tmp_path, 99, 1, ticks=(9999, 0, 0, 0), pages=999, io=io)
     used = Tree(10, tmp_path).used()
     tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
-    assert (used.processes, used.cpu_s, used.rss) == (4, 215 / tick, 13 * page)
-    assert (used.read, used.written) == (3000, 90)
+    assert (used["processes"], used["cpu"], used["rss"]) == (4, 215 / tick, 13 * page)
+    assert (used["read"], used["written"]) == (3000, 90)
     (tmp_path / "12/io").unlink()
-    assert Tree(10, tmp_path).used().read is None, "a figure that misses a part is none"
-    assert Tree(77, tmp_path).used().processes == 0
+    assert Tree(10, tmp_path).used()["read"] is None, "a figure that misses a part is none"
+    assert Tree(77, tmp_path).used()["processes"] == 0
 
 
 def test_children_are_read_off_the_threads_where_the_kernel_lists_them(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_children_are_read_off_the_threads_where_the_kernel_lists_them(tmp_path:
     for pid, thread, children in ((me, me, "11 "), (me, 5, ""), (11, 11, ""), (11, 6, "12 "), (12, 12, "")):
         (tmp_path / f"{pid}/task/{thread}").mkdir(parents=True)
         (tmp_path / f"{pid}/task/{thread}/children").write_text(children)
-    assert Tree(me, tmp_path).used().processes == 3
+    assert Tree(me, tmp_path).used()["processes"] == 3
 
 
 def test_short_lived_children_of_children_are_counted() -> None:
@@ -65,8 +66,8 @@ def test_short_lived_children_of_children_are_counted() -> None:
         child.stdout.readline()
         used = Tree(child.pid).used()
         child.kill()
-    assert used.processes == 1
-    assert 0.3 <= used.cpu_s < 3
+    assert used["processes"] == 1
+    assert 0.3 <= used["cpu"] < 3
 
 
 class NvmlError(Exception):
@@ -128,7 +129,7 @@ def test_counts_become_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_waits_go_through_the_pipe_and_training_goes_on_without_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = WaitPipe()
-    path = pipe.environment({})[VARIABLE]
+    path = pipe.path
     monkeypatch.setenv(VARIABLE, path)
     tell, count = for_monitor(), SimpleNamespace(split="my split", seconds=0.25, batches=1)
     assert tell is not None
@@ -149,11 +150,12 @@ def test_waits_go_through_the_pipe_and_training_goes_on_without_a_reader(monkeyp
 
 
 def test_steps_are_grouped_and_summed(tmp_path: Path) -> None:
-    steps = Steps()
-    rows = steps.rows([Wait(1, 0, 0.5, 1.0, "train"), Wait(1, 0, 0.1, 1.0, "train"), Wait(1, 0, 0.0, 1.0, "validation")], 3.0)
-    rows += steps.rows([Wait(1, 0, 0.3, 1.0, "train")], 4.0)
+    done = Counter[tuple[int, str]]()
+    rows = wait_rows([Wait(1, 0, 0.5, 1.0, "train"), Wait(1, 0, 0.1, 1.0, "train"), Wait(1, 0, 0.0, 1.0, "validation")], 3.0, done)
+    rows += wait_rows([Wait(1, 0, 0.3, 1.0, "train")], 4.0, done)
     assert [(r["steps"]["split"], r["steps"]["first"]) for r in rows] == [("train", 0), ("validation", 0), ("train", 2)]
-    assert [len(r["steps"]["wait_ms"]) for r in merged(rows)] == [3, 1]
+    sample = {"t": 4.0, "run": {"cores": 1.0, "rss": 0, "read": None}, "machine": {"received": None}, "gpu": []}
+    assert live_line(sample, rows, {"cores_granted": 2}).endswith(" · train waits 30% of 3 steps · validation waits 0% of 1 steps")
     summary = Summary()
     for row in rows:
         summary.add(row)
@@ -187,7 +189,7 @@ def test_series_of_any_length_have_few_points_and_the_same_mean() -> None:
 
 def test_dear_samples_are_further_apart() -> None:
     spent = iter([0.0, 0.001, 0.051, 0.052])
-    sampler = Sampler(1.0, share=0.005, clock=lambda: next(spent))
+    sampler = Sampler(1.0, clock=lambda: next(spent))
     sampler.start(os.getpid())
     assert [sampler.pause() for _ in range(3)] == pytest.approx([1.0, 10.0, 7.0])
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from pipegen.comparing import compare
-from pipegen.ops.sources.prepared_store.layout import Pixels
+from pipegen.ops.sources.prepared import Pixels
 from pipegen.phases.compilation import load
 from pipegen.preparing.cut import Cut, NoCutError, as_text, find_cut, rest_of
 from pipegen.preparing.options import Options

@@ -22,7 +22,7 @@ from PIL import Image
 import pipegen
 from pipegen.data.content import damaged_files
 from pipegen.errors import DataError, OpError, SpecError
-from pipegen.ops.sources.prepared_store.layout import Pixels, Shard, StoreAbout, read_about, write_about
+from pipegen.ops.sources.prepared import Pixels, Shard, StoreAbout, read_about, write_about
 from pipegen.phases.compilation import collect_data
 from pipegen.preparing import work
 

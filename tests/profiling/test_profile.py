@@ -6,6 +6,7 @@ import json
 import statistics
 import time
 from dataclasses import replace
+from importlib import import_module
 from pipes import RESIZE, sections
 from typing import TYPE_CHECKING, Any
 
@@ -171,7 +172,7 @@ def test_within_a_compiled_kernel_shares_are_estimated(photo_folder: Path) -> No
     pipe = pipegen.build(spec, runtime={"cache": "memory", "threads": 1})
     plan = pipe._engine.executor("train").plan
     kernels = {f"kernel.{n}": 0.5 for n in range(9)}
-    found = Recording("train", "", 1, 32, 1000.0, 4, 32, 1.0, 1.0, 32, trace=Trace(1.0, {**kernels, "read": 0.25}, 1.0))
+    found = Recording("train", 1, 1000.0, 4, 32, 1.0, 1.0, 32, trace=Trace(1.0, {**kernels, "read": 0.25}, 1.0))
     parts = analyse(pipe, found).parts
     inner = [part for part in parts if part.estimated]
     alone = [part for part in parts if part.stage is not None and not part.stage.one_example and not part.estimated]
@@ -209,7 +210,7 @@ def test_other_programs_take_nothing_from_what_a_cache_promises(slept: tuple[Any
 def test_a_trace_adds_up_what_each_thread_did() -> None:
     from pipegen.observe import measured
 
-    space = measured._format().XSpace()
+    space = import_module(measured.FORMAT).XSpace()
     plane = space.planes.add(name="/host:CPU")
     names = ["ExecutorState::Process", "examples/element/decode.0/DecodeJpeg:DecodeJpeg", "x/kernel.0/Add:Add", "unknown", "slice.1"]
     names += ["Iterator::Root::BatchV2", "Iterator::Root::BatchV2::ParallelMapV2", "ExecutorState::ProcessAsync::Start"]
@@ -249,7 +250,7 @@ def test_a_function_counts_for_the_operation_that_calls_it() -> None:
     """The body of a branch knows nothing of the stage's scope, runs on another thread, and calls another function."""
     from pipegen.observe import measured
 
-    space = measured._format().XSpace()
+    space = import_module(measured.FORMAT).XSpace()
     plane = space.planes.add(name="/host:CPU")
     names = ["ExecutorState::Process", "ExecutorState::ProcessAsync::Start", "FunctionRun", "cond/DecodeJpeg:DecodeJpeg", "DoneCallback"]
     for number, name in enumerate(names):

@@ -15,10 +15,11 @@ from spec_helpers import codes, only
 from pipegen.data.named_files import missing_data
 from pipegen.diagnostics.machine_readable import render_github, render_sarif
 from pipegen.diagnostics.text import render_text
+from pipegen.errors import OpError
 from pipegen.phases.compilation import inspect
 from pipegen.spec.load import Loaded, load
 from pipegen.spec.lock_file import digest, find_lock
-from pipegen.spec.shared_bases import BaseProblem, GitFile, PackageFile, parse
+from pipegen.spec.shared_bases import GitFile, PackageFile, parse
 from pipegen.spec.spec_hash import spec_hash
 
 BASE = """\
@@ -294,7 +295,7 @@ def test_addresses(value: str) -> None:
     ],
 )
 def test_what_is_no_address(value: str) -> None:
-    with pytest.raises(BaseProblem) as caught:
+    with pytest.raises(OpError) as caught:
         parse(value)
     assert caught.value.code == "PG115"
     assert "secret" not in caught.value.message

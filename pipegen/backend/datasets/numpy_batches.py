@@ -83,7 +83,6 @@ class OwnLoop:
     """
 
     def __init__(self, pipe: Owner, split: str, share: tuple[int, int] | None = None, *, sends: bool = False) -> None:
-        pipe._require(split)
         self.pipe, self.split, self.share, self._sends = pipe, split, share, sends
         self._begin = self._step = 0
 

@@ -511,7 +511,8 @@ class PipelineDataset(Explains):
         return f"<{type(self).__name__}: {len(self)} batches of {self.element_spec}>"
 
     def _repr_html_(self) -> str:
-        return batches_html(f"{len(self):,} batches", self.element_spec)
+        rows = [row for name, part in parts(self.element_spec) for row in leaves(name, part)]
+        return box(f"{len(self):,} batches", "", notebook_table((), rows))
 
 
 @untraced
@@ -626,8 +627,3 @@ def leaves(name: str, part: Any) -> Iterator[tuple[str, str]]:
             yield from leaves(f"{name}[{number}]", inner)
     else:
         yield name, describe(part)
-
-
-def batches_html(title: str, spec: Any) -> str:
-    """Renders the tensors of a batch as an HTML table for notebooks."""
-    return box(title, "", notebook_table((), [row for name, part in parts(spec) for row in leaves(name, part)]))

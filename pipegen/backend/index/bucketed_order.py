@@ -34,10 +34,6 @@ class BucketedOrder(Order):
     def slots(self) -> int:
         return self.bucket_starts[-1]
 
-    @property
-    def grouped(self) -> int:
-        return self.slots
-
     def _constant(self, numbers: tuple[int, ...]) -> tf.Tensor:
         return tf.constant(numbers, tf.int64)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
@@ -12,8 +13,6 @@ from pipegen.ops.families.combining import GROUP
 from pipegen.physical.extent import Extent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pipegen.backend.reading.sampled import Sampled
 
 STAND_INS = 8

@@ -18,6 +18,7 @@ from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand
 from pipegen.backend.kernels.lower import run as run_stage
 from pipegen.backend.kernels.reuse import Places, Reuse, block_size, finished, in_blocks, is_large
 from pipegen.backend.process.traced_functions import available, compiled, in_one_node
+from pipegen.ops.families.combining import Combine
 from pipegen.ops.lowering.graphs import call, made_for
 from pipegen.plan.nodes import Kernel
 from pipegen.terminal import is_terminal, log, note
@@ -318,7 +319,6 @@ class DeviceKernel:
 
     def __init__(self, node: Kernel, entry: ElementType) -> None:
         self._chain = chain = Chain(node, entry)
-        self._lowerings = [LOWERINGS[type(stage)] for stage in chain.stages]
         self._phases = [compiled(phase) for phase in (*chain.phases(), chain.body)]
 
         def parameters() -> tuple[Params, ...]:
@@ -337,9 +337,13 @@ class DeviceKernel:
         draws = features["@draws"]
         params: tuple[Params, ...] = self._chain.with_drawn(self._chain.parameters(features), draws)
         rows = tf.range(tf.shape(draws)[0])
-        sent = tuple(how.sent(own, rows) for how, own in zip(self._lowerings, params, strict=True))
-        leaves = zip(tf.nest.flatten(sent), self._single, strict=True)
+        leaves = zip(tf.nest.flatten(self._counted_from(-rows, params)), self._single, strict=True)
         return [tf.repeat(leaf[None], tf.size(rows), axis=0) if single else leaf for leaf, single in leaves]
+
+    def _counted_from(self, rows: tf.Tensor, params: tuple[Params, ...]) -> tuple[Params, ...]:
+        """Adds row numbers, int32 `(n,)`, to those of partners: sent to devices that each get a part of the batch, they are distances."""
+        each = zip(self._chain.stages, params, strict=True)
+        return tuple((own[0] + rows[:, None], *own[1:]) if isinstance(stage, Combine) else own for stage, own in each)
 
     def apply(self, features: Features, leaves: Sequence[tf.Tensor]) -> Features:
         """Runs the kernel, which XLA compiles for the current device; matrix products are exact float32."""
@@ -347,7 +351,7 @@ class DeviceKernel:
         given: tuple[Params, ...] = tf.nest.pack_sequence_as(self._structure, flat)
         inputs = {name: features[name] for name in self._chain.inputs}
         rows = tf.range(tf.shape(next(iter(inputs.values())))[0])
-        params = tuple(how.received(own, rows) for how, own in zip(self._lowerings, given, strict=True))
+        params = self._counted_from(rows, given)
         *phases, body = self._phases
         with made_for("device"):
             for phase in phases:

@@ -174,10 +174,6 @@ class Lowering:
     quantised: bool = False
     """Whether parameters are rounded from float64 to far fewer bits, so that XLA may compute them: differences in the last bit of a float64
     vanish. Tables are not, since they may round a number halfway between two others."""
-    sent: Callable[[Params, tf.Tensor], Params] = lambda params, _rows: params
-    """Makes parameters relative for devices that each get a part of the batch: row numbers become distances."""
-    received: Callable[[Params, tf.Tensor], Params] = lambda params, _rows: params
-    """The inverse of `sent`; both get the row numbers, int32 `(n,)`."""
     batch: Callable[[Any, Features], None] | None = None  # changes the features of a batch
     example: Callable[[Any, Features], None] | None = None  # changes the features of one example
     surveyed: Callable[[Any, Features, Found | None], None] | None = None
@@ -299,12 +295,7 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     ),
     **dict.fromkeys((Neighbourhood, HostNeighbourhood), Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases)),
     BlendChains: Lowering(blend_chains, neighbourhood_params, phases=chain_phases),
-    Combine: Lowering(
-        combine,
-        combining_params,
-        sent=lambda params, rows: (params[0] - rows[:, None], *params[1:]),
-        received=lambda params, rows: (params[0] + rows[:, None], *params[1:]),
-    ),
+    Combine: Lowering(combine, combining_params),
     item_stages.Paste: Lowering(batch=paste),
     item_stages.PasteInstances: Lowering(batch=moving.paste_instances),
     item_stages.PasteItems: Lowering(batch=moving.paste_items),

@@ -172,15 +172,12 @@ def name_damaged(compute: Compute, features: Features, out: ElementType, path: t
         return features | shaped({name: tf.identity(value) for name, value in values.items()}, out)
 
 
-Where = Callable[[Path], str]  # a function from a key path to `file:line:column`, or to the path in words
-
-
 @dataclass(frozen=True)
 class Treatment:
     """What happens to damaged records."""
 
     quarantine: Quarantine | None  # their list, if they are replaced
-    where: Where  # finds the place of a step, for the message
+    where: Callable[[Path], str]  # from the key path of a step to `file:line:column`, or to the path in words, for the message
     advice: str  # what a user can do
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.features import Features
 from pipegen.backend.process.devices import untouched, variable, write_row
 from pipegen.cache.store import Store, file_stamp
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.lowering.python_calls import numpy_function
+from pipegen.plan.nodes import Cache
 from pipegen.terminal import log
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from pipegen.backend.features import Features
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.plan.nodes import Cache
 
 
 class MemoryCache:

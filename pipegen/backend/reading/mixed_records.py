@@ -175,8 +175,3 @@ def records_of_plan(manifest: Manifest, split: str, plan: Plan, runtime: Runtime
         mixture=mixture,
         sampled=manifest.passes if mixture is not None else {},
     )
-
-
-def tensors_of(records: Records) -> RecordTensors:
-    """Converts records to tensors."""
-    return MixedTensors(records) if isinstance(records, MixedRecords) else RecordTensors(records)

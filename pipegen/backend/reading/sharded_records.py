@@ -14,7 +14,7 @@ from pipegen.backend.process.traced_functions import compiled, vectors
 from pipegen.backend.reading.manifest_columns import Column, as_tensor, last_begun, runs_elsewhere
 from pipegen.data.shards import BLOCK, MIX_FACTORS, MIX_SHIFTS, Bitmap, Selected
 from pipegen.ops.lowering.stored_readers import file_of, mapped_there
-from pipegen.ops.sources.prepared_store.layout import StoredShards
+from pipegen.ops.sources.prepared import StoredShards
 
 _WORD = 64
 

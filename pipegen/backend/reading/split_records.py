@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -19,18 +19,15 @@ from pipegen.frozen import dataclass
 from pipegen.memory import ram_budget
 from pipegen.ops.families.crops import place_name, size_name, store_name
 from pipegen.ops.fields.columns import Packed, Ragged
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.lowering.decoding import START, are_plain_jpegs
 from pipegen.ops.lowering.fetched import FetchedFiles
 from pipegen.ops.lowering.stored_readers import StoredPixels, string_of
-from pipegen.ops.sources.listing.reader import FileReader, Reader
-from pipegen.ops.sources.prepared_store.layout import StoredShards
+from pipegen.ops.sources.listing.reader import FileReader, Read, Reader
+from pipegen.ops.sources.prepared import StoredShards
 from pipegen.spec.models import Runtime
 from pipegen.types import ElementType, valid_name
-
-if TYPE_CHECKING:
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.reader import Read
 
 
 @dataclass(frozen=True)

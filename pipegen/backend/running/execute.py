@@ -22,9 +22,9 @@ from pipegen.backend.process.traced_functions import Traced, available
 from pipegen.backend.reading.damage import Treatment, shaped
 from pipegen.backend.reading.graph_caches import RowCache
 from pipegen.backend.reading.manifest_columns import Column
-from pipegen.backend.reading.mixed_records import MixedRecords, MixedTensors, tensors_of
+from pipegen.backend.reading.mixed_records import MixedRecords, MixedTensors
 from pipegen.backend.reading.sampled import PacedTensors, sampled
-from pipegen.backend.reading.split_records import Records
+from pipegen.backend.reading.split_records import Records, RecordTensors
 from pipegen.data.image_sides import InBuckets
 from pipegen.data.rounding import part_seed
 from pipegen.data.sampling import Epochs
@@ -88,12 +88,12 @@ class Executor:
         held, reader, jit = records.in_shards, records.reader, spec.runtime.jit != "never"
         columns = held is None or held.selected.bitmap is not None
         python, replaces = reader.python(records.features, records.ram_budget), damage.quarantine is not None
-        self.setting = Setting(extent, threads(spec.runtime), jit, replaces, python, columns, *reader.keeps(), reader.fetches)
+        self.setting = Setting(extent, threads(spec.runtime), jit, replaces, python, columns, reader.keeps, reader.fetches)
         self.order = replace(order_of(extent, index, records, spec.seed, buckets), sampled=chosen)
         self.steps = self.order.steps  # steps in an epoch
         self.wide = widened(plan, self.order)
         """Rows of a batch up to the last kernel that combines examples, if its block is widened to whole groups."""
-        self.tensors = tensors_of(records)
+        self.tensors = MixedTensors(records) if isinstance(records, MixedRecords) else RecordTensors(records)
         self.draws = MixedDraws(spec.seed, index) if index.parts else Draws(spec.seed, index.draws, scheduled=index.scheduled)
         self._plain_files = records.plain_files(plan.read)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}

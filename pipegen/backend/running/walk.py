@@ -24,6 +24,7 @@ from pipegen.backend.reading.manifest_columns import columns_captured
 from pipegen.backend.reading.split_records import files_of
 from pipegen.backend.running import chunks
 from pipegen.backend.running.damaged_record import place_of_decode
+from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.requests import WEIGHT, batch_of, each
 from pipegen.kept import COLUMNS, kept_folder
 from pipegen.physical import nodes as p
@@ -33,7 +34,6 @@ from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.progress import Progress
-    from pipegen.backend.running.execute import Executor
 
 
 _PREPARED = "@prepared/"  # prefix of the names of parameters for a device

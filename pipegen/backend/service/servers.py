@@ -203,12 +203,10 @@ def steps_dataset(executor: Executor, at: Position) -> tf.data.Dataset:
         step = tf.where(own, first + number, later % steps)
         return epoch, step, tf.stack([tf.where(own, from_slot, 0), shift])
 
-    def with_origin(epoch: tf.Tensor, step: tf.Tensor, batch: Any) -> tuple[tf.Tensor, ...]:
-        return origin_there(), epoch, step, *tf.nest.flatten(batch)
-
     with made_for("file"):
         made = Run(executor, plan_elsewhere(executor, SERVICE)).dataset(plain_map(numbers, step_of))
-    return plain_map(made, with_origin).with_options(options_elsewhere(executor.spec.runtime))
+    told = plain_map(made, lambda epoch, step, batch: (origin_there(), epoch, step, *tf.nest.flatten(batch)))
+    return told.with_options(options_elsewhere(executor.spec.runtime))
 
 
 def through_service(made: tf.data.Dataset, address: str, name: str, outstanding: int) -> tf.data.Dataset:

@@ -15,7 +15,7 @@ from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.record_specs import ENDINGS, shards_in
 from pipegen.cli.init.spec import Written
 from pipegen.ops.sources.huggingface import is_saved
-from pipegen.ops.sources.prepared_store.layout import ABOUT
+from pipegen.ops.sources.prepared import ABOUT
 from pipegen.ops.sources.tfds import FEATURES, INFO
 from pipegen.ops.sources.zarr import Zarr
 from pipegen.terminal import aligned, note, progress, say
@@ -83,7 +83,7 @@ def init(
 
 def _look(asked: str, spec_folder: str) -> Written:
     """Writes the spec of a file or a folder."""
-    from pipegen.cli.init import boxed, folder_survey, pairs, spec, table_specs
+    from pipegen.cli.init import boxed, folder_survey, pairs, table_specs
 
     path = asked
     for _ in range(_DEPTH):  # descends while a folder contains a single folder and nothing else
@@ -98,10 +98,10 @@ def _look(asked: str, spec_folder: str) -> Written:
         found = boxed.first_boxed(asked, spec_folder, seen) or pairs.first_pairs(asked, spec_folder, seen)
         if found is not None:
             return found
-        images = folder_survey.survey(asked, seen)
+        found, labelled = folder_survey.first_folder(asked, spec_folder, seen)
         tables = [name for name in sorted(os.listdir(asked)) if name.lower().endswith(_TABLES)]
-        found = table_specs.first_table_of(asked, tables, spec_folder) if not images.labelled else None  # a table may have the labels
-    return found or spec.first_spec(images, spec_folder)
+        of_table = table_specs.first_table_of(asked, tables, spec_folder) if not labelled else None  # a table may have the labels
+    return of_table or found
 
 
 def _stored(path: str, spec_folder: str) -> Written | None:

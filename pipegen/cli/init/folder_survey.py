@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any
 
 from pipegen.cli.failures import CannotRun
+from pipegen.cli.init.spec import Sample, Written, about_sample, classes_line, parts_of, pixels_of, relative, spec_of
 from pipegen.data.rounding import spread
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
 from pipegen.ops.fields.notes import quoted
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.base import Listing
+from pipegen.spec.compose import flow
 
 _FILES = 200  # number of images to examine
 _RECORDS = 20  # number of images in records to examine: compressed files are inflated up to each
@@ -28,52 +29,40 @@ _HEAD = 1024
 _MOST_FOLDERS = 201
 
 
-@dataclass
-class Sample:
-    """Headers of some images: `(width, height)` in pixels, the numbers of gray ones and of those with 16 bits, and unreadable ones."""
-
-    formats: Counter[str] = field(default_factory=Counter)
-    sizes: list[tuple[int, int]] = field(default_factory=list)
-    gray: int = 0
-    deep: int = 0
-    unreadable: list[str] = field(default_factory=list)
-
-
 def sample_of(names: Sequence[str], paths: Sequence[str]) -> Sample:
     """Reads the headers of a sample of files."""
-    return _sample((names[i], paths[i]) for i in spread(len(names), _FILES))
+    return _sample((names[i], partial(open, paths[i], "rb")) for i in spread(len(names), _FILES))
 
 
 def sample_of_bytes(contents: Iterable[bytes]) -> Sample:
     """Reads the headers of encoded images."""
-    return _sample((f"number {number} of those examined", content) for number, content in enumerate(contents))
+    return _sample((f"number {number} of those examined", partial(BytesIO, content)) for number, content in enumerate(contents))
 
 
-def _sample(images: Iterable[tuple[str, str | bytes]]) -> Sample:
-    """Reads the headers of named images: files, or their contents."""
+def sample_of_records(listing: Listing, count: int) -> Sample:
+    """Reads the headers of a sample of the images in `count` records, or the shapes of arrays."""
+
+    def stored(number: int) -> Any:
+        reader, place, _ = listing.place_of(number)
+        (found,) = reader.stored("image", *place)
+        return BytesIO(found) if isinstance(found, bytes) else found
+
+    return _sample((f"number {i}", partial(stored, i)) for i in spread(count, _RECORDS))
+
+
+def _sample(images: Iterable[tuple[str, Callable[[], Any]]]) -> Sample:
+    """Reads the headers of named images, which are opened as files, or the shapes of arrays."""
     sample = Sample()
-    for name, image in images:
+    for name, opened in images:
         try:
-            with open(image, "rb") if isinstance(image, str) else BytesIO(image) as file:
+            image = opened()
+            if hasattr(image, "shape"):
+                sample.sizes.append((image.shape[1], image.shape[0]))
+                continue
+            with image as file:
                 _add(file, sample)
         except (OSError, ValueError):
             sample.unreadable.append(name)
-    return sample
-
-
-def sample_of_records(listing: Listing, feature: str) -> Sample:
-    """Reads the headers of a sample of images in records, or the shapes of arrays."""
-    sample = Sample()
-    for i in spread(len(listing.keys) if listing.shards is None else listing.shards.total, _RECORDS):
-        reader, place, _ = listing.place_of(i)
-        try:
-            (found,) = reader.stored(feature, *place)
-            if isinstance(found, bytes):
-                _add(BytesIO(found), sample)
-            else:
-                sample.sizes.append((found.shape[1], found.shape[0]))
-        except (OSError, ValueError):
-            sample.unreadable.append(f"number {i}")
     return sample
 
 
@@ -101,30 +90,12 @@ _SPLIT_NAMES = {
     "validation": ("validation", "val", "valid", "dev", "validate", "validset"),
     "test": ("test", "testing", "testset"),
 }
-Layout = Literal["classes", "splits", "flat"]
 
 
-@dataclass(frozen=True)
-class Survey:
-    """A folder of images.
+def first_folder(folder: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> tuple[Written, bool]:
+    """Writes the spec of a folder of images, or of a single folder inside it; the second value is true if the images have labels.
 
-    `folder` has the classes, the splits or the images: it is the given folder, or a single folder inside it. `parts` has the folder of each
-    split. If linked folders were entered, the spec must `follow_links`, too.
-    """
-
-    folder: str
-    layout: Layout
-    labelled: bool
-    parts: Mapping[str, str]
-    listing: Listing
-    sample: Sample
-    remarks: list[str]
-    follow_links: bool
-
-
-def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey:
-    """Surveys a folder of images; `progress` is called now and then with the number of files seen so far. Raises `CannotRun` if it has no
-    image that pipegen reads."""
+    `progress` is called now and then with the number of files seen so far. Raises `CannotRun` if it has no image that pipegen reads."""
     folder = enter(folder)
     full, loose = level(folder)
     linked = sorted(set(level(folder, follow_links=True)[0]) - set(full))
@@ -133,24 +104,45 @@ def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey
         are = "are links to folders" if len(linked) > 1 else "is a link to a folder"
         remarks.append(f"{quoted(linked)} {are}, which the spec enters")
     full = sorted([*full, *linked])
-    layout: Layout = "classes" if len(full) > 1 else "flat"
-    labelled = layout == "classes"
-    parts = split_folders(full)
+    labelled, parts = len(full) > 1, split_folders(full)
     if "train" in parts and len(parts) > 1:
         has_classes = {split: bool(level(os.path.join(folder, name), follow_links=bool(linked))[0]) for split, name in parts.items()}
-        layout, labelled = "splits", has_classes["train"]
+        labelled = has_classes["train"]
         bare = [split for split in parts if labelled and not has_classes[split]]
         remarks += [f"{parts.pop(split)}/ has no class folders; use it with `pipe.predict_on`" for split in bare]
         if len(parts) == 1:
             remarks.append("no other folder is named like a split and has classes, so validation is split off the training images")
-            folder, layout = os.path.join(folder, parts["train"]), "classes"
-    elif loose and labelled:
-        remarks.append(f"{loose:,} images lie beside the class folders; they belong to no class and are not used")
+            folder, parts = os.path.join(folder, parts["train"]), {}
+    else:
+        parts = {}
+        if loose and labelled:
+            remarks.append(f"{loose:,} images lie beside the class folders; they belong to no class and are not used")
     source = ImageFolder(path=os.path.abspath(folder), labels="folder" if labelled else "none", follow_links=bool(linked))
-    parts = parts if layout == "splits" else {}
     with readable():
         listing = source.list_parts(Path.cwd(), parts, progress) if parts else source.list(Path.cwd(), progress)
-    return Survey(folder, layout, labelled, parts, listing, sample_of(listing.keys, listing.location.paths), remarks, bool(linked))
+    sample, named = sample_of(listing.keys, listing.location.paths), listing.parts or ()
+    summary = f"{len(listing.keys):,} images" + (f" in {len(listing.class_names):,} classes" if labelled else "")
+    splits, by_folder, train = parts_of(stratified=True) if labelled else "", [], round(0.8 * len(listing.keys))
+    if parts:
+        summary += f", split by folder into {', '.join(parts)}"
+        splits, train = f"method: folder, parts: {flow(parts)}", named.count("train")
+        by_folder = [f"Splits: {', '.join(f'{split} {named.count(split):,}' for split in parts)}"]
+    counts = Counter(listing.labels.tolist() if listing.labels is not None else ())
+    classes = {name: counts[label] for label, name in enumerate(listing.class_names)}
+    options = ("" if labelled else ", labels: none") + (", follow_links: true" if linked else "")
+    is_flat = not (labelled or parts)
+    written = spec_of(
+        summary + ("" if labelled else ", without labels"),
+        [*classes_line(classes), *by_folder, *about_sample(sample), *remarks],
+        [f"source: {{image_folder: {{path: {flow(relative(folder, spec_folder))}{options}}}}}"],
+        None if is_flat else 2 * train,
+        most=32,
+        splits=splits,
+        decode=pixels_of(sample),
+        sample=sample,
+        steps=["rescale"] if is_flat else ["flip", "rotate", "brighten", "rescale"],
+    )
+    return written, labelled
 
 
 @contextmanager

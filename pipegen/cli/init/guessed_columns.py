@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.init.spec import plain
@@ -15,8 +16,6 @@ from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS
 from pipegen.spec.compose import flow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from pipegen.ops.sources.tables.table import Table
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -11,13 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.records.messages import LAYOUTS, MessageSource, laid_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from pipegen.ops.sources.listing.base import Listing
-
     Lists = Callable[["Features"], Listing]
 
 Features = dict[str, dict[str, Any]]  # features of a source by name, with their arguments

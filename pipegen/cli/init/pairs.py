@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
-from pipegen.cli.init.folder_survey import Sample, enter, level, sample_of, split_folders
+from pipegen.cli.init.folder_survey import enter, level, sample_of, split_folders
 from pipegen.cli.init.spec import Step, Written, about_sample, by_split, output_of, parts_of, pixels_of, relative, spec_of
 from pipegen.data.rounding import spread
 from pipegen.frozen import dataclass
@@ -17,7 +17,7 @@ from pipegen.ops.lowering.decoding import PNG
 from pipegen.ops.sources.folders.scan import Scan
 
 _IMAGES = frozenset({"image", "images", "img", "imgs", "photo", "photos", "picture", "pictures", "input", "inputs", "x"})
-_MASKS = frozenset({
+MASKS = frozenset({
     "mask", "masks", "label", "labels", "annotation", "annotations", "segmentation", "segmentations", "target", "targets", "gt", "y",
 })  # fmt: skip
 """Names of such folders, or words in them."""
@@ -68,71 +68,20 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """Images with their masks."""
-
-    folder: str  # the parent of the folders: the given folder, or a single folder inside it
-    parts: Mapping[str, tuple[str, str]]
-    """The folders of the images and of the masks, relative to it, for each split; the empty name stands for all."""
-    counts: Mapping[str, int]  # the number of pairs of each part
-    alone: int  # the number of files without a partner
-    levels: Levels  # pixel values of the masks, or their colours
-    sample: Sample  # headers of the images
-    remarks: list[str]  # remarks for the user
-
-
-@dataclass(frozen=True)
 class _Two:
     """A folder of images and one of masks, and the relative paths of the pairs in them."""
 
     images: str
     masks: str
-    pairs: tuple[tuple[str, str], ...]
+    pairs: list[tuple[str, str]]
     alone: int
     levels: Levels
 
 
-def _find_pairs(folder: str, progress: Callable[[int], None] | None) -> Pairs | None:
-    """Finds images and masks of the same names in two folders, directly or below the folders of splits; ignores splits without pairs.
-
-    Class folders may number their files alike; if the pixels do not decide, the names of the folders must. `progress` is called now and
-    then with the number of files seen so far.
-    """
-    folder = enter(folder)
-    full, _ = level(folder)
-    splits = split_folders(full)
-    splits = splits if "train" in splits and len(splits) > 1 else {"": ""}
-    inside = {split: (os.path.join(folder, name), level(os.path.join(folder, name))[0] if name else full) for split, name in splits.items()}
-    found = {split: two for split, place in inside.items() if (two := _two(*place, progress)) is not None}
-    if not found.keys() & {"", "train"}:
-        return None
-    parts = {split: (os.path.join(splits[split], two.images), os.path.join(splits[split], two.masks)) for split, two in found.items()}
-    counts = {split: len(two.pairs) for split, two in found.items()}
-    first, *others = found.values()
-    if "" in found:
-        remarks = [f"{name}/ is ignored" for name in full if name not in parts[""]]
-        inner, same = (split_folders(level(os.path.join(folder, name))[0]) for name in parts[""])
-        if inner == same and "train" in inner and len(inner) > 1:
-            numbers = Counter(image.partition("/")[0] for image, _ in first.pairs)
-            parts = {split: (f"{first.images}/{name}", f"{first.masks}/{name}") for split, name in inner.items()}
-            counts = {split: numbers[name] for split, name in inner.items()}
-    else:
-        remarks = [f"{name}/ has no pairs of images and masks, and is ignored" for split, name in splits.items() if split not in found]
-        if not others:
-            parts, counts = {"": parts["train"]}, {"": counts["train"]}
-    if any(not is_called_mask(two.masks) for two in (first, *others)):
-        names = f"{first.images}/ and {first.masks}/"
-        remarks.append(f"if {names} are two classes, not images and masks, the source is `image_folder: {{path: ...}}`")
-    files = [os.path.join(splits[split], two.images, image) for split, two in found.items() for image, _ in two.pairs]
-    sample = sample_of(files, [os.path.join(folder, file) for file in files])
-    levels = Levels(set().union(*(two.levels.values for two in found.values())), [p for two in found.values() for p in two.levels.palettes])
-    return Pairs(folder, parts, counts, sum(two.alone for two in found.values()), levels, sample, remarks)
-
-
-def _two(folder: str, names: Sequence[str], progress: Callable[[int], None] | None) -> _Two | None:
+def _two(folder: str, names: Sequence[str], progress: Callable[[int], None]) -> _Two | None:
     """Finds the folder of images and that of masks among some folders."""
     if len(names) > 2:  # `x` and `y` may be two of several classes
-        names = [name for name in names if _says(name, _IMAGES - _ALONE) != _says(name, _MASKS - _ALONE)]
+        names = [name for name in names if says(name, _IMAGES - _ALONE) != says(name, MASKS - _ALONE)]
     if len(names) != 2:
         return None
     paths = {name: Scan(os.path.abspath(os.path.join(folder, name)), progress=progress).tree().paths for name in names}
@@ -142,27 +91,20 @@ def _two(folder: str, names: Sequence[str], progress: Callable[[int], None] | No
     if not are_unique or len(shared) < 2 or len(shared) < _NEARLY * max(map(len, stems.values())):
         return None
     images, masks = names
-    told = _says(masks, _MASKS) and _says(images, _IMAGES)
-    turned = _says(images, _MASKS) and _says(masks, _IMAGES)
-    found: list[tuple[str, str, Levels]] = []
+    told = says(masks, MASKS) and says(images, _IMAGES)
+    turned = says(images, MASKS) and says(masks, _IMAGES)
+    found, alone = [], sum(map(len, stems.values())) - 2 * len(shared)
     for image, mask, sure, wrong in ((images, masks, told, turned), (masks, images, turned, told)):
-        files = [(os.path.join(folder, image, stems[image][stem]), os.path.join(folder, mask, stems[mask][stem])) for stem in shared]
+        pairs = [(stems[image][stem], stems[mask][stem]) for stem in shared]
+        files = [(os.path.join(folder, image, one), os.path.join(folder, mask, other)) for one, other in pairs]
         levels = None if wrong else masks_of(files, told=sure)
         if levels is not None:
-            found.append((image, mask, levels))
-    if len(found) != 1:
-        return None
-    image, mask, levels = found[0]
-    pairs = tuple((stems[image][stem], stems[mask][stem]) for stem in shared)
-    return _Two(image, mask, pairs, sum(map(len, stems.values())) - 2 * len(shared), levels)
+            found.append(_Two(image, mask, pairs, alone, levels))
+    return found[0] if len(found) == 1 else None
 
 
-def is_called_mask(name: str) -> bool:
-    """Checks if a name has a word for masks."""
-    return _says(name, _MASKS)
-
-
-def _says(name: str, words: frozenset[str]) -> bool:
+def says(name: str, words: frozenset[str]) -> bool:
+    """Checks if a name has one of the words."""
     return not words.isdisjoint(re.split(r"[^a-z]+", name.lower()))
 
 
@@ -209,47 +151,74 @@ _SHOWN = 12
 _MOST_SPLITS = 2  # maximal number of splits of a spec with one more step: it stays short
 
 
-def first_pairs(folder: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> Written | None:
-    """Writes the spec of pairs of images and masks; `None` if a folder has none."""
-    found = _find_pairs(folder, progress)
-    if found is None:
+def first_pairs(folder: str, spec_folder: str, progress: Callable[[int], None]) -> Written | None:
+    """Writes the spec of images and masks of the same names in two folders, directly or below the folders of splits; `None` without pairs.
+
+    Splits without pairs are ignored. Class folders may number their files alike; if the pixels do not decide, the names of the folders
+    must. `progress` is called now and then with the number of files seen so far.
+    """
+    folder = enter(folder)
+    full, _ = level(folder)
+    splits = split_folders(full)
+    splits = splits if "train" in splits and len(splits) > 1 else {"": ""}
+    inside = {split: (os.path.join(folder, name), level(os.path.join(folder, name))[0] if name else full) for split, name in splits.items()}
+    found = {split: two for split, place in inside.items() if (two := _two(*place, progress)) is not None}
+    if not found.keys() & {"", "train"}:
         return None
-    total, is_split = sum(found.counts.values()), len(found.parts) > 1
-    splits = f", split by folder into {', '.join(found.parts)}" if is_split else ""
+    coloured = (found.get("") or found["train"]).levels.are_colours
+    found = {split: two for split, two in found.items() if two.levels.are_colours is coloured}
+    parts = {split: (os.path.join(splits[split], two.images), os.path.join(splits[split], two.masks)) for split, two in found.items()}
+    counts = {split: len(two.pairs) for split, two in found.items()}
+    first, *others = found.values()
+    if "" in found:
+        remarks = [f"{name}/ is ignored" for name in full if name not in parts[""]]
+        inner, same = (split_folders(level(os.path.join(folder, name))[0]) for name in parts[""])
+        if inner == same and "train" in inner and len(inner) > 1:
+            numbers = Counter(image.partition("/")[0] for image, _ in first.pairs)
+            parts = {split: (f"{first.images}/{name}", f"{first.masks}/{name}") for split, name in inner.items()}
+            counts = {split: numbers[name] for split, name in inner.items()}
+    else:
+        remarks = [f"{name}/ has no pairs of images and masks, and is ignored" for split, name in splits.items() if split not in found]
+        if not others:
+            parts, counts = {"": parts["train"]}, {"": counts["train"]}
+    if any(not says(two.masks, MASKS) for two in (first, *others)):
+        names = f"{first.images}/ and {first.masks}/"
+        remarks.append(f"if {names} are two classes, not images and masks, the source is `image_folder: {{path: ...}}`")
+    paths = [os.path.join(splits[split], two.images, image) for split, two in found.items() for image, _ in two.pairs]
+    sample = sample_of(paths, [os.path.join(folder, path) for path in paths])
+    levels = Levels(set().union(*(two.levels.values for two in found.values())), [p for two in found.values() for p in two.levels.palettes])
+    alone, total, is_split = sum(two.alone for two in found.values()), sum(counts.values()), len(parts) > 1
 
     def files(folders: tuple[str, str]) -> dict[str, Any]:
-        image, mask = (relative(os.path.join(found.folder, name), spec_folder) for name in folders)
-        features = {"image": {"kind": "image", "path": image, **pixels_of(found.sample)}}
-        return {"files": {"features": features | {"mask": {"kind": "mask", "path": mask, **found.levels.arguments()}}}}
+        image, mask = (relative(os.path.join(folder, name), spec_folder) for name in folders)
+        features = {"image": {"kind": "image", "path": image, **pixels_of(sample)}}
+        return {"files": {"features": features | {"mask": {"kind": "mask", "path": mask, **levels.arguments()}}}}
 
-    steps: list[Step] = ["flip mask", "brighten image", "rescale"] if len(found.parts) <= _MOST_SPLITS else ["flip mask", "rescale"]
+    by_folder = [f"Splits: {', '.join(f'{split} {count:,}' for split, count in counts.items())}"] if is_split else []
+    steps: list[Step] = ["flip mask", "brighten image", "rescale"] if len(parts) <= _MOST_SPLITS else ["flip mask", "rescale"]
     return spec_of(
-        f"{total:,} images, each with a mask of the same name{splits}",
-        _comments(found),
-        by_split({split: files(folders) for split, folders in found.parts.items()}),
-        2 * (found.counts["train"] if "train" in found.counts else round(0.8 * total)),
+        f"{total:,} images, each with a mask of the same name" + (f", split by folder into {', '.join(parts)}" if is_split else ""),
+        [*by_folder, *about_sample(sample), *_about_masks(levels, alone), *remarks],
+        by_split({split: files(folders) for split, folders in parts.items()}),
+        2 * (counts["train"] if "train" in counts else round(0.8 * total)),
         most=_BATCH,
         splits="" if is_split else parts_of(),
-        sample=found.sample,
+        sample=sample,
         steps=steps,
         output=output_of(["mask"]),
-        drops=bool(found.alone),
+        drops=bool(alone),
     )
 
 
-def _comments(found: Pairs) -> list[str]:
-    lines = []
-    if len(found.parts) > 1:
-        lines.append(f"Splits: {', '.join(f'{split} {count:,}' for split, count in found.counts.items())}")
-    lines += about_sample(found.sample)
-    values, looked = found.levels.values, len(found.levels.palettes)
-    colours = found.levels.are_colours
-    shown = ", ".join(_hex(value) if colours else str(value) for value in sorted(values)[:_SHOWN]) + (", …" if len(values) > _SHOWN else "")
-    what = "colours" if colours else "palette indices" if all(found.levels.palettes) else "values"
-    lines.append(f"The pixels of the {looked:,} masks examined have the {what} {shown}; any other value will be an error")
-    if found.levels.ignored is not None:
+def _about_masks(levels: Levels, alone: int) -> list[str]:
+    """Describes the pixels of masks, and the number of files without a partner, in lines for comments."""
+    colours, values = levels.are_colours, sorted(levels.values)
+    shown = ", ".join(_hex(value) if colours else str(value) for value in values[:_SHOWN]) + (", …" if len(values) > _SHOWN else "")
+    what = "colours" if colours else "palette indices" if all(levels.palettes) else "values"
+    lines = [f"The pixels of the {len(levels.palettes):,} masks examined have the {what} {shown}; any other value will be an error"]
+    if levels.ignored is not None:
         lines.append(f"{_LEFT_OUT} is assumed to mean pixels that the loss ignores; without `ignore` it would be a class")
-    if found.alone:
-        verb = "file has no partner of the same name, and is" if found.alone == 1 else "files have no partner of the same name, and are"
-        lines.append(f"{found.alone:,} {verb} left out")
-    return lines + found.remarks
+    if alone:
+        verb = "file has no partner of the same name, and is" if alone == 1 else "files have no partner of the same name, and are"
+        lines.append(f"{alone:,} {verb} left out")
+    return lines

@@ -7,8 +7,8 @@ import json
 import os
 import re
 import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
@@ -29,11 +29,15 @@ from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, is_hidden, sniff
 from pipegen.ops.sources.listing.base import Listing, every_value, shards_of
 from pipegen.ops.sources.mds import index_mds, read_columns
 from pipegen.ops.sources.records.archives import Archive, open_archive
+from pipegen.ops.sources.records.by_library import StoreSource
 from pipegen.ops.sources.records.index import InShard
 from pipegen.ops.sources.records.messages import read_example
+from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.shards.members import Members
 from pipegen.ops.sources.shards.paths import Found, find_shards
 from pipegen.ops.sources.shards.tar_headers import tar_members
 from pipegen.ops.sources.shards.zip_directory import zip_members
+from pipegen.ops.sources.stores.base import Store
 from pipegen.ops.sources.stores.field_types import BYTES, JSON
 from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
 from pipegen.ops.sources.tables.table import Table
@@ -41,12 +45,7 @@ from pipegen.ops.sources.tfrecord import MAGIC, TFRecord, masked_crc32c
 from pipegen.spec.compose import flow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pipegen.ops.sources.records.by_library import StoreSource
-    from pipegen.ops.sources.records.source import RecordSource
-    from pipegen.ops.sources.shards.members import Members
-    from pipegen.ops.sources.stores.base import Store
+    from pipegen.cli.init.guessed_items import Lists
 
 
 IMAGE = "image"
@@ -196,7 +195,7 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
             return archived
         shard = next((shard for shard in shards if shard.size), shards[0])
         held, whole, own = _look(op, shard, asked.options)
-        features, remarks = _chosen(op, shard, held, whole, own)
+        features, remarks = _chosen(partial(listed, op, {"path": shard.path, **own}, ""), held, whole)
         read = keys_read(features)
         others = [
             f"{json.dumps(key)} ({what})" for key, what in sorted(held.items()) if key not in read and (what != IMAGE or not features)
@@ -210,7 +209,7 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
     remarks += [note.message for note in listing.notes if note.severity == "error"]
     if "label" in features:
         features["label"] |= _classes(listing)
-    sample = sample_of_records(listing, "image")
+    sample = sample_of_records(listing, count)
     layout, features = by_layout(op, features)
     own = {**own, **layout}
     splits = _splits(shards)
@@ -260,7 +259,13 @@ def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
         store = ArrayRecords(shard.path)
         return _of_examples(list(map(bytes, store.read(("",), np.arange(min(store.rows, _FIRST)))[0])), {})
     if op == "tfrecord":
-        return _of_examples(_first_of(shard, options), options)
+        about = {"path": shard.path, "content": "bytes", "features": {"image": {"kind": "image"}}}
+        source = TFRecord.model_validate(about | options)
+        index = source.index_shard(shard.path, shard.size)
+        if not len(index.offsets):
+            raise ValueError(index.damage or "the file holds no record")
+        first = InShard(shard, index.offsets[:_FIRST], index.lengths[:_FIRST])
+        return _of_examples([*map(bytes, source.contents("", first))], options)
     if op == "mds":
         with Opened(shard.path) as stream:
             columns, _ = read_columns(stream, shard.size)
@@ -279,15 +284,6 @@ def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
     if not members:
         raise ValueError(damage or "the archive is empty")
     return (*_members(members, shard.path), {})
-
-
-def _first_of(shard: Found, options: dict[str, Any]) -> list[bytes]:
-    about = {"path": shard.path, "content": "bytes", "features": {"image": {"kind": "image"}}}
-    source = TFRecord.model_validate(about | options)
-    index = source.index_shard(shard.path, shard.size)
-    if not len(index.offsets):
-        raise ValueError(index.damage or "the file holds no record")
-    return [*map(bytes, source.contents("", InShard(shard, index.offsets[:_FIRST], index.lengths[:_FIRST])))]
 
 
 def _members(members: Members, file: str) -> tuple[dict[str, str], set[str]]:
@@ -313,8 +309,8 @@ def _members(members: Members, file: str) -> tuple[dict[str, str], set[str]]:
     return held, whole
 
 
-def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own: Mapping[str, Any]) -> tuple[Features, list[str]]:
-    """Chooses the features, with comments on the choice."""
+def _chosen(lists: Lists, held: Mapping[str, str], whole: set[str]) -> tuple[Features, list[str]]:
+    """Chooses the features, with comments on the choice; `lists` lists the records of a shard with some features."""
     images = [key for key, what in held.items() if what == IMAGE]
     images = [key for key in images if key.rpartition(".")[0] not in images]  # not the bytes inside a struct that is an image
     if not images:
@@ -322,18 +318,18 @@ def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own
     image, remarks = image_among(images)
     features = features_of(image, None)
     others = [key for key in held if key not in images]
-    boxes, doubts = boxed(partial(listed, op, {"path": shard.path, **own}, ""), features, others)
+    boxes, doubts = boxed(lists, features, others)
     near = {*boxes_among(others, "keys")[1]} if boxes else set()
     likely = [key for key in held if key in whole - near]
     usual = [key for key in likely if last_of(key) in LABEL_KEYS]
-    seen = {} if len(usual) == 1 else dict(_counted(op, shard, features, key, own) for key in (usual or likely)[:_MOST_TRIED])
+    seen = {} if len(usual) == 1 else dict(_counted(lists, features, key) for key in (usual or likely)[:_MOST_TRIED])
     label, more = label_among(seen, usual) if usual or not boxes else (None, [])
     return features_of(image, label) | boxes, [*remarks, *more, *doubts]
 
 
-def _counted(op: str, shard: Found, features: Features, key: str, own: Mapping[str, Any]) -> tuple[str, Values]:
+def _counted(lists: Lists, features: Features, key: str) -> tuple[str, Values]:
     try:
-        listing = listed(op, {"path": shard.path, **own}, "", features | {"label": {"kind": "label", "key": key}})
+        listing = lists(features | {"label": {"kind": "label", "key": key}})
         labels = every_value(listing, "label")
     except (OpError, OSError, ValueError):
         return key, Values(0, 0, named=False)
@@ -358,7 +354,14 @@ class Shards:
     op: str
     path: str
     first: str
-    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Further arguments of the source."""
+        if self.op != "tfrecord" or not os.path.isfile(self.first):
+            return {}
+        with open(self.first, "rb") as stream:
+            return {"compression": "gzip"} if stream.read(len(MAGIC)) == MAGIC else {}
 
 
 def shards_in(path: str) -> Shards | None:
@@ -366,14 +369,14 @@ def shards_in(path: str) -> Shards | None:
     if not os.path.isdir(path):
         op = ENDINGS.get(_ending(path))
         named = any(told.search(path) for told in _UNNAMED.values())
-        return Shards(op, path, path, _options(op, path)) if op is not None else _unnamed([path], path) if named else None
+        return Shards(op, path, path) if op is not None else _unnamed([path], path) if named else None
     names = sorted(entry.name for entry in os.scandir(path) if entry.is_file() and not entry.name.startswith("."))
     if any(_ending(name).lstrip(".") in IMAGE_EXTENSIONS for name in names):
         return None
     found = {op: os.path.join(path, name) for name in reversed(names) if (op := ENDINGS.get(_ending(name)))}
     if found:
         op, first = next(iter(found.items()))
-        return Shards(op, path, first, _options(op, first)) if len(found) == 1 else None
+        return Shards(op, path, first) if len(found) == 1 else None
     for pattern, told in _UNNAMED.items():
         of_pattern = [os.path.join(path, name) for name in names if told.search(name)]
         if of_pattern and (unnamed := _unnamed(of_pattern, os.path.join(path, pattern))) is not None:
@@ -392,21 +395,15 @@ def _unnamed(files: Sequence[str], path: str) -> Shards | None:
     first = next((file for file in files if os.path.getsize(file)), None)
     if first is None:
         return None
-    options = _options("tfrecord", first)
+    shards = Shards("tfrecord", path, first)
+    opened: Any = gzip.open if shards.options else open
     try:
-        with gzip.open(first) if options else open(first, "rb") as stream:
+        with opened(first, "rb") as stream:
             head = stream.read(12)
     except (OSError, EOFError, zlib.error):
         return None
     is_head = len(head) == 12 and int(masked_crc32c(np.frombuffer(head[:8], np.uint8)[None])[0]) == int.from_bytes(head[8:], "little")
-    return Shards("tfrecord", path, first, options) if is_head else None
-
-
-def _options(op: str | None, file: str) -> dict[str, Any]:
-    if op != "tfrecord" or not os.path.isfile(file):
-        return {}
-    with open(file, "rb") as stream:
-        return {"compression": "gzip"} if stream.read(len(MAGIC)) == MAGIC else {}
+    return shards if is_head else None
 
 
 def database_tables(file: str) -> Iterator[tuple[str, Table]]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import field
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from pipegen.frozen import dataclass
 from pipegen.ops.registry import sources
 from pipegen.spec.compose import flow
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from pipegen.cli.init.folder_survey import Sample, Survey
 
 _SIZES = (32, 48, 64, 96, 128, 160, 192, 224)
 _SMALL = 256  # images of one size keep it up to this length of the sides
@@ -48,6 +45,17 @@ _FEW = 5_000  # number of records below which shares by hash can be far from the
 _DROPS = "errors: {missing: drop}  # remove it once every file is there, so that a missing file is an error"
 
 Written = tuple[str, str]  # the text of a spec, whose paths are relative to the spec's folder, and a summary of the data
+
+
+@dataclass
+class Sample:
+    """Headers of some images: `(width, height)` in pixels, the numbers of gray ones and of those with 16 bits, and unreadable ones."""
+
+    formats: Counter[str] = field(default_factory=Counter)
+    sizes: list[tuple[int, int]] = field(default_factory=list)
+    gray: int = 0
+    deep: int = 0
+    unreadable: list[str] = field(default_factory=list)
 
 
 def spec_of(
@@ -110,31 +118,6 @@ def parts_of(op: str = "", records: int = 0, *, stratified: bool = False) -> str
     """Writes the parts of the splits; exact ones for a source that would split few records by their hashes."""
     by_hash = bool(op) and sources()[op].model_construct().split_method() == "hash"
     return ("method: random, " if by_hash and records < _FEW else "") + _PARTS + (", stratify: label" if stratified else "")
-
-
-def first_spec(found: Survey, spec_folder: str) -> Written:
-    """Writes the spec of a folder of images."""
-    labels = ("" if found.labelled else ", labels: none") + (", follow_links: true" if found.follow_links else "")
-    is_flat, listing, named = found.layout == "flat", found.listing, found.listing.parts or ()
-    summary = f"{len(listing.keys):,} images" + (f" in {len(listing.class_names):,} classes" if found.labelled else "")
-    splits, by_folder, train = parts_of(stratified=True) if found.labelled else "", [], round(0.8 * len(listing.keys))
-    if found.layout == "splits":
-        summary += f", split by folder into {', '.join(found.parts)}"
-        splits, train = f"method: folder, parts: {flow(found.parts)}", named.count("train")
-        by_folder = [f"Splits: {', '.join(f'{split} {named.count(split):,}' for split in found.parts)}"]
-    counts = Counter(listing.labels.tolist() if listing.labels is not None else ())
-    classes = {name: counts[label] for label, name in enumerate(listing.class_names)}
-    return spec_of(
-        summary + ("" if found.labelled else ", without labels"),
-        [*classes_line(classes), *by_folder, *about_sample(found.sample), *found.remarks],
-        [f"source: {{image_folder: {{path: {flow(relative(found.folder, spec_folder))}{labels}}}}}"],
-        None if is_flat else 2 * train,
-        most=32,
-        splits=splits,
-        decode=pixels_of(found.sample),
-        sample=found.sample,
-        steps=["rescale"] if is_flat else ["flip", "rotate", "brighten", "rescale"],
-    )
 
 
 def classes_line(counts: Mapping[str, int]) -> list[str]:

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.init.folder_survey import Sample, readable, sample_of_bytes, sample_of_records
+from pipegen.cli.init.folder_survey import readable, sample_of_bytes, sample_of_records
 from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, is_image_path, label_among, last_of
 from pipegen.cli.init.guessed_items import FORMATS, boxed, features_of, fields_of, listed, with_classes
-from pipegen.cli.init.spec import Written, about_sample, beside, block, output_of, parts_of, pixels_of, spec_of
+from pipegen.cli.init.spec import Sample, Written, about_sample, beside, block, output_of, parts_of, pixels_of, spec_of
 from pipegen.data.rounding import spread
 from pipegen.lazy import np
 from pipegen.ops.fields.label_values import text_of
@@ -162,7 +162,8 @@ def first_saved(folder: str, spec_folder: str) -> Written:
         keys = [path for key, about in saved.features.items() for path in _fields(key, about) if key != image]
         boxes, doubts = boxed(lists, features_of(image, None), keys)
         rows = lists(features_of(image, label))
-    count, sample = rows.shards.total if rows.shards is not None else len(rows.keys), sample_of_records(rows, "image")
+    count = rows.shards.total if rows.shards is not None else len(rows.keys)
+    sample = sample_of_records(rows, count)
     split = {"train": first, "validation": second} if second is not None else first
     given = {"path": beside(folder, spec_folder), **({"split": split} if split != "train" else {})}
     return spec_of(

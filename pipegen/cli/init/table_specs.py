@@ -15,7 +15,7 @@ from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
 from pipegen.cli.init.guessed_columns import LABELS, SPLITS, columns_of, is_image_path, pixels_among, unused
 from pipegen.cli.init.guessed_items import Features, boxed, fields_of, keys_read, listed, points_among, with_classes
-from pipegen.cli.init.pairs import Levels, is_called_mask, masks_of
+from pipegen.cli.init.pairs import MASKS, Levels, masks_of, says
 from pipegen.cli.init.record_specs import database_tables
 from pipegen.cli.init.spec import Step, Written, beside, block, by_split, output_of, parts_of, pixels_of, spec_of
 from pipegen.errors import OpError
@@ -35,15 +35,9 @@ _NAMED = 40
 _TARGET = "the last column; use another if the model predicts that"
 
 
-def _numbers_in(file: str) -> tuple[Table, str | None, bool] | None:
+def _numbers_in(file: str, tables: Mapping[str | None, Table]) -> tuple[Table, str | None, bool] | None:
     """Finds the first separator with which two columns or more are numbers; returns the table, the separator, and if there is a header."""
-    for separator in _SEPARATORS:
-        try:
-            table = read_table("", file, separator=separator, header=False)
-        except OpError:
-            continue
-        if table.width < 2 or table.num_rows < 2:
-            continue
+    for separator, table in tables.items():
         headed = read_table("", file, separator=separator, header=True)
         below = columns_of(headed)
         # If the first row is text and all others are numbers, it is a header.
@@ -201,6 +195,7 @@ def _look(file: str) -> tuple[Table, str | None, bool, list[int]]:
     Returns the table, the separator for the spec, whether there is a header, and the columns of images.
     """
     problem: OpError | None = None
+    tables: dict[str | None, Table] = {}
     for separator in _SEPARATORS:
         try:
             table = read_table("", file, separator=separator, header=False)
@@ -211,11 +206,13 @@ def _look(file: str) -> tuple[Table, str | None, bool, list[int]]:
         if columns:
             header = not is_image_path(table.rows[0][columns[0]].strip())
             return read_table("", file, separator=separator, header=True) if header else table, separator, header, columns
+        if table.width > 1 and table.num_rows > 1:
+            tables[separator] = table
     with suppress(OpError):
         table = read_table("", file, separator=None, header=True)
         if pixels_among(table)[0]:
             return table, None, True, []
-    numbers = _numbers_in(file)
+    numbers = _numbers_in(file, tables)
     if numbers is not None:
         return *numbers, []
     if problem is not None and problem.code != "PG421":
@@ -230,7 +227,7 @@ def _image_columns(table: Table, rows: Sequence[tuple[str, ...]]) -> list[int]:
 def _with_mask(table: Table, columns: list[int]) -> tuple[int, int | None, Levels | None]:
     """Chooses the column of images and, if there is one, that of their masks with their pixel values."""
     for image, mask in permutations(columns[:_MOST_COLUMNS], 2):
-        told = table.names is not None and is_called_mask(table.names[mask]) and not is_called_mask(table.names[image])
+        told = table.names is not None and says(table.names[mask], MASKS) and not says(table.names[image], MASKS)
         files = list(zip(_paths(table, image), _paths(table, mask), strict=True))
         there = all(os.path.isfile(path) for pair in files for path in pair)
         levels = masks_of(files, told=told) if there else None
@@ -332,7 +329,7 @@ def _label_array(image: str, count: int, arrays: Mapping[str, Any]) -> tuple[str
         is_other_split = len({split_of(name), split_of(image)} - {None}) > 1
         if name != image and len(array.shape) in (1, 2) and len(array) == count and not is_other_split:
             with suppress(OpError):
-                return name, len(read_labels(name, None, 0, array, str)[1])
+                return name, len(read_labels(name, None, 0, array, str, [])[1])
     return None, 0
 
 

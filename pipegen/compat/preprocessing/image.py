@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pipegen.compat import ours_or_keras
 
 if TYPE_CHECKING:
     from pipegen.compat import *  # noqa: F403
 
 if not TYPE_CHECKING:  # with it, a type checker would accept every name
-
-    def __getattr__(name: str) -> Any:
-        from pipegen.compat import ours_or_keras
-
-        return ours_or_keras("keras.preprocessing.image", name)
+    __getattr__ = partial(ours_or_keras, "keras.preprocessing.image")

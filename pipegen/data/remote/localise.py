@@ -10,7 +10,7 @@ import importlib.util
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
@@ -30,19 +30,15 @@ from pipegen.kept import REMOTE, below, make_below, user_folder
 from pipegen.mounts import ChangedError, mount
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.listing.base import Listing, Location, Source
-from pipegen.ops.sources.listing.reader import FileReader
+from pipegen.ops.sources.listing.reader import FileReader, Hold, Read
 from pipegen.ops.sources.shards.paths import expand
+from pipegen.spec.models import Runtime
 from pipegen.spec.places import Address, fetched, replaced
 from pipegen.spec.units import format_bytes
 from pipegen.terminal import masked, masked_address, progress, without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from fsspec import AbstractFileSystem
-
-    from pipegen.ops.sources.listing.reader import Hold, Read
-    from pipegen.spec.models import Runtime
 
 
 CHECKED = 10.0  # seconds after which the version of a file that takes several requests is checked again
@@ -375,8 +371,7 @@ def localised(source: S, runtime: Runtime) -> Localised[S]:
     def local(address: Address, path: tuple[str, ...], of: Source | None) -> str:
         return _Place(address, ".".join(path), runtime, fetched(of, path, address, runtime)).local(mounts)
 
-    changed = replaced(source, local)
-    return Localised(source if changed is None else changed, mounts)
+    return Localised(replaced(source, local), mounts)
 
 
 @dataclass(frozen=True)

@@ -6,41 +6,16 @@ import hashlib
 import io
 import json
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from typing_extensions import Self
-
     Array = np.ndarray[Any, Any]
-
-
-class Statistics(Protocol):
-    """Numbers learned from the images of a training split; a file whose name ends in `suffix` can store them."""
-
-    suffix: ClassVar[str]
-
-    def figures(self) -> dict[str, str]:
-        """The figures to display: a text for each name."""
-
-    def as_json(self) -> dict[str, Any]:
-        """The figures as plain values."""
-
-    def doubts(self, op: str, feature: str) -> tuple[str, ...]:
-        """Warnings about the numbers, in sentences about the step and the feature."""
-
-    def to_bytes(self, about: Mapping[str, Any]) -> bytes:
-        """Serialises the numbers, with a few plain values about them."""
-
-    @classmethod
-    def from_bytes(cls, content: bytes) -> tuple[dict[str, Any], Self]:
-        """Deserialises the plain values and the numbers; `ValueError`, `TypeError` or `KeyError` if the content is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +80,12 @@ class Moments:
         )
 
     def to_bytes(self, about: Mapping[str, Any]) -> bytes:
-        """JSON."""
+        """Serialises the numbers as JSON, with a few plain values about them."""
         return json.dumps({**about, "count": self.count, "mean": self.mean, "squares": self.squares}, indent=2).encode()
 
     @classmethod
     def from_bytes(cls, content: bytes) -> tuple[dict[str, Any], Moments]:
-        """See `Statistics`."""
+        """Reads the plain values and the numbers; `ValueError`, `TypeError` or `KeyError` if the content is damaged."""
         values: dict[str, Any] = json.loads(content)
         moments = cls(int(values.pop("count")), tuple(map(float, values.pop("mean"))), tuple(map(float, values.pop("squares"))))
         whole = moments.count > 0 and len(moments.mean) == len(moments.squares) > 0
@@ -196,7 +171,7 @@ class Whitening:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> tuple[dict[str, Any], Whitening]:
-        """See `Statistics`; `ValueError` if a part is missing or changed."""
+        """Reads the plain values and the numbers; `ValueError` if a part is missing or changed."""
         import zipfile
         import zlib
 
@@ -214,3 +189,7 @@ class Whitening:
         except damaged as error:
             raise ValueError(f"invalid whitening transform: {error}") from error
         return about, found
+
+
+Statistics = Moments | Whitening
+"""Numbers learned from the images of a training split; a file whose name ends in their `suffix` can store them."""

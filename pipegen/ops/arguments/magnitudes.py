@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
@@ -13,14 +13,10 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import tf
 from pipegen.ops.model import Model
-from pipegen.types import BYTE_RANGE
+from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pydantic.fields import FieldInfo
-
-    from pipegen.types import FeatureType, Interval
 
 
 Number = Annotated[float, Field(allow_inf_nan=False)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -242,15 +242,12 @@ class NoLeak(DataTest):
 def _failure(pairs: Sequence[Copies], help_: tuple[str, ...], *, doubtful: bool) -> Failure:
     between = Counter((p.split, p.other_split) for p in pairs)
     where = "; ".join(f"{n:,} in `{a}` and `{b}`" for (a, b), n in between.items())
-    shown = ", ".join(f"{p.key!r} {_like(p)} {p.other_key!r}" for p in pairs[:_SHOWN])
+    alike = ("is the same as" if p.same else "mirrors" if p.mirrored else "looks like" for p in pairs[:_SHOWN])
+    shown = ", ".join(f"{p.key!r} {like} {p.other_key!r}" for p, like in zip(pairs, alike, strict=False))
     rest = f" and {len(pairs) - _SHOWN:,} more" if len(pairs) > _SHOWN else ""
     what = many(len(pairs), "image is", "images are")
     message = f"{what} {'probably ' if doubtful else ''}in two splits ({where}): {shown}{rest}"
     return Failure("PG721", message, None, help_, doubtful)
-
-
-def _like(pair: Any) -> str:
-    return "is the same as" if pair.same else "mirrors" if pair.mirrored else "looks like"
 
 
 _HELP = (

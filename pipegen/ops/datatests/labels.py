@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
-from pipegen.ops.data_test import Counted, DataTest, Failure, Known, Listed, Outcome, listed_splits, many, unknown_features
+from pipegen.ops.data_test import ClassCounts, DataTest, Failure, Known, Listed, Outcome, listed_splits, many, unknown_features
 from pipegen.ops.fields.notes import quoted
 from pipegen.ops.kinds.base import ExampleClass, ItemClass, having
 
@@ -129,7 +129,7 @@ class Classes(LabelTest):
             seen.append(f"{split}: {many(len(of), 'class', 'classes')} of {each}")
         return Outcome("; ".join(seen), tuple(found))
 
-    def _failures(self, split: str, counts: dict[str, int], counted: Counted) -> list[Failure]:
+    def _failures(self, split: str, counts: dict[str, int], counted: ClassCounts) -> list[Failure]:
         total, each = counted.total, counted.each
         missing = [name for name, n in counts.items() if n == 0 and self.min > 0]
         rare = {name: n for name, n in counts.items() if 0 < n < self.min}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PrivateAttr
@@ -10,8 +11,6 @@ from pipegen.ops.data_test import ExampleTest, Failure, Outcome, Watch, many, na
 from pipegen.ops.families.custom import NamedFunction, function_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pipegen.ops.data_test import Array, Known, Listed
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -14,8 +15,6 @@ from pipegen.ops.kinds.base import Levels, kind_of
 from pipegen.types import times
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pipegen.ops.data_test import Array, Known, Listed
 
 

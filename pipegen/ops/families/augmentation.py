@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Fill, Interpolation
+from pipegen.ops.arguments.magnitudes import Schedule
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import SharpenTransform
-from pipegen.ops.lowering.colours import auto_contrasted, equalized, posterized, solarized
+from pipegen.ops.lowering.colours import auto_contrasted, compose, equalized, posterized, solarized
 from pipegen.ops.lowering.filters import sharpening_gains
 from pipegen.ops.lowering.linear import LUMA, multiply, radians, stack
 from pipegen.ops.step_bases import ColourTransform, GeometricTransform
@@ -22,8 +23,6 @@ from pipegen.ops.transform import Part, Policy, Transform
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from pipegen.ops.arguments.magnitudes import Schedule
 
 
 OPERATIONS = (
@@ -234,13 +233,9 @@ class AllColour(AugmentationPart, ColourTransform):
         own, gray = gain * colour, gain * (1.0 - colour)
         rows = [[gray * luma[j] + (own if i == j else 0.0) for j in range(channels)] for i in range(channels)]
         matrices, pivots = stack(rows, gain), tf.stack([1.0 - contrast] * channels, -1)
-        a, m = matrices[..., 0, :, :], pivots[..., 0, :]
-        for layer in range(1, len(self.policy.shares())):
-            a, m = (
-                multiply(matrices[..., layer, :, :], a),
-                tf.reduce_sum(matrices[..., layer, :, :] * m[..., None, :], -1) + pivots[..., layer, :],
-            )
-        return a, tf.zeros_like(m), m
+        none = tf.zeros_like(pivots[..., 0, :])
+        layers = range(len(self.policy.shares()))
+        return reduce(compose, ((matrices[..., layer, :, :], none, pivots[..., layer, :]) for layer in layers))
 
 
 class LayerTable(LayerPart, LookupTableTransform):

@@ -112,14 +112,6 @@ class PairTransform(CombiningTransform):
         parts = tf.cast(tf.round(symmetric_beta(u[..., 2:4], self.alpha) * WHOLE), tf.int32)
         return tf.where(self.acts(u), parts, WHOLE)
 
-    def own_share(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        """The weight of an example's own label, float32 `(...)` in [0, 1]; its partner's label has the rest. See `shares`."""
-        raise NotImplementedError
-
-    def shares(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        own = self.own_share(chosen, height, width)
-        return tf.stack([own, 1.0 - own], -1)
-
 
 @dataclass(frozen=True, slots=True)
 class Combine(OneStep[CombiningTransform], Computes):
@@ -179,6 +171,13 @@ def runs_on(step: Transform, split: str) -> bool:
     """Checks that a step acts on a split: by default, random steps only on `train`, others on all."""
     when = step.when if step.when is not None else ("train" if step.random else "all")
     return named_by(when, split)
+
+
+def on_split(step: Transform, split: str) -> tuple[Transform, ...]:
+    """The steps that a split runs in the place of a step: itself, its evaluation form, or none."""
+    if runs_on(step, split):
+        return (step,)
+    return step.evaluation_form() if step.when is None else ()
 
 
 def named_by(when: When, split: str) -> bool:

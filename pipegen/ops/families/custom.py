@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, PrivateAttr
@@ -10,13 +11,10 @@ from pydantic import AfterValidator, PrivateAttr
 from pipegen.errors import InternalError
 from pipegen.ops.step_bases import ElementTransform
 from pipegen.ops.traits import Family, Traits
+from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from typing_extensions import Self
-
-    from pipegen.types import FeatureType
 
 
 _NAME = r"[^\W\d]\w*"

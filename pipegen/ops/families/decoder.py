@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
+from pipegen.ops.kinds.base import FeatureKind
 from pipegen.ops.lowering.library import plugin_format
 from pipegen.ops.stage import OneStep, Stage, StepRef, use, weight_ns
 from pipegen.ops.step_bases import CropTransform, ElementTransform
@@ -14,9 +16,6 @@ from pipegen.ops.traits import Family, Traits
 from pipegen.types import FeatureType, Interval, times
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.lowering.decoding import Found, Survey, WindowOf
 
 

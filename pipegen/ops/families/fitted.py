@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import PrivateAttr
@@ -10,15 +11,12 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.arguments.learned import Fitted, Statistics
 from pipegen.ops.step_bases import ElementTransform, require_image
+from pipegen.ops.traits import Traits
 from pipegen.ops.transform import Part, Transform
 from pipegen.types import FLOATING, FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from typing_extensions import Self
-
-    from pipegen.ops.traits import Traits
 
 
 class FittedTransform(Transform):

@@ -31,7 +31,7 @@ class ReferenceTransform(Transform):
 
     def meaning(self) -> dict[str, Any]:
         """The arguments, with the digests of the files in place of their path, if there are files."""
-        known = sorted(_digest(path) for path in files_of(self.references))
+        known = sorted(_digest(*_known(path)) for path in files_of(self.references))
         return super().meaning() | {"references": known or self.references}
 
     def require_references(self) -> None:
@@ -51,7 +51,8 @@ class ReferenceTransform(Transform):
     def pictures(self, channels: int) -> list[np.ndarray[Any, Any]]:
         """The references in the order of their digests: uint8 `(height, width, channels)` each, with 1 or 3 channels and at most 256 pixels
         on the longer side."""
-        return [_pixels(*_known(path), channels) for path in sorted(files_of(self.references), key=_digest)]
+        about = sorted(map(_known, files_of(self.references)), key=lambda known: _digest(*known))
+        return [_pixels(*known, channels) for known in about]
 
 
 def references_of(steps: Iterable[Transform]) -> Iterator[tuple[int, ReferenceTransform]]:
@@ -83,12 +84,8 @@ def _known(path: Path) -> tuple[str, int, int]:
     return str(path), about.st_mtime_ns, about.st_size
 
 
-def _digest(path: Path) -> str:
-    return _digest_of(*_known(path))
-
-
 @lru_cache(2 * MOST)
-def _digest_of(path: str, _changed: int, _size: int) -> str:
+def _digest(path: str, _changed: int, _size: int) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
@@ -18,17 +17,10 @@ from pipegen.ops.transform import Part, Policy, Transform, require_same_shape
 from pipegen.types import FeatureType
 
 
-def _read(value: Any) -> Any:
-    """Parses a step as written in a spec: a word, or a map with one key."""
-    from pipegen.ops.registry import transforms
+def _read(value: Any) -> Transform:
+    from pipegen.ops.registry import read_inner, transforms
 
-    if isinstance(value, Transform):
-        return value
-    name, given = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (value, {})
-    cls = transforms().get(name) if isinstance(name, str) else None
-    if cls is None:
-        raise ValueError(f"there is no step `{name}`")
-    return cls.model_validate_json(json.dumps(given), strict=True)
+    return read_inner(value, Transform, transforms(), "there is no step")
 
 
 def _written(step: Transform) -> dict[str, Any] | str:

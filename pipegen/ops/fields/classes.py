@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -28,8 +29,6 @@ from pipegen.ops.fields.label_values import (
 from pipegen.ops.fields.notes import Note, count, is_are, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from pipegen.ops.fields.strings import Ints
 
 
@@ -99,15 +98,6 @@ class Classes:
             return [row for row, cell in enumerate(cells) if cell not in gone and plain(cell) not in gone]
         return [row for row, cell in enumerate(cells) if gone.isdisjoint([*(found := parts(cell, separator)), *map(plain, found)])]
 
-    def of_values(self, stored: Values) -> tuple[Values, Ints]:
-        """Returns the meant labels, and which are kept: bool `(n,)`."""
-        held = stored.as_texts()
-        meant = self.renamed(held.texts, None)
-        stays: Ints = np.zeros(len(meant), bool)
-        stays[self.without_ignored(meant, None)] = True
-        found = Values.of_texts(meant)
-        return Values(None, found.texts, found.codes[held.codes]), stays[held.codes]
-
     def notes(self, cells: Sequence[str], separator: str | None, field: str) -> Iterator[Note]:
         """Reports names that no stored cell has."""
         stored = set(cells) if separator is None else {part for cell in set(cells) for part in parts(cell, separator)}
@@ -143,12 +133,7 @@ def named_classes(classes: int | tuple[str, ...], offset: int) -> tuple[str, ...
 
 
 def read_labels(
-    name: str,
-    classes: Known,
-    offset: int,
-    given: Any,
-    where: Callable[[int], str],
-    notes: list[Note] | None = None,
+    name: str, classes: Known, offset: int, given: Any, where: Callable[[int], str], notes: list[Note]
 ) -> tuple[Ints, tuple[str, ...]]:
     """Returns the class index of each row, int64 `(n,)`, and the classes.
 
@@ -166,30 +151,24 @@ def read_labels(
     values = as_values(name, given)
     if not len(values):
         raise OpError("PG402", f"the array `{name}` has no rows")
-    if values.numbers is None or isinstance(classes, tuple):
-        values = values.as_texts()
-        _check_texts(values, classes, where)
-        meaning = meaning_of(values.texts, classes, offset)
-        if meaning.missing:
-            row = values.first(meaning.missing[0])
-            message = f"{where(row)} is {meaning.missing[0]!r}, but the others are numbers"
-            raise OpError("PG420", message, help=_LEAVE_OUT)
-        if meaning.fractions:
-            number = meaning.fractions[0]
-            odd = values.count(meaning.fractions)
-            said = f"{where(values.first(number))} is {number}; {count(odd, 'label')} of {len(values):,} {is_are(odd)} not whole"
-            help_ = ("use `kind: tensor` for numbers to predict", "or list such numbers in `classes` to make them class names")
-            raise OpError("PG420", said, help=help_)
-        if meaning.indices is None:
-            return _named(name, classes, values, where, notes)
-        named = BOOLEANS if meaning.boolean and classes is None and not offset else classes
-        found, names = _numbered(name, named, offset, [meaning.indices[text] for text in values.texts], values.codes, where)
-        if notes is not None and named is None:
-            notes += _spellings(name, meaning.indices)
-    else:
-        found, names = _numbered(name, classes, offset, values.numbers, None, where)
-        named = classes
-    if notes is not None and named is None:
+    _check_texts(values, classes, where)
+    meaning = meaning_of(values.texts, classes, offset)
+    if meaning.missing:
+        row = values.first(meaning.missing[0])
+        message = f"{where(row)} is {meaning.missing[0]!r}, but the others are numbers"
+        raise OpError("PG420", message, help=_LEAVE_OUT)
+    if meaning.fractions:
+        number = meaning.fractions[0]
+        odd = values.count(meaning.fractions)
+        said = f"{where(values.first(number))} is {number}; {count(odd, 'label')} of {len(values):,} {is_are(odd)} not whole"
+        help_ = ("use `kind: tensor` for numbers to predict", "or list such numbers in `classes` to make them class names")
+        raise OpError("PG420", said, help=help_)
+    if meaning.indices is None:
+        return _named(name, classes, values, where, notes)
+    named = BOOLEANS if meaning.boolean and classes is None and not offset else classes
+    found, names = _numbered(name, named, offset, [meaning.indices[text] for text in values.texts], values.codes, where)
+    if named is None:
+        notes += _spellings(name, meaning.indices)
         notes += _gaps(name, offset, found, names)
     return found, names
 
@@ -264,10 +243,10 @@ def check_written_lists(texts: Sequence[str], classes: Known, where: Callable[[s
 
 
 def _numbered(
-    name: str, classes: Known, offset: int, stored: Any, codes: Ints | None, where: Callable[[int], str]
+    name: str, classes: Known, offset: int, stored: Sequence[int], codes: Ints, where: Callable[[int], str]
 ) -> tuple[Ints, tuple[str, ...]]:
-    """Converts stored integers to indices: one per row, or, with `codes`, one per distinct value."""
-    low, high = (min(stored), max(stored)) if codes is not None else (int(stored.min()), int(stored.max()))
+    """Converts distinct stored integers to indices; `codes` has the place of each row's."""
+    low, high = min(stored), max(stored)
     known = len(classes) if isinstance(classes, tuple) else classes
     if known is None:
         known = high - offset + 1
@@ -275,22 +254,19 @@ def _numbered(
             message = f"`{name}` goes up to {high}, which would make {known:,} classes"
             raise OpError("PG420", message, help="set the number of `classes`, or list the numbers in `classes` as names")
     if low - offset < 0 or high - offset >= known:
-        odd = next(i for i, number in enumerate(stored if codes is not None else stored.tolist()) if not 0 <= number - offset < known)
-        row = odd if codes is None else int(np.argmax(codes == odd))
+        row = int(np.isin(codes, [i for i, number in enumerate(stored) if not 0 <= number - offset < known]).argmax())
         there = f"{count(known, 'class', 'classes')} are {offset} to {known - 1 + offset}" if known > 0 else f"classes begin with {offset}"
         shifted = low in (0, 1) and high - low < known and low != offset
         help_ = f"use `offset: {low}` for classes from {low}" if shifted else _ALL_OF_THEM
         help_ = _NO_LABEL if low == -1 and not shifted else help_
-        message = f"{where(row)} is {int(stored[odd])}, but {there}"
+        message = f"{where(row)} is {stored[int(codes[row])]}, but {there}"
         raise OpError("PG420", message, field="classes" if classes is not None else None, help=help_)
     names = classes if isinstance(classes, tuple) else named_classes(known, offset)
-    indices: Ints = np.asarray(stored, np.int64) - offset
-    return (indices if codes is None else indices[codes]), names
+    indices: Ints = np.array(stored, np.int64) - offset
+    return indices[codes], names
 
 
-def _named(
-    name: str, classes: Known, values: Values, where: Callable[[int], str], notes: list[Note] | None
-) -> tuple[Ints, tuple[str, ...]]:
+def _named(name: str, classes: Known, values: Values, where: Callable[[int], str], notes: list[Note]) -> tuple[Ints, tuple[str, ...]]:
     if isinstance(classes, int):
         odd = next((text for text in values.texts if plain(text) == text and not text.removeprefix("-").isdecimal()), values.texts[0])
         said = f"the labels of `{name}` are names such as {odd!r}"
@@ -310,7 +286,7 @@ def _named(
             message = f"{where(values.first(text))} is {text!r}, which `classes` does not list"
             raise OpError("PG420", message, field="classes", help=help_)
         codes.append(found)
-    if notes is not None and classes is None:
+    if classes is None:
         notes += class_notes(names, f"features.{name}")
     return np.array(codes, np.int64)[values.codes], names
 

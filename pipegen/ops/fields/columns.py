@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.fields.strings import aligned
+from pipegen.ops.fields.strings import Ints, aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pipegen.ops.fields.strings import Ints
     from pipegen.types import FeatureType
 
 Place: TypeAlias = "Callable[[int], str]"  # from the number of a record to the name of its place, for messages
@@ -113,11 +111,6 @@ def joined(columns: Sequence[Any]) -> Any:
     return Packed(aligned(values), np.concatenate([c.starts + first for c, first in zip(columns, firsts, strict=False)]), lengths)
 
 
-def changed(column: Any, change: Callable[[Any], Any]) -> Any:
-    """Applies a function to the numbers of a column, or to the items of a ragged one."""
-    return Ragged(change(column.values), column.lengths) if isinstance(column, Ragged) else change(column)
-
-
 def spread(values: Any, records: Any, total: int) -> Any:
     """Returns a column of `total` records that has these values at some of them, int64 `(n,)`; zeros, or no items, at others."""
     if isinstance(values, Ragged):
@@ -152,8 +145,10 @@ def classes_used(column: Any, names: tuple[str, ...]) -> set[str]:
 def with_classes(column: Any, own: tuple[str, ...], names: tuple[str, ...]) -> Any:
     """Renumbers labels with their own classes by another list, which has all used ones."""
     index = {name: i for i, name in enumerate(names)}
-    if isinstance(column, Ragged) or column.ndim == 1:
-        return changed(column, np.array([index.get(name, -1) for name in own], column.dtype).__getitem__)
+    if isinstance(column, Ragged):
+        return Ragged(with_classes(column.values, own, names), column.lengths)
+    if column.ndim == 1:
+        return np.array([index.get(name, -1) for name in own], column.dtype)[column]
     values: Any = np.zeros((len(column), len(names)), np.uint8)
     for i, name in enumerate(own):
         if name in index:

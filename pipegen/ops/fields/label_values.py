@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
@@ -22,8 +23,6 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from pipegen.ops.fields.strings import Ints
 
 LIST = "\x1f"  # precedes each item of a cell with a list; no label text contains it
@@ -47,54 +46,39 @@ class IndexedNames(tuple[str, ...]):
 
 @dataclass(frozen=True)
 class Values:
-    """The labels of all records as they are stored."""
+    """The labels of all records as text."""
 
-    numbers: Ints | None  # integers, int64 `(n,)`, if all are stored as such
-    texts: tuple[str, ...]  # the distinct values as text, otherwise
+    texts: tuple[str, ...]  # the distinct values
     codes: Ints  # the index in `texts` of each record's value, int64 `(n,)`
 
     def __len__(self) -> int:
-        return len(self.codes) if self.numbers is None else len(self.numbers)
+        return len(self.codes)
 
     @classmethod
     def of(cls, given: Any) -> Values:
         """Converts an array or a list of stored values; `TypeError` with the dtype if they cannot be labels."""
-        if isinstance(given, Values):
-            return given
-        none: Ints = np.zeros(0, np.int64)
-        array = given if isinstance(given, np.ndarray) else None
-        if array is None and all(type(value) is int for value in given):
-            if all(-(2**63) <= value < 2**63 for value in given):
-                return cls(np.array(given, np.int64), (), none)
-        elif array is not None and array.dtype.kind in "iu" and (array.dtype != np.uint64 or not (array >= 2**63).any()):
-            return cls(array.astype(np.int64), (), none)
-        if array is not None and array.dtype.kind in "cmV":
-            raise TypeError(str(array.dtype))
-        if array is not None and array.dtype.kind in "biufM":
-            distinct, codes = np.unique(array, return_inverse=True)
-            found = cls.of_texts(label_texts(list(distinct)))
-            return cls(None, found.texts, found.codes[codes.reshape(-1)] if len(array) else none)
-        return cls.of_texts(label_texts(given.tolist() if array is not None else given))
+        if not isinstance(given, np.ndarray):
+            if not all(type(value) is int and -(2**63) <= value < 2**63 for value in given):
+                return cls.of_texts(label_texts(given))
+            given = np.array(given, np.int64)
+        if given.dtype.kind in "cmV":
+            raise TypeError(str(given.dtype))
+        if given.dtype.kind not in "biufM":
+            return cls.of_texts(label_texts(given.tolist()))
+        distinct, codes = np.unique(given, return_inverse=True)
+        found = cls.of_texts(label_texts(list(distinct)))
+        return cls(found.texts, found.codes[codes.reshape(-1)])
 
     @classmethod
     def of_texts(cls, texts: Iterable[str]) -> Values:
         """Builds it from `label_texts`."""
         places: dict[str, int] = {}
         codes: Ints = np.array([places.setdefault(text, len(places)) for text in texts], np.int64)
-        return cls(None, tuple(places), codes)
-
-    def as_texts(self) -> Values:
-        """Converts numbers to texts."""
-        if self.numbers is None:
-            return self
-        distinct, codes = np.unique(self.numbers, return_inverse=True)
-        return Values(None, tuple(map(str, distinct.tolist())), codes.reshape(-1))
+        return cls(tuple(places), codes)
 
     def take(self, rows: Ints) -> Values:
-        if self.numbers is not None:
-            return Values(self.numbers[rows], (), self.codes)
         kept, codes = np.unique(self.codes[rows], return_inverse=True)
-        return Values(None, tuple(self.texts[i] for i in kept.tolist()), codes.reshape(-1))
+        return Values(tuple(self.texts[i] for i in kept.tolist()), codes.reshape(-1))
 
     def count(self, texts: Iterable[str]) -> int:
         """Counts the records with one of these values."""
@@ -212,7 +196,8 @@ def meaning_of(texts: Sequence[str], classes: int | tuple[str, ...] | None, offs
         classes: As declared in the spec.
         offset: Number subtracted from stored numbers; unless it is 0, they are indices.
     """
-    if isinstance(classes, tuple) and _by_name(texts, classes, offset):
+    known = frozenset(classes if isinstance(classes, tuple) else ())
+    if lists_numbers(classes, offset) or any(text in known and not WHOLE.fullmatch(plain(text)) for text in texts):
         return NAMES
     if texts and all(text in BOOLEANS for text in texts):
         return Meaning({text: BOOLEANS.index(text) for text in texts}, boolean=True)
@@ -224,13 +209,6 @@ def meaning_of(texts: Sequence[str], classes: int | tuple[str, ...] | None, offs
         return NAMES
     fractions = tuple(text for text, match in found.items() if match is not None and (match[2] or "").strip("0"))
     return Meaning({text: int(m[1]) for text, m in found.items() if m is not None}, fractions=(*fractions, *infinite), missing=missing)
-
-
-def _by_name(texts: Iterable[str], classes: tuple[str, ...], offset: int) -> bool:
-    if lists_numbers(classes, offset):
-        return True
-    known = set(classes)
-    return any(text in known and not WHOLE.fullmatch(plain(text)) for text in texts)
 
 
 def lists_numbers(classes: int | tuple[str, ...] | None, offset: int) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pipegen.errors import OpError
 
 _SHOWN = 5

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
@@ -12,10 +13,6 @@ from pipegen.lazy import np
 from pipegen.ops.fields.columns import Place, Ragged
 from pipegen.ops.fields.label_values import LIST
 from pipegen.ops.fields.notes import count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
 
 NumberType = Literal["float32", "int64"]  # the dtype of numbers
 EXACT = 2**24  # largest integer up to which float32 is exact

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise, repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from pipegen.lazy import np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    Ints: TypeAlias = np.ndarray[Any, Any]
-    """Whole numbers `(n,)`."""
-
+Ints: TypeAlias = "np.ndarray[Any, Any]"
+"""Whole numbers `(n,)`."""
 _BLOCK = 1 << 14  # texts per block
 ALIGNED = 64  # alignment in bytes of arrays whose memory tensors share
 _LARGE = 1 << 22  # size from which NumPy asks the system for huge pages

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import math
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -18,8 +18,6 @@ from pipegen.ops.traits import Family, Traits
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pipegen.ops.fields.columns import Column, Place
 
     Size = tuple[int | tf.Tensor, int | tf.Tensor]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import np, tf
-from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
+from pipegen.ops.arguments.geometry import BoxFormat, BoxRules
 from pipegen.ops.fields.columns import Column, Place, Ragged, most_items
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import read_ragged
@@ -18,8 +19,6 @@ from pipegen.ops.lowering.pictures import outlined
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pipegen.ops.kinds.base import Items, Size
 
 

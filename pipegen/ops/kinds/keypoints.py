@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np, tf
-from pipegen.ops.arguments.item_rules import PointRules, swapped_places
+from pipegen.ops.arguments.geometry import PointRules, swapped_places
 from pipegen.ops.fields.columns import Column, Place, Ragged, most_items
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import read_ragged
@@ -17,8 +18,6 @@ from pipegen.ops.lowering.pictures import dotted
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pipegen.ops.kinds.base import Items, Size
 
 _SHAPES = ((2,), (3,))

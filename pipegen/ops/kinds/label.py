@@ -33,9 +33,20 @@ class Label(FeatureKind):
             return self._several(name, feature, given, place, notes)
         if not feature.chosen:
             indices, names = read_labels(name, feature.classes, feature.offset, given, place, notes)
-            return Column(np.array(indices, np.int64), label_type(len(names), several=False), names, notes=tuple(notes))
-        indices, names, stays = feature.chosen_labels(name, given, place, notes)
-        notes += feature.chosen.notes(as_values(name, given).as_texts().texts, None, f"features.{name}")
+            return Column(indices, label_type(len(names), several=False), names, notes=tuple(notes))
+        stored = as_values(name, given)
+        texts = feature.chosen.renamed(stored.texts, None)
+        stays = np.isin(stored.codes, feature.chosen.without_ignored(texts, None))
+        if len(stored) and not stays.any():
+            message = f"none of the {len(stored):,} labels of `{name}` has a class that `ignore` keeps"
+            raise OpError("PG402", message, field="ignore")
+        kept = np.flatnonzero(stays)
+        meant = Values.of_texts(texts)
+        meant = Values(meant.texts, meant.codes[stored.codes]).take(kept)
+        found, names = read_labels(name, feature.classes, feature.offset, meant, lambda row: place(int(kept[row])), notes)
+        indices = np.full(len(stored), -1, np.int64)
+        indices[kept] = found
+        notes += feature.chosen.notes(stored.texts, None, f"features.{name}")
         return Column(indices, label_type(len(names), several=False), names, stays, tuple(notes))
 
     def _several(self, name: str, feature: Any, given: Any, place: Place, notes: list[Any]) -> Column:

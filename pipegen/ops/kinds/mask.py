@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
@@ -11,12 +12,8 @@ from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.numbers import as_array
 from pipegen.ops.kinds.base import FeatureKind, Indices, InstanceNumber, Meaning, PixelClass, Presence
 from pipegen.ops.lowering.pictures import encode_mask, overlay
+from pipegen.ops.transform import Transform
 from pipegen.types import MOST_INSTANCES, ElementType, FeatureType, Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.ops.transform import Transform
 
 
 class MaskIndices(Indices):

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Column, Place
-from pipegen.ops.fields.numbers import as_array, as_numbers, read_ragged, unfit
+from pipegen.ops.fields.numbers import NumberType, as_array, as_numbers, read_ragged, unfit
 from pipegen.ops.kinds.base import FeatureKind, LossWeight, Meaning, Numbers
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
-    from pipegen.ops.fields.numbers import NumberType
     from pipegen.ops.transform import Transform
 
 

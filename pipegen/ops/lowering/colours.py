@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from pipegen.lazy import np, tf
 from pipegen.ops.lowering.filters import rounded_shift
-from pipegen.ops.lowering.linear import LUMA, diagonal, stack, vector, zeros
+from pipegen.ops.lowering.linear import LUMA, diagonal, multiply, stack, vector, zeros
 from pipegen.ops.lowering.random import UNIT, deviation, smooth_field
 from pipegen.ops.lowering.windows import Whole
 
@@ -107,13 +107,13 @@ def compose(first: ColourMatrix, second: ColourMatrix) -> ColourMatrix:
     def through(v: tf.Tensor) -> tf.Tensor:
         return tf.reduce_sum(a2 * v[..., None, :], -1)
 
-    a, b = _product(a2, a1), through(b1) + b2
+    a, b = multiply(a2, a1), through(b1) + b2
     if not (counts_channels(first) or counts_channels(second)):
         return a, b, through(m1) + m2
     m1, m2 = (m if counts_channels(one) else _of_luma(m, int(a1.shape[-1])) for one, m in ((first, m1), (second, m2)))
     if not counts_channels(second):
-        return a, b, _product(a2, m1) + m2
-    return a, b + tf.reduce_sum(m2 * b1[..., None, :], -1), _product(a2, m1) + _product(m2, a1 + m1)
+        return a, b, multiply(a2, m1) + m2
+    return a, b + tf.reduce_sum(m2 * b1[..., None, :], -1), multiply(a2, m1) + multiply(m2, a1 + m1)
 
 
 def counts_channels(matrix: ColourMatrix) -> bool:
@@ -124,10 +124,6 @@ def counts_channels(matrix: ColourMatrix) -> bool:
 def _of_luma(m: tf.Tensor, channels: int) -> tf.Tensor:
     """Weights of the mean luma as weights of the means of channels."""
     return m[..., None] * tf.constant(LUMA if channels == 3 else (1.0,), m.dtype)
-
-
-def _product(second: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_sum(second[..., :, :, None] * first[..., None, :, :], -2)
 
 
 HSV_BITS = 14

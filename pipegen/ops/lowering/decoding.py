@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import np, tf
@@ -20,8 +20,6 @@ from pipegen.ops.lowering.library import call_reader, read_by_library, too_shall
 from pipegen.ops.lowering.python_calls import numpy_function, reason
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     Need: TypeAlias = tuple[int, int] | None
     Branch: TypeAlias = Callable[[], tf.Tensor]
     WindowOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]

@@ -15,11 +15,11 @@ from pipegen.ops.lowering.stored_readers import MappedRecords
 
 class FetchedRecords(MappedRecords):
     """A reader of features of records in files, by their keys in a mount, that are fetched block by block; see `Reader.open_together`.
-    `about` is as for `MappedRecords`, from its index on."""
+    `reader` and `hold` are as for `MappedRecords`."""
 
-    def __init__(self, mount: Mount, keys: Sequence[str], *about: Any) -> None:
+    def __init__(self, mount: Mount, keys: Sequence[str], reader: Any, hold: Any) -> None:
         self._mount, self._keys = mount, tuple(keys)
-        super().__init__((), *about)
+        super().__init__((), reader, hold)
 
     def ahead(self, features: Sequence[str], shard: tf.Tensor, row: tf.Tensor) -> tf.Tensor:
         """Starts to fetch records, whose places are int64 `(n,)` each, without waiting."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pipegen.lazy import np
 from pipegen.types import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from PIL import Image
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np, tf
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers, kind_of
 from pipegen.ops.lowering.graphs import asserted
 from pipegen.ops.lowering.python_calls import numpy_function
+from pipegen.ops.lowering.stored_readers import each_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.reader import Read, Together
     from pipegen.ops.sources.records.columns import Lookup
@@ -243,15 +243,6 @@ def parsed(messages: Together, parse: Callable[[Sequence[str], Any], dict[str, A
 
     def read(names: Sequence[str], shard: tf.Tensor, row: tf.Tensor) -> dict[str, Any]:
         found = messages(("",), shard, row)[""]
-        count = shard.shape[0]
-        if count is None:
-            like = tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), _like(names))
-            return tf.map_fn(lambda message: parse(names, message), found, fn_output_signature=like)
-        each = [parse(names, message) for message in tf.unstack(found, num=count)]
-        return {name: [record[name] for record in each] for name in names}
-
-    def _like(names: Sequence[str]) -> dict[str, Any]:
-        with tf.Graph().as_default():  # only for dtypes and shapes
-            return parse(names, tf.constant(""))
+        return each_record(names, lambda place: parse(names, place[0]), (found,), lambda: parse(names, tf.constant("")))
 
     return read

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pipegen.lazy import tf
 from pipegen.ops.lowering.graphs import meanwhile, target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-    from typing import TypeAlias
-
     Side: TypeAlias = int | tf.Tensor
     Span: TypeAlias = tuple[Side, Side]
     Box: TypeAlias = tuple[Side, Side, Side, Side]

@@ -23,7 +23,7 @@ def sample_moments(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     bits. Floats are summed in float64, and the distances from the mean in a second pass. Rows are added first, which costs XLA a fraction
     of adding single values.
     """
-    height, width, channels = (tf.shape(images)[a] if images.shape[a] is None else images.shape[a] for a in (1, 2, 3))
+    height, width, channels = sides(images)
     lines = tf.reshape(images, [-1, height, width * channels])
     exact = tf.int32 if images.dtype == tf.uint8 else tf.float64
     count = tf.cast(height * width * channels, tf.float64)

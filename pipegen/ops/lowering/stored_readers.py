@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,7 @@ from pipegen.ops.lowering.graphs import asserted, elsewhere, made_once
 from pipegen.ops.lowering.python_calls import numpy_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pipegen.ops.sources.listing.reader import Hold, Read, Together
-    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.listing.reader import Hold
 
 
 def string_of(values: tf.Tensor) -> tf.Tensor:
@@ -182,37 +180,29 @@ TFRECORD_HEAD = 12  # bytes of a TFRecord file before a record: its length, and 
 _AT_ONCE = 16  # records read at a time, in batches of varying size
 
 
-def alone(together: Together, feature: str) -> Read:
-    """Makes a reader of one feature, of one record or of records `(n,)`."""
-
-    def read(*place: tf.Tensor) -> tf.Tensor:
-        values = together((feature,), *(tf.reshape(numbers, [-1]) for numbers in place))[feature]
-        values = tf.stack(values) if isinstance(values, list) else values
-        return values if place[0].shape.rank else values[0]
-
-    return read
+def each_record(
+    names: Sequence[str], make: Callable[[Any], dict[str, Any]], places: tuple[tf.Tensor, ...], like: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """Makes features of records from their places, tensors `(n, ...)`: lists of n tensors; or tensors `(n, ...)` if n varies, of the dtypes
+    and shapes of `like()`. See `Reader.open_together`."""
+    if places[0].shape[0] is None:
+        with tf.Graph().as_default():
+            types = tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), like())
+        return tf.map_fn(make, places, fn_output_signature=types, parallel_iterations=_AT_ONCE)
+    each = [make(place) for place in zip(*map(tf.unstack, places), strict=True)]
+    return {name: [record[name] for record in each] for name in names}
 
 
 class MappedRecords:
-    """A reader of features of records in mapped files, each given by path and size; see `Reader.open_together`.
+    """A reader of features of records in mapped files, each given by path and size, for a `MappedReader`, which knows the parts of records;
+    see `Reader.open_together`. `hold` converts arrays to tensors."""
 
-    `index` has the places of the parts of each record, `hold` converts arrays to tensors, `parts_of` maps features to the parts that they
-    are read from, and `parse` makes features of the parts of one record and the places of all parts.
-    """
-
-    def __init__(
-        self,
-        files: Sequence[tuple[str, int]],
-        index: RecordIndex,
-        parts: Sequence[str],
-        hold: Hold,
-        parts_of: Callable[[Sequence[str]], Sequence[str]],
-        parse: Callable[[Sequence[str], dict[str, Any], dict[str, Any]], dict[str, Any]],
-    ) -> None:
+    def __init__(self, files: Sequence[tuple[str, int]], reader: Any, hold: Hold) -> None:
+        index = reader.index
         self._lacking = bool((index.lengths < 0).any())
         self._open(files)
         self._first, self._offsets, self._lengths = hold(index.first), hold(index.offsets), hold(index.lengths)
-        self._parts, self._parts_of, self._parse = tuple(parts), parts_of, parse
+        self._parts, self._parts_of, self._parse = tuple(reader.parts), reader.parts_of, reader.parse
 
     def __call__(self, features: Sequence[str], *place: tf.Tensor) -> dict[str, Any]:
         """Reads features of records at places int64 `(n,)` each, of a single file only the rows: lists of n tensors, or tensors `(n, ...)`
@@ -234,13 +224,12 @@ class MappedRecords:
                     found[part] = cuts(file, places[part][0], there) if callable(cuts) else tf.identity(read[0][i])
             return self._parse(features, found, places)
 
-        count = shard.shape[0]
+        def like() -> dict[str, Any]:
+            zero = tf.zeros([], tf.int64)
+            return self._parse(features, dict.fromkeys(wanted, tf.constant("")), dict.fromkeys(self._parts, (zero, zero)))
+
         each_place = (shard, offsets, lengths) if callable(cuts) else (shard, offsets, lengths, cuts)
-        if count is None:
-            like = tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), self._like(features))
-            return tf.map_fn(one, each_place, fn_output_signature=like, parallel_iterations=_AT_ONCE)
-        each = [one(place) for place in zip(*map(tf.unstack, each_place), strict=True)]
-        return {name: [record[name] for record in each] for name in features}
+        return each_record(features, one, each_place, like)
 
     def _open(self, files: Sequence[tuple[str, int]]) -> None:
         self._maps = Maps(files)
@@ -248,16 +237,7 @@ class MappedRecords:
     def _cuts(self, wanted: Sequence[str], shard: tf.Tensor, offsets: tf.Tensor, lengths: tf.Tensor) -> Any:
         """Returns a function that reads a part of a file, from its number, an offset and a length; or the wanted parts of all records,
         strings `(n, wanted)`."""
-        maps = self._maps.every()
-        return lambda *place: self._cut(maps, *place)
-
-    def _cut(self, maps: Any, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-        return self._maps.cut(maps, file, offset, length)
-
-    def _like(self, features: Sequence[str]) -> dict[str, Any]:
-        with tf.Graph().as_default():
-            zero = tf.zeros([], tf.int64)
-            return self._parse(features, dict.fromkeys(self._parts_of(features), tf.constant("")), dict.fromkeys(self._parts, (zero, zero)))
+        return partial(self._maps.cut, self._maps.every())
 
 
 class VerifiedRecords(MappedRecords):
@@ -268,9 +248,9 @@ class VerifiedRecords(MappedRecords):
         self._paths = [path for path, _ in files]
 
     def _cuts(self, wanted: Sequence[str], shard: tf.Tensor, offsets: tf.Tensor, lengths: tf.Tensor) -> Any:
-        return partial(self._cut, None)
+        return self._record
 
-    def _cut(self, maps: Any, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+    def _record(self, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
         path = tf.gather(tf.constant(self._paths), file)
         about: dict[str, Any] = {"output_types": [tf.string], "output_shapes": [[]]}
         records = tf.raw_ops.TFRecordDatasetV2(

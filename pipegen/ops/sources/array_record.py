@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
+from pipegen.ops.sources.records.index import Indexed, InShard
 from pipegen.ops.sources.records.messages import MessageReader, MessageSource
 from pipegen.ops.sources.stores.base import Store, Translated, byte_strings, needs
 from pipegen.ops.sources.stores.field_types import BYTES, FieldType, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pipegen.ops.sources.records.index import Indexed, InShard
     from pipegen.ops.sources.stores.base import Array
 
 _OPTIONS = "readahead_buffer_size:0,max_parallelism:0"  # options that the library's documentation recommends for random access

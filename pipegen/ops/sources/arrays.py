@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -15,6 +15,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.lazy import np
+from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.base import Levels, having
@@ -27,9 +28,6 @@ from pipegen.ops.sources.listing.paths import find_file
 from pipegen.ops.sources.listing.rows import Rows
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.types import MOST_INSTANCES, ElementType, FeatureType
-
-if TYPE_CHECKING:
-    from pipegen.ops.fields.columns import Column, Place
 
 _IN_MEMORY = "for arrays in memory, use `pipegen.build(spec, data={…})` without `path`"
 _find = partial(find_file, what="file", help=_IN_MEMORY)

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import SerializeAsAny, field_validator, model_serializer, model_validator
+from pydantic import field_validator, model_serializer, model_validator
 
 from pipegen.errors import OpError, OpErrors
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.kinds.base import ExampleClass, Indices, Levels, LossWeight, having, kind_of, several_labels
 from pipegen.ops.sources.listing.base import Listing, Source, of_each
+from pipegen.ops.sources.mix import InnerSource, written
 from pipegen.ops.sources.parts.merge import merge, without
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType, FeatureType
@@ -34,7 +35,7 @@ class BySplit(Source):
 
     op: ClassVar[str] = "by_split"
 
-    parts: dict[SplitName, SerializeAsAny[Source]]
+    parts: dict[SplitName, InnerSource]
     """Source of each split. In a spec the map stands directly under `by_split`."""
 
     @classmethod
@@ -49,23 +50,13 @@ class BySplit(Source):
     @classmethod
     def _from_plain(cls, value: Any) -> Any:
         """Accepts the spec's shape as well as `parts=`."""
-        if not isinstance(value, Mapping) or (set(value) == {"parts"} and _all_sources(value["parts"])):
-            return value
-        if not all(isinstance(v, Mapping) and len(v) == 1 for v in value.values()):
-            raise ValueError("each split needs a source, such as `train: {image_folder: {path: train/}}`")
-        from pipegen.ops.registry import sources
-
-        parts = {}
-        for split, choice in value.items():
-            ((name, arguments),) = choice.items()
-            if name not in sources():
-                raise ValueError(f"`{split}`: unknown source {name!r}; known: {', '.join(sources())}")
-            parts[split] = sources()[name].model_validate(sources()[name].written_out(arguments or {}))
-        return {"parts": parts}
+        own = value.get("parts") if isinstance(value, Mapping) and len(value) == 1 else None
+        built = isinstance(own, Mapping) and all(isinstance(source, Source) for source in own.values())
+        return value if built else {"parts": value}
 
     @model_serializer
     def _to_plain(self) -> dict[str, Any]:
-        return {split: {source.op: source.model_dump(mode="json")} for split, source in self.parts.items()}
+        return {split: written(source) for split, source in self.parts.items()}
 
     @field_validator("parts")
     @classmethod
@@ -213,7 +204,3 @@ def _part(split: str, source: Source, data: object) -> Any:
         help_ = 'with `by_split`, `data` has a map or a table for each split: `data={"train": {"image": x, "label": y}, …}`'
         raise OpError("PG418", "`data` has nothing for this split", help=help_)
     return data[split]
-
-
-def _all_sources(value: object) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(source, Source) for source in value.values())

@@ -17,8 +17,7 @@ from pipegen.errors import OpError
 from pipegen.ops.fields.notes import quoted
 from pipegen.ops.sources.annotations.files import MOST_BYTES, DamagedError, damaged, finite, numbers, read_json
 from pipegen.ops.sources.annotations.outlines import FARTHEST, NO_OUTLINE, Outlines
-from pipegen.ops.sources.annotations.points import PointedSource
-from pipegen.ops.sources.annotations.source import Found, Item, OutlinedSource, PointNames, lost_images
+from pipegen.ops.sources.annotations.source import Found, Item, OutlinedSource, PointedSource, PointNames, lost_images
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.listing.paths import find_file, find_root
 from pipegen.types import LARGEST_SIDE

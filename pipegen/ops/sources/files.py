@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import re
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, reduce
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, field_validator, model_serializer, model_validator
 from pydantic_core import PydanticKnownError
@@ -14,7 +17,7 @@ from pydantic_core import PydanticKnownError
 from pipegen.errors import Attempts, OpError, OpErrors, PartError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import Note
-from pipegen.ops.fields.strings import Strings
+from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import LATER, AnyKindName, EncodedFeature, FeatureSource, FileKindName
@@ -26,13 +29,6 @@ from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.tables.features import FileFeature
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.patterns import compile_pattern
-
-if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
-    from pipegen.ops.fields.strings import Ints
 
 _WILD = re.compile(r"[*?\[]")
 _compiled = lru_cache(maxsize=16)(compile_pattern)
@@ -205,10 +201,7 @@ class Files(SelectingSource, FeatureSource):
         within = os.path.relpath(own, root).replace(os.sep, "/")
         others = " or ".join(f"`{other}`" for other in self.pictures if other != name)
         keys, help_ = alone if within == "." else alone.below(f"{within}/"), ("add the missing files, or remove these",)
-
-        def example(i: int) -> str:
-            return f"{alone[i]!r} of `{name}` has no partner in {others}"
-
+        example = lambda i: f"{alone[i]!r} of `{name}` has no partner in {others}"  # noqa: E731
         yield Missing("PG424", keys, example, None, ("file", "files"), "a partner", help_, f"features.{name}.path")
 
     def _keys(self, name: str, paths: Strings, keyless: dict[str, str]) -> Iterator[str]:

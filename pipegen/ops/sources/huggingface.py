@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -20,20 +22,14 @@ from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.arrow import Arrow
 from pipegen.ops.sources.listing.base import Listing, SplitSource, always, shards_of
 from pipegen.ops.sources.listing.paths import close_names, find_root
-from pipegen.ops.sources.parquet import Parquet
-from pipegen.ops.sources.records.source import RecordFeature, missing_key
+from pipegen.ops.sources.records.source import IMAGE_AND_LABEL, RecordFeature, missing_key
 from pipegen.ops.sources.shards.paths import check_sets
 from pipegen.ops.sources.stores.field_types import MissingLibrary
+from pipegen.ops.sources.table_sources import Parquet
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.parquet import read_parquet
+from pipegen.ops.sources.tables.table import TableColumn
 from pipegen.ops.transform import SplitName
-
-if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from pipegen.ops.sources.tables.table import TableColumn
 
 DICT, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
 ONLY = "train"  # the split of a dataset without splits
@@ -226,10 +222,7 @@ class Huggingface(SplitSource, Arrow):
     """Folder of the dataset, relative to the spec's file."""
     split: _Split | Annotated[dict[SplitName, _Split], Field(min_length=1)] = "train"
     """The split of the dataset to read, or one for each split of the pipeline: `{train: train, test: test}`."""
-    features: Annotated[dict[FeatureName, RecordFeature], Field(min_length=1, validate_default=True)] = {
-        "image": {"kind": "image"},  # type: ignore[dict-item]  # which the field makes one
-        "label": {"kind": "label"},  # type: ignore[dict-item]
-    }
+    features: Annotated[dict[FeatureName, RecordFeature], Field(min_length=1, validate_default=True)] = IMAGE_AND_LABEL
     """Features of each record, as with `arrow`. By default `image` and `label`: the columns of these names, else the only `Image` and the
     only `ClassLabel` of the dataset."""
 
@@ -250,7 +243,7 @@ class Huggingface(SplitSource, Arrow):
         check_sets(split_of, dict.fromkeys(split_of, "*"))
         if saved.parquet:
             return self._in_parquet(saved, split_of, base, progress)
-        source = Arrow(path=tuple(split_of), features=self._described(saved), where=self.where, join=self.join)
+        source = Arrow(path=tuple(split_of), features=self.completed(partial(self._told, saved)), where=self.where, join=self.join)
         source.keep_index_in(self._folder)
         listing = source.list(base, progress)
         parts = [split_of[f"{listing.root}/{key}"] for key in listing.keys]
@@ -259,7 +252,7 @@ class Huggingface(SplitSource, Arrow):
 
     def _in_parquet(self, saved: Saved, split_of: Mapping[str, str], base: Path, progress: Callable[[int], None] | None) -> Listing:
         """Lists the rows of Parquet files. A cell of a label is a class index if the metadata names the classes."""
-        described, every = self._described(saved), tuple(split_of)
+        described, every = self.completed(partial(self._told, saved)), tuple(split_of)
         table = read_parquet(every, saved.folder)
         columns = list(table.columns)
         for name, feature in described.items():
@@ -292,23 +285,18 @@ class Huggingface(SplitSource, Arrow):
             notes.append(Note("PG430", message, help_, "path", "warning"))
         return notes
 
-    def _described(self, saved: Saved) -> dict[str, RecordFeature]:
-        """Returns the features completed by the metadata; `PG431` if a column is missing."""
-        found = dict(self.features)
-        for name, feature in self.features.items():
-            if feature.joined:
-                continue
-            key = feature.key or (feature.keys_of(name)[0] if feature.keys else key_for(saved, name, feature.kind))
-            if key is None or (key not in saved.features and "." not in key):
-                known, message = tuple(saved.features), f"{saved.folder!r} has no column {key or name!r}"
-                error = missing_key(message, feature, name, key or name, known, f"its columns are {quoted(known)}")
-                raise error.at(f"features.{name}" if "features" in self.model_fields_set else None)
-            changed: dict[str, Any] = {} if feature.keys else {"key": key}
-            names = class_names(described(saved, key))
-            if feature.own_kind.has(ExampleClass, ItemClass) and feature.classes is None and names:
-                changed |= {"classes": len(names)} if feature.offset else feature.told_by(names)
-            found[name] = feature.model_copy(update=changed)
-        return found
+    def _told(self, saved: Saved, name: str, feature: RecordFeature) -> Mapping[str, Any]:
+        """Returns the arguments of a feature that the metadata tells; `PG431` if its column is missing."""
+        key = feature.key or (feature.keys_of(name)[0] if feature.keys else key_for(saved, name, feature.kind))
+        if key is None or (key not in saved.features and "." not in key):
+            known, message = tuple(saved.features), f"{saved.folder!r} has no column {key or name!r}"
+            error = missing_key(message, feature, name, key or name, known, f"its columns are {quoted(known)}")
+            raise error.at(f"features.{name}" if "features" in self.model_fields_set else None)
+        told: dict[str, Any] = {} if feature.keys else {"key": key}
+        names = class_names(described(saved, key))
+        if feature.own_kind.has(ExampleClass, ItemClass) and feature.classes is None and names:
+            told |= {"classes": len(names)} if feature.offset else feature.told_by(names)
+        return told
 
 
 def _named(column: TableColumn, names: tuple[str, ...]) -> Iterable[Any]:

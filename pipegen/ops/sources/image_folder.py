@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -13,7 +16,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.classes import ClassNames, class_notes
 from pipegen.ops.fields.notes import Note, quoted
-from pipegen.ops.fields.strings import Strings
+from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.scan import Scan, folder_notes, loose_notes, nothing_found, tally_notes
 from pipegen.ops.sources.listing.base import Listing, always
@@ -22,11 +25,6 @@ from pipegen.ops.sources.tables.selecting import JoiningSource
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.archives import Archive
 
 _ABSOLUTE = re.compile(r"^(/|[A-Za-z]:)")
@@ -98,7 +96,7 @@ class ImageFolder(JoiningSource):
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         scan = self._scan(base, progress)
         listing = self._kept(self._list_below(scan, ""), base)
-        return replace(listing, notes=(*scan.notes(), *listing.notes))
+        return replace(listing, notes=(*scan.notes, *listing.notes))
 
     def _kept(self, listing: Listing, base: Path) -> Listing:
         """Keeps the images that `where` and `join` choose. Without `classes`, a class is one that still has an image."""
@@ -117,7 +115,7 @@ class ImageFolder(JoiningSource):
         scan = self._scan(base, progress)
         present, links, loose = scan.level("")
         listings: dict[str, Listing] = {}
-        notes: builtins.list[Note] = [*scan.notes()]
+        notes: builtins.list[Note] = [*scan.notes]
         for split, folder in folders.items():
             try:
                 listings[split] = self._list_part(scan, folder, progress)
@@ -154,7 +152,7 @@ class ImageFolder(JoiningSource):
             listing = self._list_below(inner, "")
             known = archive.inner or os.path.splitext(folder)[0]
             location = replace(listing.location, keys=listing.keys.below(f"{known}/"))
-            return replace(listing, location=location, notes=(*inner.notes(), *listing.notes))
+            return replace(listing, location=location, notes=(*inner.notes, *listing.notes))
         if scan.archive is None:
             find_root(scan.root, folder)
         elif not scan.has_folder(folder):

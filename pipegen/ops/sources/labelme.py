@@ -27,8 +27,16 @@ from pipegen.ops.sources.annotations.files import (
     read_json,
     without_ending,
 )
-from pipegen.ops.sources.annotations.points import PointedSource
-from pipegen.ops.sources.annotations.source import POINT_LABELS, POINTS, Found, Item, PointNames, files_without_image, without_masks
+from pipegen.ops.sources.annotations.source import (
+    POINT_LABELS,
+    POINTS,
+    Found,
+    Item,
+    PointedSource,
+    PointNames,
+    files_without_image,
+    without_masks,
+)
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.transform import Transform
 from pipegen.types import MOST_INSTANCES, ElementType

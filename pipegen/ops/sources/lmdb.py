@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import field_validator
 
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import count, quoted
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.sources.listing.base import always
 from pipegen.ops.sources.records.index import Indexed, ShardRecords
 from pipegen.ops.sources.records.parts import PartSource
 from pipegen.ops.sources.records.reader import stretches
-from pipegen.ops.sources.records.source import check_pickled
+from pipegen.ops.sources.records.source import RecordFeature, check_pickled
 from pipegen.ops.sources.shards.findings import tallied
 from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.records.source import RecordFeature
 
 ANY = "*"
 

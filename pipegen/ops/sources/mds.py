@@ -6,26 +6,22 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.fields.notes import Note, is_are, quoted
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, ShardRecords
 from pipegen.ops.sources.records.parts import PartSource
 from pipegen.ops.sources.records.source import missing_key
-from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, column_and_path, optional_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.shards.paths import Found
-    from pipegen.ops.sources.stores.field_types import Form
+from pipegen.ops.sources.shards.paths import Found
+from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, Form, column_and_path, optional_at
 
 _PICTURES = frozenset({"jpeg", "png", "bytes", "jpeg_array"})
 _NUMBERS = {"int": "int64"} | {

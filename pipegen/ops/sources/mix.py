@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, field_validator, model_validator
 
-from pipegen.errors import InternalError, PartError
+from pipegen.errors import PartError
 from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.kinds.base import Overlay, having
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sampling_sections import Curriculum, Sampling, Splits
-from pipegen.ops.sources.listing.base import Listing, Source, of_each
+from pipegen.ops.sources.listing.base import Source, always, of_each
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType
 
@@ -23,26 +21,18 @@ SOURCE_SCHEMA = "x-pipegen-source"  # marker in a generated schema where any sou
 _WORDS = ("shortest", "longest")
 
 
-def _read(value: Any) -> Any:
-    """Builds a source from its form in a spec: a name, or a map with one key."""
-    from pipegen.ops.registry import sources
+def _read(value: Any) -> Source:
+    from pipegen.ops.registry import read_inner, sources
 
-    if isinstance(value, Source):
-        return value
-    name, given = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (value, {})
-    cls = sources().get(name) if isinstance(name, str) else None
-    if cls is None:
-        raise ValueError(f"unknown source `{name}`")
-    if hasattr(cls, "from_yaml"):
-        return cls.from_yaml(given)
-    return cls.model_validate_json(json.dumps(cls.written_out(given)), strict=True)
+    return read_inner(value, Source, sources(), "unknown source")
 
 
-def _written(source: Source) -> dict[str, Any]:
+def written(source: Source) -> dict[str, Any]:
+    """Returns a source as it is written in a spec."""
     return {source.op: source.model_dump(mode="json")}
 
 
-InnerSource = Annotated[Source, BeforeValidator(_read), PlainSerializer(_written), WithJsonSchema({SOURCE_SCHEMA: True})]
+InnerSource = Annotated[Source, BeforeValidator(_read), PlainSerializer(written), WithJsonSchema({SOURCE_SCHEMA: True})]
 """A source inside another, as written in a spec."""
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)] | AnySchedule
 
@@ -170,8 +160,7 @@ class Mix(Source):
         part, new = self._first()
         return {new.get(name, name): step for name, step in part.source.decoders().items()}
 
-    def described(self) -> Mapping[str, tuple[str, ...]]:
-        return {}
+    described = always({})
 
     def inner(self) -> Iterable[Source]:
         return (part.source for part in self.parts.values())
@@ -188,6 +177,3 @@ class Mix(Source):
     def split_names(self) -> tuple[str, ...]:
         """Lists the splits of all parts, those of the first part first."""
         return tuple(dict.fromkeys(name for part in self.parts.values() for name in part.split_names()))
-
-    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        raise InternalError("a mix is listed part by part")

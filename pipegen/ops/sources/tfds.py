@@ -6,11 +6,14 @@ and `core/proto/`; splits as in `core/splits.py`, https://www.tensorflow.org/dat
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
@@ -24,17 +27,11 @@ from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.listing.base import Listing, Shards, SplitSource, always, shards_of
 from pipegen.ops.sources.listing.paths import close_names, nearest_folder
-from pipegen.ops.sources.records.source import DescribedRecords, RecordFeature, missing_key
+from pipegen.ops.sources.records.source import IMAGE_AND_LABEL, DescribedRecords, RecordFeature, RecordSource, missing_key
 from pipegen.ops.sources.tfrecord import TFRecord
 from pipegen.ops.transform import SplitName
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pipegen.ops.sources.records.source import RecordSource
-
     Piece = tuple[str, str, int, int]
     """Split of the pipeline, name of the file, first record used, number of records used."""
 
@@ -320,10 +317,7 @@ class Tfds(SplitSource, DescribedRecords):
     split: _Split | Annotated[dict[SplitName, _Split], Field(min_length=1)] = "train"
     """Records to read, in the syntax of TensorFlow Datasets: `train`, `train[:80%]`, `train[1000:2000]`, `train+test`, `all`. Or one for
     each split of the pipeline: `{train: 'train[:80%]', validation: 'train[80%:]', test: test}`."""
-    features: Annotated[dict[FeatureName, RecordFeature], Field(min_length=1, validate_default=True)] = {
-        "image": {"kind": "image"},  # type: ignore[dict-item]  # which the field makes one
-        "label": {"kind": "label"},  # type: ignore[dict-item]
-    }
+    features: Annotated[dict[FeatureName, RecordFeature], Field(min_length=1, validate_default=True)] = IMAGE_AND_LABEL
     """Features of each record, as with `tfrecord`. The key of a nested feature has slashes: `objects/label`. By default `image` and
     `label`."""
 
@@ -348,7 +342,8 @@ class Tfds(SplitSource, DescribedRecords):
         prepared = find_prepared(str(base), self.data_dir, self.name)
         pieces = self._pieces(prepared)
         files = dict.fromkeys(os.path.join(prepared.folder, file) for _, file, _, _ in pieces)
-        source = self._format(prepared)(path=tuple(files), features=self._described(prepared), where=self.where, join=self.join)
+        features = self.completed(partial(self._told, prepared))
+        source = self._format(prepared)(path=tuple(files), features=features, where=self.where, join=self.join)
         source.keep_index_in(self._folder)
         listing = _parts_of(source.list(base, progress), pieces, prepared)
         return replace(listing, parts=self.parts_of([split for split, *_ in pieces]))
@@ -384,29 +379,22 @@ class Tfds(SplitSource, DescribedRecords):
             ends[file] = first + count, split
         return found
 
-    def _described(self, prepared: Prepared) -> dict[str, RecordFeature]:
-        """Returns the features completed by the metadata; `PG431` if one is missing or has another kind."""
-        found = dict(self.features)
-        for name, feature in self.features.items():
-            if feature.joined:
-                continue
-            key = next((one for one in feature.keys_of(name) if one not in prepared.features), feature.keys_of(name)[0])
-            if key not in prepared.features:
-                known, message = tuple(prepared.features), f"{prepared.name!r} has no feature {key!r}"
-                error = missing_key(message, feature, name, key, known, f"its features are {quoted(known)}")
-                raise error.at(f"features.{name}" if "features" in self.model_fields_set else None)
-            about = prepared.features[key]
-            if feature.own_kind.pixels is not None and "image" not in about:
-                called = "a list" if "sequence" in about else str(about.get("pythonClassName", "something else")).rpartition(".")[2]
-                message = f"{key!r} of {prepared.name!r} is {called}, but `{name}` needs the bytes of an image file"
-                raise OpError("PG431", message, field=f"features.{name}")
-            kind = feature.own_kind
-            names = class_names(prepared, key) if kind.has(ExampleClass, ItemClass) and feature.classes is None else ()
-            told = feature.told_by(names) if names else {}
-            if kind.guides("boxes") and feature.format is None and described_as(prepared, key, "BBoxFeature"):
-                told = {"format": "rel_yxyx"}
-            found[name] = feature.model_copy(update=told) if told else feature
-        return found
+    def _told(self, prepared: Prepared, name: str, feature: RecordFeature) -> Mapping[str, Any]:
+        """Returns the arguments of a feature that the metadata tells; `PG431` if it is missing or has another kind."""
+        key = next((one for one in feature.keys_of(name) if one not in prepared.features), feature.keys_of(name)[0])
+        if key not in prepared.features:
+            known, message = tuple(prepared.features), f"{prepared.name!r} has no feature {key!r}"
+            error = missing_key(message, feature, name, key, known, f"its features are {quoted(known)}")
+            raise error.at(f"features.{name}" if "features" in self.model_fields_set else None)
+        about, kind = prepared.features[key], feature.own_kind
+        if kind.pixels is not None and "image" not in about:
+            called = "a list" if "sequence" in about else str(about.get("pythonClassName", "something else")).rpartition(".")[2]
+            message = f"{key!r} of {prepared.name!r} is {called}, but `{name}` needs the bytes of an image file"
+            raise OpError("PG431", message, field=f"features.{name}")
+        if kind.guides("boxes") and feature.format is None and described_as(prepared, key, "BBoxFeature"):
+            return {"format": "rel_yxyx"}
+        names = class_names(prepared, key) if kind.has(ExampleClass, ItemClass) and feature.classes is None else ()
+        return feature.told_by(names) if names else {}
 
 
 def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared) -> Listing:

@@ -7,26 +7,22 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.mounts import Opened
-from pipegen.ops.sources.listing.blocks import BytesBlock, by_block
-from pipegen.ops.sources.records.index import LONGEST, ShardRecords
+from pipegen.ops.fields.strings import Ints
+from pipegen.ops.sources.listing.blocks import ArrayBlock, by_block
+from pipegen.ops.sources.listing.reader import Hold, Together
+from pipegen.ops.sources.records.columns import LabelColumn
+from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.messages import Buffer, MessageReader, MessageSource
-from pipegen.ops.sources.records.reader import MappedReader, stretches
+from pipegen.ops.sources.records.reader import MappedReader, RecordReader, stretches
+from pipegen.ops.sources.stores.base import byte_strings
 from pipegen.ops.sources.stores.field_types import JSON_FIELDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.records.columns import LabelColumn
-    from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex
-    from pipegen.ops.sources.records.reader import RecordReader
 
 MAGIC = b"\x1f\x8b"  # first bytes of a gzip file
 _SMALL = 4096  # largest record, in bytes, whose file is read a block at a time; of larger records only the heads are read
@@ -164,12 +160,12 @@ class InflatedReader(MessageReader):
         return "compressed files"
 
     def messages(self, shards: Any, rows: Any) -> Any:
-        return by_block(shards, lambda shard, here: self.window.get(shard, "", self._load).take(rows[here]))
+        return by_block(shards, lambda shard, here: [self.window.get(shard, "", self._load).take(rows[here])])[0]
 
-    def _load(self, shard: int, _: str) -> BytesBlock:
+    def _load(self, shard: int, _: str) -> ArrayBlock:
         content = inflate(self.shards[shard].path, inflated_size(self.index, shard), whole=True)
         places = zip(*(part[:, 0].tolist() for part in self.index.of(shard)), strict=True)
-        return BytesBlock([content[offset : offset + length] for offset, length in places])
+        return ArrayBlock(byte_strings([content[offset : offset + length] for offset, length in places]))
 
 
 def inflated_size(index: RecordIndex, shard: int) -> int:
@@ -264,7 +260,7 @@ class _Records(MappedReader):
             mount, keys = self.away
             paths = [f"{mount.address}/{key}" for key in keys] if mount.direct else mount.whole(keys)
         files = [(path, shard.size) for path, shard in zip(paths, self.shards, strict=True)]
-        return VerifiedRecords(files, self.index, self.parts, hold, self.parts_of, self.parse)
+        return VerifiedRecords(files, self, hold)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         said = "" if self.verifies else super().python(features, ram_budget)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+from xml.etree.ElementTree import Element
 
 from pydantic import Field
 
@@ -26,12 +28,6 @@ from pipegen.ops.sources.annotations.source import OPEN, Found, Item, ListedSour
 from pipegen.ops.sources.listing.paths import close_names, find_root
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from xml.etree.ElementTree import Element
-
 
 _Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
 _SETS, _SEGMENTED = "ImageSets/Main", "ImageSets/Segmentation"
@@ -91,7 +87,8 @@ class Voc(ListedSource):
         for key in (key for key in split_of if key in own):
             try:
                 tree = read_xml(own[key])
-                sides[key] = _sides(tree)
+                width, height = (finite(tree.findtext(f"size/{side}") or "") for side in ("width", "height"))
+                sides[key] = (int(width), int(height)) if width and height and width >= 1 and height >= 1 else None
                 for number, thing in enumerate(tree.findall("object"), 1):
                     where = f"{own[key]}: object {number}"
                     name, (left, top, right, bottom) = _object(thing, where)
@@ -134,11 +131,6 @@ class Voc(ListedSource):
             message = f"the list `{name}` names {count(len(gone), 'image')} of {len(ids):,} that {root!r} lacks: {quoted(gone)}"
             raise OpError("PG578", message, field=field, help="add the images, or remove them from the list")
         return [known[i] for i in ids if i in known], gone
-
-
-def _sides(tree: Element) -> tuple[int, int] | None:
-    width, height = (finite(tree.findtext(f"size/{side}") or "") for side in ("width", "height"))
-    return (int(width), int(height)) if width and height and width >= 1 and height >= 1 else None
 
 
 def _object(thing: Element, where: str) -> tuple[str, tuple[float, ...]]:

@@ -1,35 +1,28 @@
-"""`webdataset`: records of tar archives, members grouped by name: `0001.jpg` and `0001.cls` are one record; the base of `zip`."""
+"""`webdataset` and `zip`: records of tar and ZIP archives, members grouped by name: `0001.jpg` and `0001.cls` are one record."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import field_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import quoted
-from pipegen.ops.fields.strings import taken_bytes
+from pipegen.ops.fields.strings import Ints, Strings, taken_bytes
 from pipegen.ops.sources.folders.scan import JUNK, is_junk
 from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.parts import ABSENT, PartSource
-from pipegen.ops.sources.records.source import RecordFeature
+from pipegen.ops.sources.records.source import RecordFeature, RecordSource
 from pipegen.ops.sources.shards.findings import tallied
+from pipegen.ops.sources.shards.members import Members
+from pipegen.ops.sources.shards.paths import Found
 from pipegen.ops.sources.shards.tar_headers import tar_members
-from pipegen.ops.sources.stores.field_types import FieldType, taken_apart
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pipegen.ops.fields.strings import Ints, Strings
-    from pipegen.ops.sources.records.source import RecordSource
-    from pipegen.ops.sources.shards.members import Members
-    from pipegen.ops.sources.shards.paths import Found
-    from pipegen.ops.sources.stores.field_types import Form
-
+from pipegen.ops.sources.shards.zip_directory import zip_members
+from pipegen.ops.sources.stores.field_types import FieldType, Form, taken_apart
 
 NAME = "__key__"  # the column with the names of records, as WebDataset calls it
 
@@ -165,13 +158,33 @@ class WebDataset(GroupedSource):
     members = staticmethod(tar_members)
 
 
+class Zip(GroupedSource):
+    """ZIP archives. Members of one folder whose names agree up to the first dot form a record; the rest of the name is the key.
+    `a/0001.jpg` and `a/0001.txt` are `jpg` and `txt` of one record.
+
+    Archives are mapped into memory and read in the graph, in any order. Deflated members are inflated there and their checksums checked.
+    Those of stored members are checked by `pipegen validate --data=all`, or with `verify`.
+    """
+
+    op: ClassVar[str] = "zip"
+    adjacent: ClassVar[bool] = False
+    checked: ClassVar[bool] = True
+    suffixes: ClassVar[tuple[str, ...]] = (".zip",)
+    checksums: ClassVar[str] = "those of each member"
+    members = staticmethod(zip_members)
+
+    verify: bool = False
+    """Whether reading checks the checksums of stored members, too."""
+
+
 def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """Yields the members, and the first member of each record, that no feature uses; see `findings`. `rows` has the record of each of
     `names`, `wanted` its feature or -1."""
     there: Ints = np.zeros(len(members), bool)
     there[names.places] = True
     for place in np.flatnonzero(~there).tolist():
-        yield ("system" if _is_hidden(members[place]) else "unnamed"), members[place]
+        parts = members[place].split("/")
+        yield ("system" if parts[-1].startswith(".") or any(map(is_junk, parts)) else "unnamed"), members[place]
     first, whose = np.unique(rows, return_index=True)[1], np.unique(rows, return_inverse=True)[1]
     used: Ints = np.zeros(len(first), bool)
     used[whose[wanted >= 0]] = True
@@ -180,12 +193,6 @@ def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys
         dotted[whose[names.columns(keys, last=True) >= 0]] = True
         for record in np.flatnonzero(~used).tolist():
             yield ("dotted" if dotted[record] else "keyless"), members[int(names.places[first[record]])]
-
-
-def _is_hidden(path: str) -> bool:
-    """Tells whether a member is hidden, or lies in a system folder."""
-    parts = path.split("/")
-    return parts[-1].startswith(".") or any(map(is_junk, parts))
 
 
 class MemberNames:

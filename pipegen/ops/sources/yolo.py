@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import builtins
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from itertools import cycle
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.arguments.item_rules import BoxFormat
+from pipegen.ops.arguments.geometry import BoxFormat
 from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.sources.annotations.files import (
     DamagedError,
@@ -26,19 +28,13 @@ from pipegen.ops.sources.annotations.files import (
     without_ending,
 )
 from pipegen.ops.sources.annotations.outlines import FARTHEST, Outlines
-from pipegen.ops.sources.annotations.points import PointedSource
 from pipegen.ops.sources.annotations.sizes import sides_of
-from pipegen.ops.sources.annotations.source import Found, Item, ListedSource, OutlinedSource, PointNames, files_without_image
+from pipegen.ops.sources.annotations.source import Found, Item, ListedSource, OutlinedSource, PointedSource, PointNames, files_without_image
+from pipegen.ops.sources.listing.base import Missing
 from pipegen.ops.sources.listing.paths import close_names, find_root
 from pipegen.ops.transform import SplitName
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from pipegen.ops.sources.listing.base import Missing
-
     Paths = builtins.list[str]
 
 _Name = Annotated[str, Field(min_length=1)]

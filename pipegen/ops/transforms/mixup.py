@@ -38,8 +38,9 @@ class Mixup(PairTransform):
         """λ in parts of 1/65536: int32 `(..., 1)`."""
         return self.drawn_share(u)[..., None]
 
-    def own_share(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        return tf.cast(chosen[..., 0], tf.float32) * (1.0 / WHOLE)
+    def shares(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
+        own = tf.cast(chosen[..., 0], tf.float32) * (1.0 / WHOLE)
+        return tf.stack([own, 1.0 - own], -1)
 
     def combine(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         dtype = working(images)
@@ -90,11 +91,12 @@ class Cutmix(PairTransform):
         (top, bottom), (left, right) = edges
         return tf.stack([top, left, bottom, right], -1)
 
-    def own_share(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
+    def shares(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
         top, left, bottom, right = tf.unstack(chosen, axis=-1)
         area = tf.cast(height, tf.int64) * tf.cast(width, tf.int64)
         cut = tf.cast(bottom - top, tf.int64) * tf.cast(right - left, tf.int64)
-        return tf.cast(tf.cast(area - cut, tf.float64) / tf.cast(area, tf.float64), tf.float32)
+        own = tf.cast(tf.cast(area - cut, tf.float64) / tf.cast(area, tf.float64), tf.float32)
+        return tf.stack([own, 1.0 - own], -1)
 
     def seen(self, chosen: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Seen, ...]:
         return Seen(chosen, outside=True), Seen(chosen)

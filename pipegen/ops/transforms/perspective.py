@@ -83,10 +83,10 @@ class RandomPerspective(UniformTransform, PerspectiveTransform):
     y: Amount = 0.0
     """How far each corner goes down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
 
+    _given = needs_one("x", "y", message="give `x` (a fraction of the width), `y` (a fraction of the height), or both")
+
     @model_validator(mode="after")
     def _convex(self) -> RandomPerspective:
-        if not self.model_fields_set & {"x", "y"}:
-            raise ValueError("give `x` (a fraction of the width), `y` (a fraction of the height), or both")
         if self._spread() >= 1:
             # Of three corners in a row the product of the sides is (1 - spread of x)(1 - spread of y) - spread of x · spread of y.
             raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import Annotated, ClassVar, Literal
 
@@ -13,7 +12,7 @@ from pipegen.ops.arguments.magnitudes import Probability, Span, most, span_range
 from pipegen.ops.families.neighbourhood import ByteTransform
 from pipegen.ops.lowering.colours import BITS, ONE, clouds, over, plasma, shares, squares
 from pipegen.ops.lowering.filters import Phase, rounded_shift, sides
-from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.lowering.linear import radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
 from pipegen.ops.lowering.windows import Whole
 from pipegen.ops.traits import same_type
@@ -169,7 +168,7 @@ class RandomRain(CoverTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The key, the probability, and the shift of each row to the right, in pixels."""
         density, degrees = self.drawn(u).values()
-        slope = tf.tan(degrees * (math.pi / 180.0))[:, None]
+        slope = tf.tan(radians(degrees))[:, None]
         moved = tf.cast(tf.round(slope * tf.range(tf.cast(height, tf.float64), dtype=tf.float64)), tf.int32)
         return key_of(u[:, 2:4]), tf.cast(tf.round(density * 65536.0), tf.int32), moved
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from inspect import Parameter, Signature
 from typing import Any, NoReturn
 
+import yaml
+
 from pipegen.ops.registry import transforms
 
 Steps = dict[str, Any] | list[dict[str, Any]]  # one step, or several in order
@@ -45,16 +47,12 @@ def step(op: str, p: float | None = None, **arguments: Any) -> dict[str, Any]:
 
 def read_step(lines: str) -> dict[str, Any]:
     """Reads a step of a table: a word, or a map with its arguments."""
-    import yaml
-
     step = yaml.safe_load(lines)
     return {step: {}} if isinstance(step, str) else step
 
 
 def same(arguments: str, lines: str) -> Callable[..., Steps]:
     """The conversion of a library's step with these arguments, of which only the probability `p` matters."""
-    import yaml
-
     defaults = yaml.safe_load(arguments)
 
     def convert(**given: Any) -> Steps:
@@ -77,8 +75,6 @@ def without(arguments: str, nearest: str, why: str) -> Callable[..., Steps]:
 def made(arguments: str, op: str, settings: str, why: str = "") -> Callable[..., Steps]:
     """The conversion to a step with settings such as `std: span pair std_range 0 1 * 255`: a form, the reader of an argument or of two,
     bounds, and a factor. `arguments` are those without a default, then a map. With `why`, the step is only the nearest."""
-    import yaml
-
     required, brace, rest = arguments.partition("{")
     defaults = dict.fromkeys(required.split(), Parameter.empty) | yaml.safe_load(f"{brace}{rest}" or "{}")
     ways = dict(setting.split(": ") for setting in settings.split("; "))

@@ -17,7 +17,6 @@ from pipegen.ops.registry import transforms
 from pipegen.ops.sampling_sections import sized
 from pipegen.ops.step_bases import ColourTransform, GeometricTransform
 from pipegen.ops.traits import IMAGE_224
-from pipegen.ops.transform import Policy
 from pipegen.spec.expect import valid, validated
 from pipegen.spec.peers.converting import Unsuited, number, refuse, whole
 from pipegen.spec.peers.words import Meaning, is_elsewhere, meaning_in
@@ -145,11 +144,7 @@ def _neighbours(steps: list[dict[str, Any]]) -> Iterator[str]:
             yield "colour steps side by side, or in `random_order`, clip once"
         if all(isinstance(step, GeometricTransform) and not step.traits(IMAGE_224).moves_pixels_only for step in (one, other)):
             yield "geometric steps side by side resample once; with `exact: true`, a step resamples for itself"
-    if any(
-        isinstance(step, Policy) and sum(isinstance(inner, ColourTransform) for inner in step.inner_steps()) > 1
-        for step in made
-        if step.op == "random_order"
-    ):
+    if any(step.op == "random_order" and sum(isinstance(inner, ColourTransform) for inner in step.inner_steps()) > 1 for step in made):
         yield "colour steps side by side, or in `random_order`, clip once"
 
 
@@ -189,8 +184,11 @@ class _Library:
         return self.own(node)
 
     def own(self, node: _Node) -> list[dict[str, Any]]:
-        """The steps of a single transform that can be read. Raises `Unsuited`."""
-        raise NotImplementedError
+        """The steps of a single transform that can be read, for the values at this place. Raises `Unsuited`."""
+        meaning = self.meaning(node)
+        if meaning.differs:
+            self.remarks.append(f"`{node.name}`: {meaning.remark}")
+        return [self._in_units(step) for step in meaning.steps]
 
     def of_group(self, node: _Node, path: str) -> list[dict[str, Any]]:
         """The steps of a transform that holds others. Raises `Unsuited`."""
@@ -210,7 +208,7 @@ class _Library:
             return steps
         if len(steps) == 1:
             return [self._less_often(steps[0], node.p)]
-        return [_policy("some_of", {"count": len(steps), "steps": _in_order(steps), "probability": node.p})]
+        return [_policy("some_of", node.p, count=len(steps), steps=_in_order(steps))]
 
     def _less_often(self, step: dict[str, Any], p: float) -> dict[str, Any]:
         ((op, arguments),) = step.items()
@@ -242,10 +240,9 @@ class _Library:
             return []
         if len(some) == 1:
             return [some[0][0] if share * p == 1 else self._less_often(some[0][0], share * p)]
-        arguments: dict[str, Any] = {"steps": [step for step, _ in some]}
-        if len({weight for _, weight in some}) > 1:
-            arguments["weights"] = [round(weight, 9) for _, weight in some]
-        return [_policy("one_of", arguments | ({"probability": round(share * p, 9)} if share * p != 1 else {}))]
+        differ = len({weight for _, weight in some}) > 1
+        weighted = {"weights": [round(weight, 9) for _, weight in some]} if differ else {}
+        return [_policy("one_of", round(share * p, 9), steps=[step for step, _ in some], **weighted)]
 
     def _some_of(self, steps: list[dict[str, Any] | None], count: int, p: float) -> list[dict[str, Any]]:
         """A number of different steps, in their order."""
@@ -254,14 +251,14 @@ class _Library:
         if None in steps:
             refuse("one that does nothing is among them, and `some_of` counts steps")
         listed = _in_order([step for step in steps if step is not None])
-        return [_policy("some_of", {"count": count, "steps": listed} | ({"probability": p} if p != 1 else {}))] if listed else []
+        return [_policy("some_of", p, count=count, steps=listed)] if listed else []
 
     def _random_order(self, steps: list[dict[str, Any] | None], p: float) -> list[dict[str, Any]]:
         """All steps, in a random order."""
         some = [step for step in steps if step is not None]
         if len(some) < 2:
             return [step if p == 1 else self._less_often(step, p) for step in some]
-        return [_policy("random_order", {"steps": some} | ({"probability": p} if p != 1 else {}))]
+        return [_policy("random_order", p, steps=some)]
 
     def meaning(self, node: _Node, **arguments: Any) -> Meaning:
         """The steps of a transform that the table of the library has, whatever the values are before it. Raises `Unsuited`."""
@@ -277,13 +274,6 @@ class _Library:
             refuse(f"{meaning.library} has no such argument{has}", meaning.strange[0])
         return meaning
 
-    def named(self, node: _Node, **arguments: Any) -> list[dict[str, Any]]:
-        """The steps of a transform for the values at this place. Raises `Unsuited`."""
-        meaning = self.meaning(node, **arguments)
-        if meaning.differs:
-            self.remarks.append(f"`{node.name}`: {meaning.remark}")
-        return [self._in_units(step) for step in meaning.steps]
-
     def _in_units(self, step: dict[str, Any]) -> dict[str, Any]:
         """A step for values in their range at this place. Raises `Unsuited`."""
         ((op, arguments),) = step.items()
@@ -293,7 +283,8 @@ class _Library:
             return {op: {**arguments, "steps": [self._in_units(inner) for inner in arguments["steps"]]}}
         if not (transforms()[op].moves or {*arguments} <= (_IN_ANY_UNITS if self.range == UNIT else set()) | _SHAPES):
             refuse(f"values are {_said(self.range)} here, and `{op}` is for 0 to 255: put it before that")
-        scaled = {name: _divided(value) if name in _UNITS and self.for_bytes else value for name, value in arguments.items()}
+        units = {name: arguments[name] for name in _UNITS if name in arguments and self.for_bytes}
+        scaled = arguments | {name: [n / 255 for n in of] if isinstance(of, list) else of / 255 for name, of in units.items()}
         self._check(op, scaled)
         return {op: scaled}
 
@@ -355,7 +346,7 @@ class _Albumentations(_Library):
                 self.remarks.append(
                     f"`{name}` of `{node.name}`: masks are read by the nearest pixel, and filled with the `ignore` of the mask"
                 )
-        return self.named(node)
+        return super().own(node)
 
     def of_group(self, node: _Node, path: str) -> list[dict[str, Any]]:
         for name, what in (("bbox_params", "boxes"), ("keypoint_params", "keypoints")):
@@ -385,7 +376,7 @@ class _Albumentations(_Library):
             return self._some_of(steps, 1, node.p) if count == 1 else self._random_order(steps, node.p)
         if node.name == "RandomOrder":
             refuse("`random_order` does all of its steps", "n")
-        return self.named(node)
+        return super().own(node)
 
 
 class _Torchvision(_Library):
@@ -415,7 +406,7 @@ class _Torchvision(_Library):
             if small and self.range == BYTES:
                 self.remarks.append("`Normalize`: images are scaled to 0 to 1 before it, as `ToTensor` does")
             return self.normalized(node, scaled=small)
-        return self.named(node)
+        return super().own(node)
 
     def of_choice(self, node: _Node, inner: list[tuple[_Node, str]]) -> list[dict[str, Any]]:
         steps = self._each(inner)
@@ -443,7 +434,7 @@ class KerasLayers(_Library):
             return self.normalized(node, scaled=False)
         if node.name == "GaussianNoise":
             refuse("it does not clip, and `random_gaussian_noise` does: leave it in the model")
-        return self.named(node)
+        return super().own(node)
 
     def _one(self, name: str, value: Any) -> float:
         numbers = [] if isinstance(value, Mapping) else _flat(_plain(value))  # Keras writes an array as a map
@@ -562,13 +553,10 @@ def layer_node(layer: Any) -> _Node:
     return _Node(name, {key: value for key, value in arguments.items() if value is not None}, problem=problem)
 
 
-def _divided(value: Any) -> Any:
-    return [_divided(each) for each in value] if isinstance(value, list) else value / 255
-
-
-def _policy(op: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """A step that holds others. Raises `Unsuited` if it cannot."""
+def _policy(op: str, p: float, **arguments: Any) -> dict[str, Any]:
+    """A step that holds others, with a probability. Raises `Unsuited` if it cannot hold them."""
     cls: Any = transforms()[op]
+    arguments |= {"probability": p} if p != 1 else {}
     for step in arguments["steps"]:
         ((inner, given),) = step.items()
         problem = cls.refuses(validated(transforms()[inner], given)) if valid(transforms()[inner], given) else None

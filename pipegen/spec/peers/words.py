@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil  # ten times faster to import than `importlib.resources`
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import Any
+
+import yaml
 
 from pipegen.diagnostics.suggest import plain, rows
 from pipegen.frozen import dataclass
@@ -62,15 +65,8 @@ def with_argument(argument: str, value: Any) -> list[Meaning]:
     return sorted((one for one in found if one.steps), key=lambda one: bool(one.lacking))
 
 
-def shown(library: str, name: str) -> Meaning | None:
-    """The meaning of a library's step with the arguments shown on the pages; `None` for an unknown step."""
-    return meaning_in(library, name, shown_arguments(library, name))
-
-
 def shown_arguments(library: str, name: str) -> dict[str, Any]:
     """The arguments shown on the pages for a step of a library."""
-    import yaml
-
     return {own: value for (arguments,) in _rows(library, "shown", name) for own, value in yaml.safe_load(arguments).items()}
 
 
@@ -91,8 +87,6 @@ def _module(library: str) -> Any:
 @cache
 def _table(library: str) -> Mapping[str, Mapping[str, list[list[str]]]]:
     """The rows of a library's table, by their kind and the letters of the step."""
-    import pkgutil  # ten times faster to import than `importlib.resources`
-
     text = (pkgutil.get_data("pipegen.spec.peers", f"{library}.txt") or b"").decode()
     found: dict[str, dict[str, list[list[str]]]] = {}
     for line in text.splitlines():
@@ -146,8 +140,6 @@ def _meaning(library: str, name: str, given: Any) -> Meaning:
 
 
 def _named(library: str, name: str, parameters: list[inspect.Parameter], given: Any) -> Meaning:
-    import yaml
-
     module, function = _module(library), _functions(library)[plain(name)]
     remark = next((text for (text,) in _rows(library, "remark", name)), "")
     note = next((text for (text,) in _rows(library, "note", name)), "")

@@ -11,7 +11,7 @@ import pytest
 from planning import built
 
 from pipegen.errors import ModelMismatchError, OpError, SpecError
-from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
+from pipegen.ops.arguments.geometry import BoxFormat, BoxRules
 from pipegen.ops.families.item_stages import Move
 from pipegen.ops.kinds.base import geometry_of, kind_named
 from pipegen.ops.sources.arrays import row_of

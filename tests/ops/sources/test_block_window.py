@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pipegen.data.shards import Selected, bitmap_of
 from pipegen.ops.sources.listing import blocks
-from pipegen.ops.sources.listing.blocks import ArrayBlock, BlockReader, BytesBlock, Window
+from pipegen.ops.sources.listing.blocks import ArrayBlock, BlockReader, Window
 
 
 class Counted(BlockReader):
@@ -45,9 +45,9 @@ def test_many_threads_read_a_block_once() -> None:
     begun, reads = threading.Barrier(8, timeout=20), []
     window = Window()
 
-    def load(block: int, feature: str) -> BytesBlock:
+    def load(block: int, feature: str) -> ArrayBlock:
         reads.append(block)
-        return BytesBlock([b"a"])
+        return ArrayBlock(np.array([b"a"], object))
 
     def ask(_: int) -> Any:
         begun.wait()

@@ -81,9 +81,9 @@ def test_a_split_may_be_called_parts() -> None:
         ({}, "`by_split` is empty"),
         ({"train": {"image_folder": {"path": "a"}}, "test": {"image_folder": {"path": "b", "labels": "none"}}}, "`test` has none"),
         ({"train": {"by_split": {"train": {"image_folder": {"path": "a"}}}}}, "is a `by_split`, which has splits of its own"),
-        ({"train": {"folder": {"path": "a"}}}, "unknown source 'folder'"),
-        ({"train": "image_folder"}, "each split needs a source"),
-        ({"parts": ["image_folder"]}, "each split needs a source"),
+        ({"train": {"folder": {"path": "a"}}}, "unknown source `folder`"),
+        ({"train": "image_folder"}, r"train.path\n +Field required"),
+        ({"parts": ["image_folder"]}, "unknown source `\\['image_folder']`"),
         ({"a b": {"image_folder": {"path": "a"}}}, "String should match"),
     ],
 )

@@ -17,9 +17,7 @@ from pipegen.data.fingerprint import fingerprint
 from pipegen.errors import OpError
 from pipegen.ops.fields.label_values import text_of
 from pipegen.ops.sources.by_split import BySplit
-from pipegen.ops.sources.csv import Csv
-from pipegen.ops.sources.dataframe import DataFrame
-from pipegen.ops.sources.parquet import Parquet
+from pipegen.ops.sources.table_sources import Csv, DataFrame, Parquet
 
 # PyArrow of today asks for a newer NumPy than TensorFlow 2.16 takes, and says so only when it is imported.
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)

@@ -14,7 +14,7 @@ from pipegen.data.splits import assign
 from pipegen.errors import OpError
 from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.by_split import BySplit
-from pipegen.ops.sources.csv import Csv
+from pipegen.ops.sources.table_sources import Csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ from record_files import WRITERS, png
 import pipegen
 from pipegen.errors import DataError, OpError
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.dataframe import DataFrame
 from pipegen.ops.sources.stores.field_types import column_and_path, field_of, taken_apart
+from pipegen.ops.sources.table_sources import DataFrame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

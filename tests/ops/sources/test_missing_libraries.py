@@ -11,8 +11,8 @@ import pytest
 from pipegen.errors import OpError
 from pipegen.lazy import how_to_install
 from pipegen.ops.sources.arrow import ArrowTables
-from pipegen.ops.sources.parquet import Parquet
 from pipegen.ops.sources.stores.field_types import MissingLibrary
+from pipegen.ops.sources.table_sources import Parquet
 
 DOES_NOT_LOAD = "pyarrow requires NumPy 2.0 or newer, found 1.26.4"
 

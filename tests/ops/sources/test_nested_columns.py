@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.dataframe import from_memory
 from pipegen.ops.sources.huggingface import Huggingface
-from pipegen.ops.sources.parquet import Parquet
+from pipegen.ops.sources.table_sources import Parquet, from_memory
 from pipegen.ops.sources.tables import held
 
 if TYPE_CHECKING:

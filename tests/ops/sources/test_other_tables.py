@@ -11,9 +11,7 @@ import pytest
 
 from pipegen.data.fingerprint import fingerprint
 from pipegen.errors import OpError
-from pipegen.ops.sources.csv import Csv
-from pipegen.ops.sources.excel import Excel
-from pipegen.ops.sources.jsonl import JsonLines
+from pipegen.ops.sources.table_sources import Csv, Excel, JsonLines
 
 if TYPE_CHECKING:
     from pathlib import Path

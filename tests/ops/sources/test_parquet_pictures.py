@@ -15,8 +15,7 @@ from PIL import Image
 import pipegen
 from pipegen.data.fingerprint import fingerprint
 from pipegen.errors import DataError, OpError, SpecError
-from pipegen.ops.sources.csv import Csv
-from pipegen.ops.sources.parquet import Parquet
+from pipegen.ops.sources.table_sources import Csv, Parquet
 
 # As in `test_columnar.py`.
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)

@@ -14,8 +14,8 @@ from pipegen.data.collect import collect
 from pipegen.errors import OpError, OpErrors
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.huggingface import Huggingface
-from pipegen.ops.sources.parquet import Parquet
 from pipegen.ops.sources.shards.paths import find_shards
+from pipegen.ops.sources.table_sources import Parquet
 from pipegen.spec.models import PipelineSpec
 
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)

@@ -12,7 +12,7 @@ from pipegen.data.collect import collect
 from pipegen.errors import OpError
 from pipegen.ops.sources.arrays import Arrays
 from pipegen.ops.sources.by_split import BySplit
-from pipegen.ops.sources.csv import Csv
+from pipegen.ops.sources.table_sources import Csv
 from pipegen.spec.models import PipelineSpec
 
 if TYPE_CHECKING:

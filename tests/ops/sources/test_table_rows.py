@@ -14,8 +14,7 @@ from pipegen.data.collect import collect
 from pipegen.data.fingerprint import example_ids, fingerprint
 from pipegen.errors import OpError
 from pipegen.ops.sources.by_split import BySplit
-from pipegen.ops.sources.csv import Csv
-from pipegen.ops.sources.dataframe import DataFrame
+from pipegen.ops.sources.table_sources import Csv, DataFrame
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.spec_hash import spec_hash
 

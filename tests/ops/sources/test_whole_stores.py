@@ -16,10 +16,10 @@ import pytest
 from benchmarks.written_stores import write_arrow, write_hdf5, write_lmdb, write_sqlite
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.excel import Excel
 from pipegen.ops.sources.hdf5 import Hdf5Sets
 from pipegen.ops.sources.huggingface import Huggingface
 from pipegen.ops.sources.records.index import counted
+from pipegen.ops.sources.table_sources import Excel
 from pipegen.ops.sources.tables.csv import read_table
 from pipegen.ops.sources.tables.readings import JsonLinesTable
 

@@ -75,7 +75,7 @@ def test_bytes_are_blended_exactly() -> None:
     got = combined(step, images, how)
     assert got.dtype == np.float32
     np.testing.assert_array_equal(got, exact)
-    np.testing.assert_array_equal(step.own_share(how, H, W).numpy(), how[:, 0] / WHOLE)
+    np.testing.assert_array_equal(step.shares(how, H, W)[..., 0].numpy(), how[:, 0] / WHOLE)
 
 
 def test_a_blend_is_the_one_of_keras() -> None:
@@ -83,7 +83,7 @@ def test_a_blend_is_the_one_of_keras() -> None:
 
     step, images = Mixup(alpha=0.7), pictures("float32")
     how = chosen(step, numbers(step))
-    share = step.own_share(how, H, W).numpy()
+    share = step.shares(how, H, W)[..., 0].numpy()
     theirs = keras.layers.MixUp().transform_images(images, {"mix_weight": share, "permutation_order": PARTNER})
     np.testing.assert_allclose(combined(step, images, how), theirs, atol=1e-6)
     labels = np.eye(5, dtype=np.float32)[np.arange(N) % 5]
@@ -110,7 +110,7 @@ def test_the_rectangle_is_the_paper_s(height: int, width: int, alpha: float) -> 
     wanted = np.array([rectangle(s, (a, b), height, width) for s, a, b in zip(shares, u[:, 4], u[:, 5], strict=True)])
     np.testing.assert_array_equal(how, wanted)
     area = (wanted[:, 2] - wanted[:, 0]) * (wanted[:, 3] - wanted[:, 1]) / (height * width)
-    np.testing.assert_array_equal(step.own_share(how, height, width).numpy(), (1 - area).astype(np.float32))
+    np.testing.assert_array_equal(step.shares(how, height, width)[..., 0].numpy(), (1 - area).astype(np.float32))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])

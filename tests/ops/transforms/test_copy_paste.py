@@ -88,7 +88,7 @@ def test_points_are_those_that_numpy_finds_to_be_seen(*, named: bool) -> None:
 
     from pipegen.backend.index.combined_groups import partners
     from pipegen.backend.kernels.lower import apply_stage
-    from pipegen.ops.arguments.item_rules import PointRules
+    from pipegen.ops.arguments.geometry import PointRules
     from pipegen.ops.stage import StepRef
 
     step, rng, most = CopyPaste(objects=0.7, probability=0.8), np.random.default_rng(4), 5

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from planning import checked
 
-from pipegen.ops.arguments.item_rules import BoxRules
+from pipegen.ops.arguments.geometry import BoxRules
 from pipegen.ops.families.item_stages import NumberItems, Paste, PasteInstances, PasteItems, Renumber
 from pipegen.ops.kinds.keypoints import PointRules
 from pipegen.ops.stage import StepRef

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from pipegen.lazy import np
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.lowering.array_formats import COUNTS, LONG, SCALE, SHORT, TEXT, counts_of
 from pipegen.ops.lowering.library import UnreadableError
 from pipegen.ops.sources.annotations.files import DamagedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pipegen.ops.fields.strings import Ints
 
 NO_OUTLINE = -1
 FARTHEST = 100_000  # largest distance of an outline from the corner of its image, in pixels

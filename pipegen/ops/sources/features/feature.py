@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import (
     Field,
@@ -17,17 +17,26 @@ from pydantic import (
 )
 
 from pipegen.diagnostics.suggest import closest
-from pipegen.errors import OpError, PartError
-from pipegen.lazy import np
-from pipegen.ops.arguments.geometry import FixedSize, height_width
-from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules, Outside
+from pipegen.errors import PartError
+from pipegen.ops.arguments.geometry import BoxFormat, BoxRules, FixedSize, Outside, height_width
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.families.decoder import LARGEST, rgb_code
-from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses, as_values, read_labels
+from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses
 from pipegen.ops.fields.label_values import IndexedNames
 from pipegen.ops.fields.notes import joined
 from pipegen.ops.fields.numbers import NumberType
-from pipegen.ops.kinds.base import InstanceNumber, Levels, Overlay, having, held_in_memory, kind_named, kind_of, named_kinds, names_of
+from pipegen.ops.kinds.base import (
+    FeatureKind,
+    InstanceNumber,
+    Levels,
+    Overlay,
+    having,
+    held_in_memory,
+    kind_named,
+    kind_of,
+    named_kinds,
+    names_of,
+)
 from pipegen.ops.kinds.mask import number_name, with_numbers
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.listing.base import Source
@@ -35,13 +44,6 @@ from pipegen.ops.transform import Transform
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeAlias
-
-    from pipegen.ops.fields.notes import Note
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.kinds.base import FeatureKind
-
     AnyKindName: TypeAlias = str
     HeldKindName: TypeAlias = str
     ColumnKindName: TypeAlias = str
@@ -218,24 +220,6 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
     def chosen(self) -> Classes:
         """The renamed and ignored classes."""
         return Classes(self.map or {}, self.ignore if isinstance(self.ignore, tuple) else ())
-
-    def chosen_labels(
-        self, name: str, given: Any, where: Callable[[int], str], notes: list[Note] | None = None
-    ) -> tuple[Ints, tuple[str, ...], Ints]:
-        """Applies `map` and `ignore` to labels: class indices int64 `(n,)` (-1 for rows left out), the classes, and the rows kept, bool
-        `(n,)`. For arguments and errors see `read_labels`."""
-        stored = as_values(name, given)
-        if not len(stored):
-            return (*read_labels(name, self.classes, self.offset, stored, where), np.ones(0, bool))
-        meant, stays = self.chosen.of_values(stored)
-        if not stays.any():
-            message = f"none of the {len(stored):,} labels of `{name}` has a class that `ignore` keeps"
-            raise OpError("PG402", message, field="ignore")
-        kept = np.flatnonzero(stays)
-        found, names = read_labels(name, self.classes, self.offset, meant.take(kept), lambda row: where(int(kept[row])), notes)
-        indices: Ints = np.full(len(stored), -1, np.int64)
-        indices[kept] = found
-        return indices, names, stays
 
     def told_by(self, names: tuple[str, ...]) -> dict[str, object]:
         """Returns the arguments changed by class names from the data."""

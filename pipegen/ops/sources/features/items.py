@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,11 @@ from pipegen.lazy import np
 from pipegen.ops.fields.columns import Column, Place, Ragged, counted_up, spread
 from pipegen.ops.fields.label_values import split_text
 from pipegen.ops.fields.notes import count
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, ItemClass
 from pipegen.ops.kinds.mask import item_number_type, number_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.features.feature import AnyKind, Feature
 
     StoredValues = Sequence[Any]

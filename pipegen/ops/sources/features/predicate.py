@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain, compress
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, Protocol, TypeAlias
@@ -16,8 +17,6 @@ from pipegen.lazy import np
 from pipegen.ops.fields.label_values import LIST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
     Reader: TypeAlias = Callable[[str], Any]
     """Converts a cell to a value that can be compared. Raises `ValueError` with the word for what the cell should be."""
@@ -402,8 +401,7 @@ class _ArithmeticParser(_Parser):
             return Arithmetic((name,), lambda values: values[name])
         if isinstance(side, (bool, str)):
             self._refuse(start, "needs a column or a number")
-        value = np.float64(side)
-        return Arithmetic((), lambda _: value)
+        return Arithmetic((), lambda _: np.float64(side))
 
 
 def _tokens(text: str, pattern: re.Pattern[str], called: str) -> list[_Token]:

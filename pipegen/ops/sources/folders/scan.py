@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,16 +16,13 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.fields.notes import LeftOut, Note, count, is_are, quoted
-from pipegen.ops.fields.strings import Collector, as_sizes
+from pipegen.ops.fields.strings import Collector, Ints, Strings, as_sizes
 from pipegen.ops.lowering.library import PLUGINS, is_readable, missing_plugin, plugin_format
 from pipegen.ops.sources.listing.base import Location
 from pipegen.ops.sources.listing.paths import close_names
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from pipegen.ops.fields.strings import Ints, Strings
     from pipegen.ops.sources.folders.glob import Glob
 
 
@@ -128,6 +126,7 @@ class Scan:
     ignored entries so far."""
 
     archive: Any = None  # what it walks, if that is no folder
+    notes: Sequence[Note] = ()  # findings about that
 
     def __init__(
         self,
@@ -188,7 +187,7 @@ class Scan:
                 self.tally.hidden.append(path)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(path)
-            elif entry.is_symlink() and _leads_to_folder(entry):
+            elif entry.is_symlink() and os.path.isdir(entry.path):  # not a link that leads to itself
                 (links if self._follow_links else self.tally.links).append(path)
             else:
                 size = self._size_of_image(entry, path)
@@ -205,10 +204,6 @@ class Scan:
     def listed(self, paths: Strings, sizes: Ints) -> tuple[Location, Reader]:
         """Returns where images are, and what reads them."""
         return Location.below(self.root, paths, sizes), FileReader()
-
-    def notes(self) -> Iterable[Note]:
-        """Returns findings about what it walks."""
-        return ()
 
     def head(self, entry: Any, count: int) -> bytes:
         return content_of(entry.path, count)
@@ -257,13 +252,6 @@ class Scan:
         if kind is None:
             self.tally.foreign[f".{extension}" if extension else "no extension"] += 1
         return kind is not None
-
-
-def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link that leads to itself
-        return False
 
 
 def _unreadable(folder: str, error: OSError, field: str) -> OpError:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.fields.columns import Ragged
-from pipegen.ops.fields.strings import Strings, as_sizes, shareable
+from pipegen.ops.fields.columns import Column, Ragged
+from pipegen.ops.fields.strings import Ints, Strings, as_sizes, shareable
 from pipegen.ops.kinds.base import ExampleClass, having, single_values
 from pipegen.ops.model import Model
 from pipegen.ops.sources.listing.reader import FileReader, Reader
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-    from typing import TypeAlias
-
     from pipegen.ops.fields.notes import Note
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.transform import Transform
-    from pipegen.types import ElementType
 
     Cells: TypeAlias = Callable[[str | int, str], tuple[str, ...]]
     """Returns the text of a column for each record, given its name or number and the argument that names it."""
@@ -109,23 +106,20 @@ class Missing:
         own = self.only(kept)
         return replace(own, records=place[own.records])
 
-    def within(self, part: str, start: int, before: str, field: str | None, *, rooted: bool) -> Missing:
+    def within(self, part: str, start: int, *, rooted: bool) -> Missing:
         """Adapts to a listing that becomes a part of a larger one.
 
         Args:
             part: The name of the part, put in front of sentences.
             start: The index of its first record in the larger listing.
-            before: The prefix of its keys there.
-            field: The argument of the larger source.
             rooted: Whether keys are those of the larger listing already.
         """
         example = self.example
         return replace(
             self,
-            keys=self.keys if rooted else self.keys.below(before),
+            keys=self.keys if rooted else self.keys.below(f"{part}/"),
             records=None if self.records is None else self.records + start,
-            example=(lambda i: f"`{part}`: {example(i)}") if part else example,
-            field=field,
+            example=lambda i: f"`{part}`: {example(i)}",
         )
 
 
@@ -169,7 +163,8 @@ class Location:
             rows = np.concatenate([np.full(len(part.keys), -1) if part.rows is None else part.rows for part in parts])
         kind = parts[0].kind if len({part.kind for part in parts}) == 1 else "several"
         if kind == "several":
-            kinds = np.concatenate([_numbers(part) if part.kinds is None else part.kinds for part in parts])
+            each = (np.full(len(part.keys), _KINDS.index(part.kind), np.int8) if part.kinds is None else part.kinds for part in parts)
+            kinds = np.concatenate([*each])
         paths = Strings.join([part.paths for part in parts], shared)
         return cls(keys, paths, np.concatenate([part.sizes for part in parts]), rows, kind, kinds)
 
@@ -188,10 +183,6 @@ class Location:
 
 
 _KINDS = ("file", "member", "row", "memory")
-
-
-def _numbers(location: Location) -> Ints:
-    return np.full(len(location.keys), _KINDS.index(location.kind), np.int8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -314,6 +305,17 @@ class Listing:
         split = "" if self.parts is None else self.parts.names[int(self.parts.codes[at])]
         return self.reader(split), place, self.location.paths[at] + ("" if held is None else f"#{int(place[1][0])}")
 
+    def with_columns(self, held: Mapping[str, Column], inferred: ElementType) -> Listing:
+        """Adds columns of features, with their types, classes and notes; `inferred` has the images that they are aligned with."""
+        types = {name: column.type.with_(of=inferred[name].of) for name, column in held.items()}
+        return replace(
+            self,
+            columns={**self.columns, **{name: column.values for name, column in held.items()}},
+            classes={**self.classes, **{name: column.classes for name, column in held.items() if column.classes}},
+            type=(self.type or inferred).replace(**types),
+            notes=(*self.notes, *(note for column in held.values() for note in column.notes)),
+        )
+
     def take(self, records: Ints) -> Listing:
         """Returns the listing of some records, or files of many, in the given order."""
         held = self.shards
@@ -401,7 +403,8 @@ class Source(Model):
 
     def class_feature(self) -> str | None:
         """Returns the feature with the class of each record, even if no model learns it."""
-        return main_label(single_values(self.infer(), ExampleClass))
+        names = single_values(self.infer(), ExampleClass)
+        return "label" if "label" in names else next(iter(names), None)
 
     def labelled_by(self) -> str | None:
         """Returns the label whose classes are those of the data: the class of each record, else the first label."""
@@ -533,12 +536,6 @@ class SplitSource(Source):
         return Parts.hold(splits) if isinstance(self.split, dict) else None
 
 
-def main_label(names: Iterable[str]) -> str | None:
-    """Returns the label that gives the data its classes: `label`, else the first."""
-    names = tuple(names)
-    return "label" if "label" in names else next(iter(names), None)
-
-
 def shards_of(listing: Listing) -> Shards:
     """Returns the shards of a listing that must have some."""
     if listing.shards is None:
@@ -556,13 +553,15 @@ def every_value(listing: Listing, name: str) -> Ints | None:
 
 
 def _values_of(reader: Reader, shards: Shards, own: Ints | slice, name: str) -> Ints | None:
-    numbers = shards.numbers[own]
+    numbers, rows = shards.numbers[own], shards.rows[own]
+
+    def values(files: Ints, first: int, count: int) -> Ints | None:
+        found = reader.column(name, files)
+        return found if found is None else found[first : first + count] if found.ndim else np.full(count, found)
+
     if shards.offsets is None:
-        return reader.column(name, numbers)
-    found: list[Ints] = []
-    for number, first, rows in zip(numbers.tolist(), shards.offsets[own].tolist(), shards.rows[own].tolist(), strict=True):
-        values = reader.column(name, np.array([number]))
-        if values is None:
-            return None
-        found.append(values[first : first + rows])
-    return np.concatenate([np.zeros(0, np.int32), *found])
+        return values(numbers, 0, int(rows.sum()))
+    places = zip(shards.offsets[own].tolist(), rows.tolist(), strict=True)
+    found = [values(numbers[i : i + 1], *place) for i, place in enumerate(places)]
+    known = [one for one in found if one is not None]
+    return np.concatenate([np.zeros(0, np.int32), *known]) if len(known) == len(found) else None

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pipegen.lazy import np
-from pipegen.ops.sources.listing.reader import Reader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.reader import Hold, Together
+from pipegen.ops.fields.strings import Ints
+from pipegen.ops.sources.listing.reader import Hold, Reader, Together
 
 _RETRY = 5.0  # seconds before a block that failed is tried again; else each of its records would try it
 _WINDOWS = 2  # windows in memory at a time: batches of one are in flight while the next is being read
@@ -33,27 +30,14 @@ class Block(Protocol):
 
 
 class ArrayBlock:
-    """Rows of a block in an array `(rows, ...)`."""
+    """Rows of a block in an array `(rows, ...)`, of objects for encoded bytes."""
 
     def __init__(self, values: Any) -> None:
         self.values = values
-        self.nbytes = int(values.nbytes)
+        self.nbytes = sum(map(len, values)) if values.dtype == object else int(values.nbytes)
 
     def take(self, rows: Ints) -> Any:
         return self.values[rows]
-
-
-class BytesBlock:
-    """The encoded bytes of each row."""
-
-    def __init__(self, values: list[bytes]) -> None:
-        self.values = values
-        self.nbytes = sum(map(len, values))
-
-    def take(self, rows: Ints) -> Any:
-        found: Any = np.empty(len(rows), object)
-        found[:] = [self.values[row] for row in rows.tolist()]
-        return found
 
 
 class Window:
@@ -67,7 +51,7 @@ class Window:
         self.limit = limit
         self._held: OrderedDict[tuple[int, str], Future[Block]] = OrderedDict()
         self._bytes = 0
-        self._failed: dict[tuple[int, str], tuple[float, BaseException]] = {}
+        self._failed: dict[tuple[int, str], float] = {}  # when blocks failed
         self._lock = threading.Lock()
 
     def reserve(self, num_bytes: int, ram_budget: int) -> None:
@@ -79,48 +63,40 @@ class Window:
         again."""
         key = block, feature
         with self._lock:
-            future = self._held.get(key)
-            if future is None:
-                since, error = self._failed.get(key, (0.0, None))
-                if error is not None and time.monotonic() - since < _RETRY:
-                    raise error
-                mine = self._held[key] = Future()
-            else:
-                self._held.move_to_end(key)
-        if future is not None:
+            mine = key not in self._held or time.monotonic() - self._failed.get(key, math.inf) >= _RETRY
+            if mine:
+                self._failed.pop(key, None)
+                self._held[key] = Future()
+            future = self._held[key]
+            self._held.move_to_end(key)
+        if not mine:
             return future.result()
         try:
             found = load(block, feature)
         except BaseException as error:
-            with self._lock:
-                self._held.pop(key, None)
-                self._failed[key] = time.monotonic(), error
-            mine.set_exception(error)
+            self._failed[key] = time.monotonic()
+            future.set_exception(error)
             raise
-        mine.set_result(found)
+        future.set_result(found)
         with self._lock:
-            self._failed.pop(key, None)
             self._bytes += found.nbytes
-            self._drop()
+            there = [other for other, own in self._held.items() if own.done() and other not in self._failed]
+            for other in there[:-_BESIDE]:  # least recently used first
+                if self._bytes > self.limit:
+                    self._bytes -= self._held.pop(other).result().nbytes
         return found
 
-    def _drop(self) -> None:
-        """Evicts the least recently used blocks above the limit."""
-        for key in [key for key, future in self._held.items() if future.done()][:-_BESIDE]:
-            if self._bytes <= self.limit:
-                return
-            self._bytes -= self._held.pop(key).result().nbytes
 
-
-def by_block(blocks: Ints, take: Callable[[int, Ints], Any]) -> Any:
-    """Takes records block by block: `take` gets the number of a block and the places of its records in `blocks`, and returns their values
-    `(n, ...)`. Returns those of all records, in order."""
-    found: Any = None
+def by_block(blocks: Ints, take: Callable[[int, Ints], Sequence[Any]]) -> list[Any]:
+    """Takes records block by block: `take` gets the number of a block and the places of its records in `blocks`, and returns arrays of
+    their values, `(n, ...)` each. Returns those of all records, in order."""
+    found: list[Any] = []
     for block in np.unique(blocks).tolist():
         here = np.flatnonzero(blocks == block)
         values = take(block, here)
-        found = np.empty((len(blocks), *values.shape[1:]), values.dtype) if found is None else found
-        found[here] = values
+        found = found or [np.empty((len(blocks), *own.shape[1:]), own.dtype) for own in values]
+        for every, own in zip(found, values, strict=True):
+            every[here] = own
     return found
 
 
@@ -177,15 +153,15 @@ class BlockReader(TakingReader):
         block: Ints = np.searchsorted(self.starts, numbers, side="right") - 1
         row = numbers - self.starts[block]
 
-        def take(one: int, here: Ints) -> Any:
+        def take(one: int, here: Ints) -> list[Any]:
             try:
-                return self._window.get(one, feature, self.load).take(row[here])
+                return [self._window.get(one, feature, self.load).take(row[here])]
             except (OSError, ValueError):
                 raise
             except Exception as error:  # a library's own class, unknown to callers
                 raise OSError(f"{type(error).__name__}: {error}") from error
 
-        found = by_block(block, take)
+        (found,) = by_block(block, take)
         return found if np.ndim(place[0]) else found[0]
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:

@@ -9,24 +9,12 @@ import zipfile
 from typing import Any
 
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
 from pipegen.lazy import np
 
 _LOCAL_HEADER = 30  # bytes of a member's local header in a ZIP file, before its name and extra field
 _END, _TAIL = b"PK\5\6", 22 + 65535
 """First bytes of a ZIP file's end record, and its largest size with the comment."""
 _HIGHEST = 2**63 - 1  # upper bound for the bytes of an array
-
-
-@dataclass(frozen=True)
-class _Header:
-    """The checked header of an array; `start` is the number of bytes before its data."""
-
-    shape: tuple[int, ...]
-    fortran: bool
-    dtype: Any
-    start: int
-    nbytes: int
 
 
 def read_arrays(file: str) -> dict[str, Any]:
@@ -48,8 +36,8 @@ def read_array(file: str, field: str) -> Any:
                 help_ = "use a `.npz` file as the `path` of the source itself"
                 raise OpError("PG406", f"{file!r} holds several arrays", field=field, help=help_)
             stream.seek(0)
-            header = _header(stream, os.fstat(stream.fileno()).st_size)
-        return _mapped(file, header, header.start)
+            about, start, nbytes = _header(stream, os.fstat(stream.fileno()).st_size)
+        return _mapped(file, about, start, nbytes)
     except OpError:
         raise
     except Exception as error:  # NumPy evaluates the header as Python, which raises anything
@@ -92,26 +80,29 @@ def read_member(file: str, info: zipfile.ZipInfo) -> Any:
     """Reads one array of a `.npz` file, mapped into memory unless compressed. Unpacks no more than its header declares."""
     try:
         with zipfile.ZipFile(file) as archive, archive.open(info) as stream:
-            header = _header(stream, info.file_size)
+            about, start, nbytes = _header(stream, info.file_size)
             if info.compress_type != zipfile.ZIP_STORED:
-                stored = stream.read(header.nbytes)
+                stored = stream.read(nbytes)
                 stream.read(1)  # the end triggers the checksum
-                return np.ndarray(header.shape, header.dtype, stored, order="F" if header.fortran else "C")
+                return np.ndarray(buffer=stored, **about)
         with open(file, "rb") as raw:
             raw.seek(info.header_offset)
             local = raw.read(_LOCAL_HEADER)
             names = int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
-            return _mapped(file, header, info.header_offset + _LOCAL_HEADER + names + header.start)
+            return _mapped(file, about, info.header_offset + _LOCAL_HEADER + names + start, nbytes)
     except Exception as error:  # four libraries parse it, each with its own errors
         raise OpError("PG406", f"the array {info.filename!r} of {file!r} cannot be read: {_said(error)}", field="path") from None
 
 
-def _header(stream: Any, size: int) -> _Header:
+def _header(stream: Any, size: int) -> tuple[dict[str, Any], int, int]:
     """Reads the header of an array, and checks that its data is there.
 
     Args:
         stream: The stored array.
         size: Its bytes.
+
+    Returns:
+        Its shape, dtype and order, the number of bytes before its data, and those of its data.
 
     Raises:
         ValueError: The array cannot be used; NumPy raises other errors, too.
@@ -132,14 +123,12 @@ def _header(stream: Any, size: int) -> _Header:
         raise ValueError(f"it has {size - start:,} of {nbytes:,} bytes")
     if nbytes < size - start:
         raise ValueError(f"its shape {shape} takes {nbytes:,} bytes, but {size - start - nbytes:,} more follow, as of a second array")
-    return _Header(tuple(map(int, shape)), fortran, dtype, start, nbytes)
+    return {"shape": tuple(map(int, shape)), "dtype": dtype, "order": "F" if fortran else "C"}, start, nbytes
 
 
-def _mapped(file: str, header: _Header, at: int) -> Any:
-    """Maps an array of a file from byte `at` on."""
-    if header.nbytes == 0:  # an empty range cannot be mapped
-        return np.empty(header.shape, header.dtype)
-    return np.memmap(file, header.dtype, "r", at, header.shape, "F" if header.fortran else "C")
+def _mapped(file: str, about: dict[str, Any], at: int, nbytes: int) -> Any:
+    """Maps an array of a file from byte `at` on; an empty range cannot be mapped."""
+    return np.memmap(file, mode="r", offset=at, **about) if nbytes else np.empty(**about)
 
 
 def _said(error: Exception) -> str:

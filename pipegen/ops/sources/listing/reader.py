@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import TypeAlias
+from pipegen.ops.fields.strings import Ints
 
-    from pipegen.ops.fields.strings import Ints
-
-    Read: TypeAlias = Callable[..., Any]
-    """Returns a feature at places of records, as TensorFlow ops: scalars if encoded, else `(..., *shape)`."""
-    Hold: TypeAlias = Callable[[Any], Read]
-    """Holds an array `(n, ...)` in TensorFlow's memory, and returns a function that takes rows of it."""
-    Together: TypeAlias = Callable[..., dict[str, Any]]
-    """Returns features by name, given their names and the places of records, int64 `(n,)` each: lists of n tensors, or tensors `(n, ...)`,
-    strings if encoded."""
+Read: TypeAlias = Callable[..., Any]
+"""Returns a feature at places of records, as TensorFlow ops: scalars if encoded, else `(..., *shape)`."""
+Hold: TypeAlias = Callable[[Any], Read]
+"""Holds an array `(n, ...)` in TensorFlow's memory, and returns a function that takes rows of it."""
+Together: TypeAlias = Callable[..., dict[str, Any]]
+"""Returns features by name, given their names and the places of records, int64 `(n,)` each: lists of n tensors, or tensors `(n, ...)`,
+strings if encoded."""
 
 
 class Reader:
@@ -29,6 +26,7 @@ class Reader:
     in_place: bool = False  # whether a graph maps the files into memory by name, so that they must not move
     at_once: int = 1  # number of records that reading one unpacks. Above 1 random access is expensive: an order must not jump about.
     called: str = "files"  # the word for what is read whole without random access: files, row groups, chunks
+    keeps: str = ""  # what it keeps in this process, in words; a graph running elsewhere does not need it
     fetches: bool = False
     """Whether reading waits for the network. The results of `open` and `open_together` then have `ahead`, which starts fetching records at
     places `(n,)` and returns an op that does not wait."""
@@ -49,13 +47,8 @@ class Reader:
         raise NotImplementedError
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together | None:
-        """Returns a function that reads several features of records at once; `None` if each has its own `open`.
-
-        Args:
-            features: Their names.
-            ram_budget: Bytes of memory that may be used.
-            hold: Holds an array outside of the graph.
-        """
+        """Returns a function that reads several features of records at once; `None` if each has its own `open`, whose arguments are the
+        same."""
         return None
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
@@ -82,17 +75,8 @@ class Reader:
         """Describes what reading these features calls Python for, or "": then any process with TensorFlow can read them."""
         return ""
 
-    def block_rows(self, rows: Ints) -> Ints | None:
-        """Returns the number of records per block of files with `rows` records, int64 `(files,)`; `None` if a file is one block or has
-        none."""
-        return None
-
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
         """Announces that an order jumps about within windows of `num_bytes`; called before `open`."""
-
-    def keeps(self) -> tuple[str, bool]:
-        """Describes what it keeps in this process, and tells whether a graph running elsewhere would need that, too."""
-        return "", False
 
     def held_bytes(self, features: Iterable[str], ram_budget: int) -> int:
         """Counts the bytes in memory that a graph reading these features elsewhere would hold."""
@@ -108,7 +92,8 @@ class Reader:
         return iter(())
 
     def column(self, name: str, files: Ints) -> Ints | None:
-        """Lists a label, int32, or a single number of every record of shards, file by file; `None` for other features.
+        """Lists a label, int32, or a single number of every record of shards, file by file; a scalar if it is the same for all, `None` for
+        other features.
 
         Called only if something depends on it before records are read. `files` are numbers as in `Shards.numbers`.
         """

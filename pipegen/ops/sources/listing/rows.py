@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pipegen.lazy import np
-from pipegen.ops.fields.strings import aligned
-from pipegen.ops.sources.listing.reader import Reader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.reader import Hold, Read
+from pipegen.ops.fields.strings import Ints, aligned
+from pipegen.ops.sources.listing.reader import Hold, Read, Reader
 
 _HASHED_WHOLE = 2**28
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Ragged, classes_used, joined, with_classes
 from pipegen.ops.fields.notes import Note
-from pipegen.ops.fields.strings import Strings
+from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.kinds.base import Indices, kind_of
-from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, Shards
-from pipegen.ops.sources.parts.adapted import counts_classes, item_classes
+from pipegen.ops.sources.parts.adapted import Changes, counts_classes, item_classes, read_with
 from pipegen.types import ElementType, Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.base import Cells
 
 
 def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None = None, notes: Sequence[Note] = ()) -> Listing:
@@ -49,16 +43,15 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         all_notes += wrong
         taken = replace(listing, columns=columns)
         known = None if taken.labels is None or first.label not in listing.classes else taken.labels >= 0
-        chosen[split] = taken if known is None or known.all() else taken.take(np.flatnonzero(known))
+        kept = taken if known is None or known.all() else taken.take(np.flatnonzero(known))
+        keys = kept.keys if root is not None else kept.keys.below(f"{split}/")
+        chosen[split] = replace(kept, location=replace(kept.location, keys=keys))
     every = tuple(chosen.values())
     starts = np.cumsum([0, *(len(listing.keys) for listing in every)]).tolist()
     cells = [listing.cells for listing in every if listing.cells is not None]
     all_notes += _apart(listings, first, reference)
     apart = len({listing.shards is None for listing in every}) > 1
     types = [listing.type for listing in every if listing.type is not None]
-    if root is None:
-        chosen = {split: replace(own, location=replace(own.location, keys=own.keys.below(f"{split}/"))) for split, own in chosen.items()}
-        every = tuple(chosen.values())
     return Listing(
         root=root if root is not None else first.root,
         location=Location.join([listing.location for listing in every]),
@@ -68,7 +61,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         in_table=any(listing.in_table for listing in listings.values()),
         columns={} if apart else _joined([listing.columns for listing in every if listing.columns]),
         beside={name: Location.join([listing.location_of(name) for listing in every]) for name in {**every[0].beside}},
-        cells=partial(_cells, cells) if len(cells) == len(every) else None,
+        cells=(lambda *named: tuple(chain.from_iterable([own(*named) for own in cells]))) if len(cells) == len(every) else None,
         classes=first.classes,
         label=first.label,
         type=None if first.type is None else _common_type(types, first.type),
@@ -76,7 +69,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         sides=None if apart else _some([own.sides for own in every], [np.full((len(own.keys), 2), np.nan) for own in every]),
         by_split={split: _alone(split, own, first) for split, own in chosen.items()} if apart else {},
         missing=tuple(
-            group.within(split, start, f"{split}/", group.field, rooted=root is not None)
+            group.within(split, start, rooted=root is not None)
             for (split, listing), start in zip(chosen.items(), starts, strict=False)
             for group in listing.missing
         ),
@@ -96,7 +89,7 @@ def _some(columns: Sequence[Any], otherwise: Sequence[Any]) -> Any:
     """Joins a column that some parts may lack, with other values for these; `None` if all do."""
     if all(column is None for column in columns):
         return None
-    return _all([other if own is None else own for own, other in zip(columns, otherwise, strict=True)])
+    return np.concatenate([other if own is None else own for own, other in zip(columns, otherwise, strict=True)])
 
 
 def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tuple[dict[str, Any], list[Note]]:
@@ -152,20 +145,12 @@ def _mismatch(reference: ElementType, other: ElementType) -> str | None:
     return None
 
 
-def _cells(parts: list[Cells], column: str | int, field: str) -> tuple[str, ...]:
-    return tuple(chain.from_iterable([cells(column, field) for cells in parts]))
-
-
-def _all(columns: Sequence[Any]) -> Ints:
-    return np.concatenate([column for column in columns if column is not None] or [np.zeros(0, np.int32)])
-
-
 def _all_shards(parts: Sequence[Listing]) -> Shards | None:
     """Joins the shards of several splits; each split's reader keeps its own numbers, and a file of one record has -1."""
     if all(part.shards is None for part in parts):
         return None
     held = [_single(part) if part.shards is None else part.shards for part in parts]
-    rows, numbers = (_all([getattr(shards, name) for shards in held]) for name in ("rows", "numbers"))
+    rows, numbers = (np.concatenate([getattr(shards, name) for shards in held]) for name in ("rows", "numbers"))
     blocks = _some([shards.block_rows for shards in held], [shards.rows for shards in held])
     offsets = _some([shards.offsets for shards in held], [np.zeros_like(shards.rows) for shards in held])
     kept = _some([shards.kept for shards in held], [np.ones(shards.total, bool) for shards in held])

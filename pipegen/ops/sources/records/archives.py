@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import stat
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import Opened, content_of
 from pipegen.ops.fields.notes import Note
+from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, Scan
 from pipegen.ops.sources.folders.scan import Found as Image
 from pipegen.ops.sources.listing.base import Location
+from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.records.index import Indexed, RecordIndex
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.shards.findings import KINDS, compression, finding_notes, tallied, unpacked_name
@@ -24,12 +27,6 @@ from pipegen.ops.sources.shards.members import Members, unpacked_member
 from pipegen.ops.sources.shards.paths import Found
 from pipegen.ops.sources.shards.tar_headers import tar_members
 from pipegen.ops.sources.shards.zip_directory import zip_members
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pipegen.ops.fields.strings import Ints, Strings
-    from pipegen.ops.sources.listing.reader import Reader
 
 LISTS = {".zip": zip_members, ".tar": tar_members}  # functions that list the members of an archive, by file ending
 _PLAIN = frozenset({f".{one}" for name in IMAGE_EXTENSIONS for one in (name, name.upper())})  # endings of most image files
@@ -43,8 +40,7 @@ class Archive:
     inner: str  # the folder in it that is read; empty for all
     members: Members  # all of its files
     numbers: Mapping[str, int]  # the numbers of those below that folder, by relative path
-    damage: str  # damage after the last member, or ""
-    notes: tuple[Note, ...] = ()  # other findings in that folder, such as broken links
+    notes: tuple[Note, ...] = ()  # damage after the last member, and other findings in that folder, such as broken links
 
     @property
     def root(self) -> str:
@@ -76,22 +72,22 @@ def split_path(path: str) -> tuple[str, str] | None:
     return (archive, inner) if known else None
 
 
-def open_archive(path: str, field: str = "path") -> Archive | None:
+def open_archive(path: str) -> Archive | None:
     """Lists the archive that an absolute path leads to or into, if any; `PG401` if it lacks the folder, `PG430` if it cannot be read."""
     found = split_path(path)
     if found is None:
         parts = path.split("/")
         for i, part in enumerate(parts):
             if unpacked_name(part.lower()).endswith(".tar") and os.path.isfile(archive := "/".join(parts[: i + 1])):
-                (note,) = finding_notes([(archive, {"compressed": (1, "")})], field)
-                raise OpError(note.code, note.message, field=field, help=note.help)
+                (note,) = finding_notes([(archive, {"compressed": (1, "")})])
+                raise OpError(note.code, note.message, field="path", help=note.help)
         return None
     file, inner = found
     try:
         about = os.stat(file)
         listed, damage = LISTS[os.path.splitext(file)[1].lower()](file, about.st_size)
     except OSError as error:
-        raise OpError("PG430", f"{file!r} cannot be read: {(error.strerror or str(error)).lower()}", field=field) from None
+        raise OpError("PG430", f"{file!r} cannot be read: {(error.strerror or str(error)).lower()}", field="path") from None
     before = f"{inner}/" if inner else ""
     seen = [(kind, name) for kind, name in listed.seen if KINDS[kind].severity == "error" or _inside(name).startswith(before)]
     pairs = [*_clean(listed.names, seen)]
@@ -99,17 +95,16 @@ def open_archive(path: str, field: str = "path") -> Archive | None:
     seen += [("twice", listed.names[number]) for name, number in pairs if every[name] != number and name.startswith(before)]
     if damage and not every and (packed := compression(content_of(file, 16))):
         seen, damage = [("compressed", packed)], ""
-    notes = tuple(finding_notes([(file, tallied(seen))], field))
-    if not every and damage:
-        raise OpError("PG430", f"{file!r} is damaged {damage}", field=field, help="copy or download the archive again")
+    damaged = Note("PG430", f"{file!r} is damaged {damage}", "copy or download the archive again", "path", "error")
+    notes = (*([damaged] if damage else []), *finding_notes([(file, tallied(seen))]))
     if not every and (grave := next((note for note in notes if note.severity == "error"), None)) is not None:
-        raise OpError(grave.code, grave.message, field=field, help=grave.help)
+        raise OpError(grave.code, grave.message, field="path", help=grave.help)
     numbers = {name[len(before) :]: number for name, number in every.items() if name.startswith(before)} if before else every
     if inner and not numbers:
         tops = sorted({name.split("/")[0] for name in every if "/" in name})
         help_ = f"it holds the folders {', '.join(map(repr, tops[:5]))}" if tops else "it holds no folders"
-        raise OpError("PG401", f"the folder {inner!r} is missing in {file!r}", field=field, help=help_)
-    return Archive(Found(os.path.basename(file), file, about.st_size, about.st_mtime_ns), inner, listed, numbers, damage, notes)
+        raise OpError("PG401", f"the folder {inner!r} is missing in {file!r}", field="path", help=help_)
+    return Archive(Found(os.path.basename(file), file, about.st_size, about.st_mtime_ns), inner, listed, numbers, notes)
 
 
 def _inside(name: str) -> str:
@@ -135,7 +130,7 @@ class ArchiveScan(Scan):
 
     def __init__(self, archive: Archive, **about: Any) -> None:
         super().__init__(archive.root, **about)
-        self.archive = archive
+        self.archive, self.notes = archive, archive.notes
 
     @cached_property
     def _folders(self) -> dict[str, tuple[dict[str, int], dict[str, None]]]:
@@ -177,12 +172,6 @@ class ArchiveScan(Scan):
     def listed(self, paths: Strings, sizes: Ints) -> tuple[Location, Reader]:
         location = replace(Location.below(self.root, paths, sizes), rows=np.arange(len(paths)), kind="member")
         return location, MemberReader(self.archive, [self.archive.numbers[path] for path in paths])
-
-    def notes(self) -> Iterable[Note]:
-        if self.archive.damage:
-            message = f"{self.archive.file.path!r} is damaged {self.archive.damage}"
-            yield Note("PG430", message, "copy or download the archive again", "path", "error")
-        yield from self.archive.notes
 
 
 class _Entry(NamedTuple):

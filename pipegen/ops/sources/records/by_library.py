@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.label_values import label_texts
 from pipegen.ops.fields.notes import quoted
 from pipegen.ops.fields.numbers import changed_whole, check_channels
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers, having
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, BytesBlock, by_block
+from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, by_block
+from pipegen.ops.sources.listing.reader import Hold, Together
+from pipegen.ops.sources.records.columns import LabelColumn
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import PIXELS, RecordSource, check_field, check_pickled, missing_key
+from pipegen.ops.sources.shards.paths import Found
 from pipegen.ops.sources.stores.base import Store, opened
 from pipegen.ops.sources.stores.field_types import (
+    FieldType,
+    Form,
     MissingLibrary,
     MissingValue,
     StoreError,
@@ -28,15 +35,6 @@ from pipegen.ops.sources.stores.field_types import (
     optional_at,
 )
 from pipegen.types import ElementType, FeatureType
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.records.columns import LabelColumn
-    from pipegen.ops.sources.shards.paths import Found
-    from pipegen.ops.sources.stores.field_types import FieldType, Form
 
 
 class StoreReader(RecordReader):
@@ -49,9 +47,6 @@ class StoreReader(RecordReader):
         super().__init__(source, found, labels)
         self.type, self.at_once = source.infer().replace(**source.found_types(self.types)), source.first(found).at_once
         self.called = source.unit
-
-    def block_rows(self, rows: Ints) -> Ints | None:
-        return np.full(len(rows), self.at_once, np.int64) if self.at_once > 1 else None
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return self.source.read_by_python()
@@ -73,14 +68,7 @@ class StoreReader(RecordReader):
 
     def values(self, keys: Sequence[str], shards: Any, rows: Any) -> list[Any]:
         """Reads stored values of records by key; see `take`."""
-        found: list[Any] = [None] * len(keys)
-        for shard in np.unique(shards):
-            here = np.flatnonzero(shards == shard)
-            for i, values in enumerate(self._read(int(shard), keys, rows[here])):
-                if found[i] is None:
-                    found[i] = np.empty((len(rows), *values.shape[1:]), values.dtype)
-                found[i][here] = values
-        return found
+        return by_block(shards, lambda shard, here: self._read(shard, keys, rows[here]))
 
     def _read(self, shard: int, keys: Sequence[str], rows: Any) -> list[Any]:
         store = self.source.opened(self.shards[shard])
@@ -102,11 +90,10 @@ class StoreReader(RecordReader):
 
         def load(block: int, _: str) -> Block:
             first = block * self.at_once
-            (values,) = store.read((key,), np.arange(first, min(first + self.at_once, store.rows)))
-            return BytesBlock(values.tolist()) if values.dtype == object else ArrayBlock(values)
+            return ArrayBlock(*store.read((key,), np.arange(first, min(first + self.at_once, store.rows))))
 
         held = partial(self.window.get, feature=f"{shard}/{key}", load=load)
-        return by_block(rows // self.at_once, lambda block, here: held(block).take(rows[here] % self.at_once))
+        return by_block(rows // self.at_once, lambda block, here: [held(block).take(rows[here] % self.at_once)])[0]
 
     def _finished(self, name: str, values: Any) -> Any:
         """Converts stored values to those of the graph."""
@@ -310,12 +297,3 @@ class ArrayStoreSource(StoreSource):
                 array = FeatureType("image", dtype, (None, None, channels), interval, uniform=True)
                 found.append(encoded.replace(**{name: array.with_(of=encoded[name].of) for name in images}))
         return tuple(found) if images else (encoded,)
-
-    def found_types(self, types: Mapping[str, FieldType]) -> dict[str, FeatureType]:
-        arrays = {name: held for name, held in types.items() if self.features[name].own_kind.has(Levels) and not held.encoded}
-        of = {name: t.of for name, t in self.infer().items()}
-        shapes = {name: held.shape if len(held.shape) == 3 else (*held.shape, 1) for name, held in arrays.items()}
-        return {
-            name: FeatureType("image", held.dtype, shapes[name], PIXELS[held.dtype], of[name], uniform=True)
-            for name, held in arrays.items()
-        }

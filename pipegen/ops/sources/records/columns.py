@@ -5,10 +5,11 @@ A label is read with its record; all at once only if something needs it earlier,
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import suggested
@@ -19,19 +20,14 @@ from pipegen.ops.fields.classes import as_values, named_classes
 from pipegen.ops.fields.columns import Column, Ragged
 from pipegen.ops.fields.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain, text_of
 from pipegen.ops.fields.notes import Note
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass
 from pipegen.ops.sources.features.items import read_items, side_by_side
-from pipegen.ops.sources.records.index import keep_arrays, kept_arrays
-from pipegen.ops.sources.tables.join import RecordColumns, kept_rows
+from pipegen.ops.sources.records.index import Indexed, InShard, keep_arrays, kept_arrays
+from pipegen.ops.sources.tables.join import RecordColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import TypeVar
-
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.features.feature import AnyKind
-    from pipegen.ops.sources.records.index import Indexed, InShard
-    from pipegen.ops.sources.tables.features import InTable
 
     Kept = TypeVar("Kept", Values, Ragged)
 
@@ -93,7 +89,7 @@ class RecordCells(RecordColumns):
     """
 
     def __init__(self, source: Any, found: Indexed, progress: Callable[[int], None] | None) -> None:
-        super().__init__(repr(found.root), found.total)
+        super().__init__(repr(found.root), found.total, found.place)
         self._source, self._found, self._progress = source, found, progress
         self._read: dict[str, tuple[str, ...]] = {}
 
@@ -105,13 +101,10 @@ class RecordCells(RecordColumns):
     def known(self) -> Sequence[str]:
         return self._source.known_keys(self._found)
 
-    def place(self, row: int) -> str:
-        return self._found.place(row)
-
     def _texts(self, key: str, field: str) -> tuple[str, ...]:
         file = self._found.kept_as("cells", key)
         try:
-            texts = kept(self._found, file, f"`{key}` of the records", Values, lambda: self._read_all(key)).as_texts()
+            texts = kept(self._found, file, f"`{key}` of the records", Values, lambda: self._read_all(key))
         except OpError as error:  # its own field is that of a feature
             raise error.at(field or None) from None
         if texts.texts in ((), ("",)):
@@ -136,19 +129,6 @@ class RecordCells(RecordColumns):
 
         return Values.of_texts(found.read(read, repr(key), self._progress))
 
-    def kept(self, where: str | None, labels: Mapping[str, InTable]) -> tuple[Indexed, tuple[Note, ...]]:
-        """Leaves out records as `kept_rows` says, with its errors. Returns the shards with those that are kept, and findings."""
-        found, total = replace(self._found, cells=self.column), self.num_rows
-        if where is None and self.partners is None:
-            return found, ()
-        rows, notes = kept_rows(self, where, labels)
-        kept: Ints = np.zeros(total, bool)
-        kept[np.fromiter(rows, np.int64, len(rows))] = True
-        if where is not None:
-            message = f"`where` keeps {len(rows):,} of {total:,} records; the values that it compares were read once for all"
-            notes = (*notes, Note("PG432", message, field="where"))
-        return replace(found, kept=None if kept.all() else kept), notes
-
 
 _WIDEST = 1_000_000  # largest table from stored to meant class indices
 
@@ -157,15 +137,10 @@ _WIDEST = 1_000_000  # largest table from stored to meant class indices
 class Lookup:
     """A table from stored labels to class indices."""
 
-    names: tuple[str, ...]  # the classes
+    size: int  # the number of stored numbers from `offset` on that are labels
     offset: int = 0  # number subtracted from stored numbers
     by_text: Mapping[str, int] | None = None  # class indices by text, for names and truth values; `None` if stored numbers are indices
     table: Ints | None = None  # the class index of each number from `offset` on, if it differs from that number: int64
-
-    @property
-    def size(self) -> int:
-        """The number of stored numbers from `offset` on that are labels."""
-        return len(self.names) if self.table is None else len(self.table)
 
     def find(self, text: str) -> int | None:
         """Returns the class index of a text, or `None` if it is not a class."""
@@ -239,26 +214,22 @@ class LabelColumn:
         """
         feature, names = self.feature, self.names
         if feature.chosen:
-            return _chosen_lookup(self.name, names, self._classes_by_text())
+            return _chosen_lookup(self.name, self._classes_by_text())
         scanned = feature.classes is None
         stored = self._classes_by_text() if scanned else label_texts([self.source.first_label(self.name, self.records)])
         texts = tuple(text for text in stored if text)
         meaning = meaning_of(texts, feature.classes, feature.offset) if texts else None
         if meaning is not None and meaning.boolean:
             indices = {text: BOOLEANS.index(text) - feature.offset for text in BOOLEANS}
-            return Lookup(names, feature.offset, {text: i for text, i in indices.items() if 0 <= i < len(names)})
+            return Lookup(len(names), feature.offset, {text: i for text, i in indices.items() if 0 <= i < len(names)})
         named = isinstance(feature.classes, tuple) if meaning is None else meaning.indices is None
         if named or lists_numbers(feature.classes, feature.offset):
             by_text = self._classes_by_text() if scanned else {name: i for i, name in enumerate(names)}
-            return Lookup(names, feature.offset, by_text)
-        return Lookup(names, feature.offset)
-
-    def of(self, files: Ints) -> Ints:
-        """Returns the class of every record of some shards, shard after shard, int32."""
-        return self.records.of(self.column.values, files)
+            return Lookup(len(names), feature.offset, by_text)
+        return Lookup(len(names), feature.offset)
 
     def _classes_by_text(self) -> dict[str, int]:
-        """Returns the class of each stored text; empty if numbers are stored."""
+        """Returns the class of each stored text."""
         values, used, classes = self._stored, self.records.used, self.column.values
         first = np.unique(values.codes, return_index=True)[1]
         return dict(zip(values.texts, classes[first if used is None else used[first]].tolist(), strict=True))
@@ -270,8 +241,8 @@ class LabelColumn:
 
     @cached_property
     def _stored(self) -> Values:
-        """The labels of all records that `where` keeps, as they are stored; as texts for `map` and `ignore`. Raises `OpError`: `PG420` for
-        values that cannot be labels, `PG431` if numbers and text are mixed but the reader needs one type."""
+        """The labels of all records that `where` keeps. Raises `OpError`: `PG420` for values that cannot be labels, `PG431` if numbers and
+        text are mixed but the reader needs one type."""
 
         def read() -> Values:
             every = self.records.read(partial(self.source.stored, "label", self.name, self.source.key_of(self.name)), "the labels")
@@ -281,8 +252,7 @@ class LabelColumn:
 
         file, used = self.records.kept_as("labels", self.source.key_of(self.name)), self.records.used
         values = kept(self.records, file, "the labels of the records", Values, read)
-        values = values if used is None else values.take(used)
-        return values.as_texts() if self.feature.chosen else values
+        return values if used is None else values.take(used)
 
     def _check_types(self, every: Sequence[Any]) -> None:
         odd = next((row for row, value in enumerate(every) if type(value) is not type(every[0])), None)
@@ -296,11 +266,11 @@ class LabelColumn:
             raise OpError("PG431", message, field=f"features.{self.name}", help=help_)
 
 
-def _chosen_lookup(name: str, names: tuple[str, ...], by_text: Mapping[str, int]) -> Lookup:
+def _chosen_lookup(name: str, by_text: Mapping[str, int]) -> Lookup:
     """Makes the table for `map` and `ignore`: by number if all labels are integers, else by text. `PG420` for numbers too far apart."""
     meaning = meaning_of(tuple(by_text), None, 0)
     if meaning.indices is None or meaning.boolean or meaning.fractions or meaning.missing:
-        return Lookup(names, by_text=by_text)
+        return Lookup(0, by_text=by_text)
     low, high = min(meaning.indices.values()), max(meaning.indices.values())
     if high - low >= _WIDEST:
         message = f"the labels of `{name}` range from {low:,} to {high:,}, which is too wide for class indices"
@@ -308,4 +278,4 @@ def _chosen_lookup(name: str, names: tuple[str, ...], by_text: Mapping[str, int]
     table: Ints = np.full(high - low + 1, -1, np.int64)
     for text, number in meaning.indices.items():
         table[number - low] = by_text[text]
-    return Lookup(names, low, table=table)
+    return Lookup(len(table), low, table=table)

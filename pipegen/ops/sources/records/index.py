@@ -7,9 +7,11 @@ import json
 import math
 import time
 import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pipegen.errors import OpError
@@ -17,14 +19,10 @@ from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, keep_or_warn, open_kept
 from pipegen.lazy import np
 from pipegen.memory import available_cores
-from pipegen.ops.fields.strings import aligned
+from pipegen.ops.fields.strings import Ints, aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from pipegen.ops.fields.notes import Note
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.listing.base import Cells
     from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.shards.paths import Found
@@ -109,10 +107,9 @@ def build_index(
     found = {stamp: kept.shards[stamp] for stamp in stamps if stamp in kept.shards}
     missing = [place for place, stamp in enumerate(stamps) if stamp not in found]
 
-    def of(place: int) -> tuple[int, ShardRecords]:
-        shard = shards[place]
+    def of(shard: Found) -> ShardRecords:
         try:
-            return place, index(shard.path, shard.size)
+            return index(shard.path, shard.size)
         except OSError as error:
             message = f"{shard.path!r} cannot be read: {(error.strerror or str(error)).lower()}"
             raise OpError("PG430", message, field="path") from None
@@ -128,7 +125,7 @@ def build_index(
 
     pool, due = _threads(), time.monotonic() + _EVERY
     try:
-        for place, records in pool.map(of, missing):
+        for place, records in zip(missing, pool.map(of, (shards[place] for place in missing)), strict=True):
             digest = hashlib.blake2b(records.lengths.astype("<i4", copy=False).tobytes(), digest_size=8).hexdigest()
             found[stamps[place]] = replace(records, digest=digest)
             if progress is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -13,18 +13,12 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
 from pipegen.ops.fields.notes import count, quoted
+from pipegen.ops.fields.strings import Ints
+from pipegen.ops.sources.listing.reader import Hold, Together
+from pipegen.ops.sources.records.index import Indexed, InShard
 from pipegen.ops.sources.records.reader import RecordReader
-from pipegen.ops.sources.records.source import RecordSource, check_field, missing_key
-from pipegen.ops.sources.stores.field_types import BYTES, FieldType, column_and_path, field_of, optional_at, value_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.records.index import Indexed, InShard
-    from pipegen.ops.sources.records.source import RecordFeature
-    from pipegen.ops.sources.stores.field_types import Form
+from pipegen.ops.sources.records.source import RecordFeature, RecordSource, check_field, missing_key
+from pipegen.ops.sources.stores.field_types import BYTES, FieldType, Form, column_and_path, field_of, optional_at, value_at
 
 _DTYPES = {"bytes": BYTES, "float": "float32", "int": "int64", None: ""}
 _OBJECT = "image/object/"
@@ -220,13 +214,12 @@ def _type_in(record: Mapping[str, Value], name: str, feature: RecordFeature) -> 
 
 def _value_in(form: Form, record: Buffer, key: str, place: str) -> Any:
     """Reads a value of a record, under a key or in a field of its JSON; `PG431` without one, `None` for a cell without one."""
-    parts = key.split(".")
     try:
         features = _features(record)
     except ValueError as error:
         raise OpError("PG431", f"{place} is not a `tf.Example`: {error}", field="path") from None
-    end = next((end for end in range(len(parts), 0, -1) if ".".join(parts[:end]) in features), 0)
-    value, path = _value(features[".".join(parts[:end])]) if end else None, tuple(parts[end:])
+    column, path = column_and_path(key, features)
+    value = _value(features[column]) if column in features else None
     items = () if value is None else value.items
     fits = not path or (value is not None and value.held == "bytes" and len(items) == 1)
     if form == "cell":

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.base import always
+from pipegen.ops.sources.records.index import Indexed, InShard
 from pipegen.ops.sources.records.reader import MappedReader, RecordReader, stretches
 from pipegen.ops.sources.records.source import RecordSource, check_field
 from pipegen.ops.sources.shards.members import unpacked_member
-from pipegen.ops.sources.stores.field_types import FieldType
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from pipegen.ops.sources.records.index import Indexed, InShard
-    from pipegen.ops.sources.shards.paths import Found
-    from pipegen.ops.sources.stores.field_types import Form
+from pipegen.ops.sources.shards.paths import Found
+from pipegen.ops.sources.stores.field_types import FieldType, Form
 
 ABSENT = -1  # the length of a missing part
 

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import DataError
 from pipegen.mounts import Opened, mounted
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.sources.listing.blocks import Window
-from pipegen.ops.sources.listing.reader import Reader
-from pipegen.ops.sources.records.index import InShard
+from pipegen.ops.sources.listing.reader import Hold, Reader, Together
+from pipegen.ops.sources.records.index import Indexed, InShard
 from pipegen.ops.sources.shards.paths import written
 from pipegen.ops.sources.stores.field_types import JSON_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.listing.reader import Hold, Read, Together
     from pipegen.ops.sources.records.columns import LabelColumn
-    from pipegen.ops.sources.records.index import Indexed
 
 
 class RecordReader(Reader):
@@ -44,11 +41,6 @@ class RecordReader(Reader):
         self.away = (away[0][0], [key for _, key in filter(None, away)]) if away and away[0] is not None else None
         """The remote mount of the shards and their keys in it, if they are remote."""
 
-    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        from pipegen.ops.lowering.stored_readers import alone
-
-        return alone(self.open_together((feature,), ram_budget, hold), feature)
-
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         raise NotImplementedError
 
@@ -65,7 +57,7 @@ class RecordReader(Reader):
     def column(self, name: str, files: Ints) -> Ints | None:
         label = self.label_columns.get(name)
         if label is not None:
-            return label.of(files)
+            return label.records.of(label.column.values, files)
         return self.numbers(name, files) if self.numbers is not None else None
 
     def check(self) -> None:
@@ -99,16 +91,13 @@ class MappedReader(RecordReader):
     def __init__(self, source: Any, found: Indexed, labels: Mapping[str, LabelColumn], parts: tuple[str, ...] = ()) -> None:
         super().__init__(source, found, labels)
         self.parts, self.verifies = parts or source.parts(), bool(getattr(source, "verify", False))  # an argument of some sources
-        self.fetches = self.away is not None
+        self.fetches, self.keeps = self.away is not None, "mapped files" if self.away is None else ""
 
     def verifying(self) -> MappedReader:
         """Returns a reader that also checks the checksums that reading skips."""
         made = copy(self)
         made.verifies = True
         return made
-
-    def keeps(self) -> tuple[str, bool]:
-        return ("mapped files", False) if self.away is None else ("", False)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         if self.away is not None:
@@ -121,9 +110,9 @@ class MappedReader(RecordReader):
 
         self.check()
         if self.away is not None:
-            return FetchedRecords(*self.away, self.index, self.parts, hold, self.parts_of, self.parse)
+            return FetchedRecords(*self.away, self, hold)
         files = [(shard.path, shard.size) for shard in self.shards]
-        return MappedRecords(files, self.index, self.parts, hold, self.parts_of, self.parse)
+        return MappedRecords(files, self, hold)
 
     def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
         """Returns the parts that features are read from: their own, or that of the whole record."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -20,7 +21,8 @@ from pipegen.mounts import content_of
 from pipegen.ops.fields.columns import Ragged, spread
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.numbers import read_numbers
-from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
+from pipegen.ops.fields.strings import Ints
+from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import EncodedFeature, FeatureSource, HeldKindName
 from pipegen.ops.sources.features.predicate import Where, parse_predicate
@@ -29,21 +31,14 @@ from pipegen.ops.sources.records.columns import LabelColumn, RecordCells, items_
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
-from pipegen.ops.sources.stores.field_types import FieldType
+from pipegen.ops.sources.stores.field_types import FieldType, Form
 from pipegen.ops.sources.tables.features import InTable
-from pipegen.ops.sources.tables.join import read_joined
 from pipegen.ops.sources.tables.readings import Column, Join
-from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
+from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType, Interval
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable, Iterable, Iterator
-
     from pipegen.ops.fields.columns import Column as Held
-    from pipegen.ops.fields.strings import Ints
     from pipegen.ops.sources.records.reader import RecordReader
-    from pipegen.ops.sources.stores.field_types import Form
-    from pipegen.types import FeatureType
 
 Key = Annotated[str, Field(min_length=1)]
 Path_ = Annotated[str, Field(min_length=1)]
@@ -98,6 +93,10 @@ class RecordFeature(InTable, EncodedFeature):
         return f"features.{name}.key" if self.key is not None else f"features.{name}"
 
 
+IMAGE_AND_LABEL: Any = {"image": {"kind": "image"}, "label": {"kind": "label"}}
+"""Features of a dataset with metadata by default; the field makes `RecordFeature`s of them."""
+
+
 class DescribedRecords(FeatureSource):
     """Records in files of many, described by the argument `features`, which each source declares."""
 
@@ -138,11 +137,16 @@ class DescribedRecords(FeatureSource):
     has_rows = by_class = always(False)  # records lie in files, and a file holds records of every class
     column_names = always(None)  # short values can be read for all records
     columns_cost = always("read once from all records")
+    split_method = always("hash")  # which does not depend on the order of records
 
     @property
     def read_features(self) -> dict[str, RecordFeature]:
         """The features that are read with each record; others are read once for all records."""
         return {name: f for name, f in self.features.items() if not (f.own_kind.ragged or f.several or f.joined)}
+
+    def completed(self, told: Callable[[str, RecordFeature], Mapping[str, Any]]) -> dict[str, RecordFeature]:
+        """Returns the features with the arguments that metadata tells; those of the joined table as they are."""
+        return {name: f if f.joined else f.model_copy(update=told(name, f)) for name, f in self.features.items()}
 
     def remarks(self) -> tuple[str, ...]:
         names = " and ".join(f"`{name}`" for name in self.features if name not in self.read_features)
@@ -150,10 +154,6 @@ class DescribedRecords(FeatureSource):
         needed = dict.fromkeys(parse_predicate(self.where).columns, "where") if self.where is not None else {}
         needed |= {str(self.join.own): "join"} if self.join is not None else {}
         return (*held, *(f"{name!r}, for `{argument}`, is {self.columns_cost()}" for name, argument in needed.items()))
-
-    def split_method(self) -> Literal["random", "hash"]:
-        """Returns `hash`, which does not depend on the order of records."""
-        return "hash"
 
     def keep_index_in(self, folder: Path | None) -> None:
         self._folder = folder
@@ -207,12 +207,16 @@ class RecordSource(DescribedRecords):
         plain = self.model_copy(update={"features": {n: f for n, f in self.features.items() if n not in joined}}) if joined else self
         found = plain._indexed(base, progress)
         cells = RecordCells(plain, found, progress)
-        partners = None if self.join is None else cells.join(self.join, base)
-        found, notes = cells.kept(self.where, {name: feature for name, feature in joined.items() if feature.own_kind.has(ExampleClass)})
-        used: Ints = np.arange(found.total) if found.used is None else found.used
-        held = read_joined(partners, joined, used.tolist()) if partners is not None else {}
-        held = {name: replace(column, values=spread(column.values, used, found.total)) for name, column in held.items()}
-        made = plain.listed(found, self, held)
+        rows, notes, held = cells.choose(self.where, self.join, joined, base)
+        kept: Ints | None = None
+        if len(rows) < found.total:
+            kept = np.zeros(found.total, bool)
+            kept[np.fromiter(rows, np.int64, len(rows))] = True
+            held = {name: replace(column, values=spread(column.values, kept.nonzero()[0], found.total)) for name, column in held.items()}
+        if self.where is not None:
+            message = f"`where` keeps {len(rows):,} of {found.total:,} records; the values that it compares were read once for all"
+            notes = (*notes, Note("PG432", message, field="where"))
+        made = plain.listed(replace(found, cells=cells.column, kept=kept), self, held)
         return replace(made, cells=None if self.column_names() == () else cells.column, notes=(*made.notes, *notes))
 
     def _indexed(self, base: Path, progress: Callable[[int], None] | None) -> Indexed:
@@ -266,7 +270,7 @@ class RecordSource(DescribedRecords):
             whole: This source with the features in the joined table.
             joined: The columns of these.
         """
-        rows, notes = found.index.rows, [*found.notes]
+        rows = found.index.rows
         labels = {n: LabelColumn(self, n, found) for n, f in self.features.items() if f.own_kind.has(ExampleClass) and not f.several}
         reader = self.reader(found, labels)
         reader.checksums = self.checksums
@@ -279,23 +283,18 @@ class RecordSource(DescribedRecords):
         kept = np.logical_and.reduce([np.ones(found.total, bool), *(one for one in stays if one is not None)])
         if not kept.any():
             raise OpError("PG402", "`ignore` leaves out every record", field="features")
-        columns = {**items, **joined}
-        notes += chain.from_iterable(column.notes for column in (*read, *columns.values()))
-        type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in columns.items()})
-        classes = {name: label.names for name, label in labels.items()}
-        classes |= {name: column.classes for name, column in columns.items() if column.classes}
-        digests, blocks = found.index.digests, reader.block_rows(rows)
-        return Listing(
+        blocks: Ints | None = np.full(len(rows), reader.at_once, np.int64) if reader.at_once > 1 else None
+        listing = Listing(
             found.root,
             Location.below(found.root, [shard.key for shard in found.shards], self.record_bytes(found)),
-            tuple(notes),
+            (*found.notes, *chain.from_iterable(column.notes for column in read)),
             readers={"": reader},
-            columns={name: column.values for name, column in columns.items()},
-            classes=classes,
+            classes={name: label.names for name, label in labels.items()},
             label=whole.labelled_by(),
-            shards=Shards(rows, np.arange(len(rows)), digests, blocks, kept=None if kept.all() else kept),  # type: ignore[arg-type]
+            shards=Shards(rows, np.arange(len(rows)), found.index.digests, blocks, kept=None if kept.all() else kept),  # type: ignore[arg-type]
             type=type_,
         )
+        return listing.with_columns({**items, **joined}, type_)
 
     def _numbers(self, found: Indexed, joined: Mapping[str, Held], name: str, files: Ints) -> Ints | None:
         """Reads a single number of every record of some files, or a label of the joined table, 0 for records that `where` leaves out;
@@ -336,8 +335,13 @@ class RecordSource(DescribedRecords):
         return np.array([shard.size for shard in found.shards], np.int64)
 
     def found_types(self, types: Mapping[str, FieldType]) -> dict[str, FeatureType]:
-        """Returns the types of features which the first record determines further than the arguments."""
-        return {}
+        """Returns the types of images that are arrays, which the first record determines."""
+        inferred, found = self.infer(), dict[str, FeatureType]()
+        for name, held in types.items():
+            if self.features[name].own_kind.has(Levels) and not held.encoded:
+                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
+                found[name] = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], inferred[name].of, uniform=True)
+        return found
 
     def parts(self) -> tuple[str, ...]:
         """Returns the names of the indexed parts of a record; by default the record as a whole."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pipegen.ops.fields.notes import Note
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import TypeAlias
-
     Severity: TypeAlias = Literal["error", "warning", "info"]
 
 Findings: TypeAlias = "Mapping[str, tuple[int, str]]"  # number and first example of each kind of finding

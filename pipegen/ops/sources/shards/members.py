@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import posixpath
 import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.fields.strings import Strings
+from pipegen.ops.fields.strings import Ints, Strings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from pipegen.mounts import Opened
-    from pipegen.ops.fields.strings import Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -144,12 +144,10 @@ def _matched(
     if "://" in pattern:
         raise OpError("PG401", f"{pattern!r} is an address, not a file", field=field, help="copy or mount the data")
     whole = os.path.abspath(os.path.join(base, os.path.expanduser(pattern)))
-    if _is_store(whole, marks):
+    if _is_shard(whole, marks):
         return [whole], None
     if os.path.isdir(whole):
         return _stores(whole, marks) or _shards_below(whole, field, suffixes, notes, unpacks), "*"
-    if os.path.isfile(whole):
-        return [whole], None
     if not has_magic(pattern):
         folder, name = os.path.split(whole)
         if os.path.isdir(folder):
@@ -159,7 +157,7 @@ def _matched(
             help_ = nearest_folder(folder)
         raise OpError("PG401", f"the file {whole!r} does not exist", field=field, help=help_)
     found = glob(whole, recursive=True)
-    matching = [path for path in found if os.path.isfile(path) or _is_store(path, marks)]
+    matching = [path for path in found if _is_shard(path, marks)]
     _check_links(found, field)
     if not matching:
         folder = os.path.dirname(whole)
@@ -172,8 +170,8 @@ def _matched(
     return matching, os.path.basename(whole)
 
 
-def _is_store(folder: str, marks: tuple[str, ...]) -> bool:
-    return any(os.path.isfile(os.path.join(folder, mark)) for mark in marks)
+def _is_shard(path: str, marks: tuple[str, ...]) -> bool:
+    return os.path.isfile(path) or any(os.path.isfile(os.path.join(path, mark)) for mark in marks)
 
 
 def _stores(folder: str, marks: tuple[str, ...]) -> list[str]:
@@ -182,7 +180,7 @@ def _stores(folder: str, marks: tuple[str, ...]) -> list[str]:
         return []
     found = []
     for inside, names, _ in os.walk(folder):
-        stores = [name for name in names if _is_store(os.path.join(inside, name), marks)]
+        stores = [name for name in names if _is_shard(os.path.join(inside, name), marks)]
         found += [os.path.join(inside, name) for name in stores]
         names[:] = [name for name in names if name not in stores and not is_hidden(name)]
     return found

@@ -8,18 +8,14 @@ empty blocks (or one, at the very end of the file), then only zeros.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pipegen.lazy import np
 from pipegen.mounts import Opened
-from pipegen.ops.fields.strings import Strings
+from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.sources.shards.members import Ahead, Link, Members, linked, path_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pipegen.ops.fields.strings import Ints
 
 _BLOCK = 512
 _AFTER_DIGITS = b" \0"

@@ -8,17 +8,12 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from pipegen.lazy import np
 from pipegen.mounts import Opened
-from pipegen.ops.fields.strings import Strings, taken_bytes
+from pipegen.ops.fields.strings import Ints, Strings, taken_bytes
 from pipegen.ops.sources.shards.members import Ahead, Link, Members, linked
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from pipegen.ops.fields.strings import Ints
 
 _END, _END64, _LOCATOR, _LOCAL = 22, 56, 20, 30
 """Bytes of the end record, its 64-bit form and the locator of that; and of a member's local header before its name."""
@@ -29,10 +24,7 @@ _ENTRY = [
     ("offset", "<u4"),
 ]  # fmt: skip
 """Fixed part of an entry, before name, extra fields and comment."""
-_LOCAL_ENTRY = [
-    ("magic", "<u4"), ("version", "<u2"), ("flags", "<u2"), ("method", "<u2"), ("time", "<u4"), ("crc", "<u4"), ("stored", "<u4"),
-    ("size", "<u4"), ("name", "<u2"), ("extra", "<u2"),
-]  # fmt: skip
+_LOCAL_ENTRY = [("magic", "<u4"), ("version", "<u2"), *_ENTRY[2:10]]
 """Fixed part of a local header, before name and extra fields."""
 _ENTRY_BYTES, _MAGIC, _LOCAL_MAGIC = 46, int.from_bytes(b"PK\1\2", "little"), int.from_bytes(b"PK\3\4", "little")
 _READ = ("versions", "flags", "method", "crc", "stored", "size", "name", "extra", "outside", "offset")  # the fields that are used

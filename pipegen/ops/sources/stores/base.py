@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from pipegen.diagnostics.suggest import suggested
@@ -16,9 +17,6 @@ from pipegen.lazy import np
 from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError, Unsuitable, column_and_path, list_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
-
     from pipegen.ops.sources.shards.findings import Findings
 
     Array: TypeAlias = np.ndarray[Any, Any]

@@ -134,9 +134,9 @@ def taken_apart(key: str) -> tuple[str, tuple[str, ...]]:
 
 
 def column_and_path(key: str, columns: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """Splits a key into a column and the path of a field in its JSON (empty if no column matches)."""
+    """Splits a key into a column and the path of a field in its JSON (empty for a column itself, and if none matches)."""
     parts = key.split(".")
-    ends = (end for end in range(len(parts) - 1, 0, -1) if ".".join(parts[:end]) in columns)
+    ends = (end for end in range(len(parts), 0, -1) if ".".join(parts[:end]) in columns)
     at = next(ends, len(parts))
     return ".".join(parts[:at]), tuple(parts[at:])
 

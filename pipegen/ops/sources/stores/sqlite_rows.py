@@ -6,8 +6,9 @@ import math
 import os
 import sqlite3
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pipegen.lazy import np
@@ -15,9 +16,6 @@ from pipegen.ops.sources.stores.base import Store, Translated, byte_strings
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingValue, StoreError, Unsuitable, list_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
-
     from pipegen.ops.sources.shards.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 

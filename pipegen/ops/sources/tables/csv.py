@@ -49,7 +49,9 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
     odd = next((i for i, row in enumerate(cells) if len(row) != width), None)
     if odd is not None:
         message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, but the rows before it have {width}"
-        raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
+        one = separator != WHITESPACE and len(cells[odd]) == 1
+        help_ = "set `separator`, such as `;` or `whitespace`" if one else "put cells that contain the separator in double quotes"
+        raise OpError("PG421", message, field="path", help=help_)
     notes = _swallowed(file, lines, cells, spanning, separator, header=header)
     return Table.of_rows(file, cells, lines, width, header, notes)
 
@@ -100,12 +102,6 @@ def _rows(stream: Iterator[str], separator: str) -> Iterator[tuple[int, int, Seq
     for row in reader:
         yield line, reader.line_num, row
         line = reader.line_num + 1
-
-
-def _why_uneven(separator: str, row: Sequence[str]) -> str:
-    if separator != WHITESPACE and len(row) == 1:
-        return "set `separator`, such as `;` or `whitespace`"
-    return "put cells that contain the separator in double quotes"
 
 
 _ENDING = re.compile(r"\.[^\W\d_]\w{0,4}\Z")

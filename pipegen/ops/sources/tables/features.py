@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import PartError
-from pipegen.ops.arguments.geometry import FixedSize, height_width
-from pipegen.ops.arguments.item_rules import BoxFormat
+from pipegen.ops.arguments.geometry import BoxFormat, FixedSize, height_width
 from pipegen.ops.families.decoder import ArrayDecoder
 from pipegen.ops.fields.notes import count
 from pipegen.ops.kinds.base import Levels

@@ -6,7 +6,7 @@ import ast
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,6 @@ from pipegen.ops.sources.features.predicate import parse_arithmetic
 from pipegen.types import DTYPE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pipegen.ops.sources.tables.features import InTable, TableFeature
     from pipegen.ops.sources.tables.table import Table
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
+from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.label_values import label_texts, text_of
 from pipegen.ops.fields.notes import LeftOut, Note, quoted
 from pipegen.ops.sources.features.predicate import parse_predicate
-from pipegen.ops.sources.listing.base import ADD_COLUMNS
+from pipegen.ops.sources.listing.base import ADD_COLUMNS, Listing
 from pipegen.ops.sources.tables.held import read_held
 from pipegen.ops.sources.tables.table import NO_ROW, SEVERAL_ROWS, Columns, Partners, Table, TableColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from pipegen.ops.fields.columns import Column
-    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.tables.features import InTable
     from pipegen.ops.sources.tables.readings import Join
 
@@ -31,12 +29,13 @@ class RecordColumns(Columns):
     Args:
         called: The name of the source, for messages.
         num_rows: The number of records.
+        place: Describes the place of a record.
     """
 
     unit: ClassVar[str] = "records"
 
-    def __init__(self, called: str, num_rows: int) -> None:
-        self.called, self.num_rows = called, num_rows
+    def __init__(self, called: str, num_rows: int, place: Place) -> None:
+        self.called, self.num_rows, self.place = called, num_rows, place
 
     def own(self, name: str, field: str) -> tuple[str, ...]:
         """Returns the text of a column for every record, "" for records without it; for errors see `column`."""
@@ -46,11 +45,30 @@ class RecordColumns(Columns):
         """Returns the columns of the records, as far as they are known."""
         raise NotImplementedError
 
-    def join(self, join: Join, base: Path) -> Partners:
-        """Joins a table by a column of the records; for errors see `partners_of`."""
-        partners = partners_of(join, self, base)
-        self.partners, self.notes = partners, partners.notes
-        return partners
+    def choose(
+        self, where: str | None, join: Join | None, joined: Mapping[str, InTable], base: Path
+    ) -> tuple[Sequence[int], tuple[Note, ...], dict[str, Column]]:
+        """Joins a table by a column of the records, and chooses records; for errors see `partners_of`, `kept_rows` and `read_held`.
+
+        Args:
+            where: The predicate.
+            join: The joined table.
+            joined: The features in columns of it.
+            base: What relative paths are relative to.
+
+        Returns:
+            The chosen records, rising; findings; and the columns of `joined`, with a row for each of these records.
+        """
+        if join is not None:
+            self.partners = partners_of(join, self, base)
+        elif where is None:
+            return range(self.num_rows), (), {}
+        rows, notes = kept_rows(self, where, joined)
+        tried = Attempts()
+        held = read_held(joined, self.partners.beside.only(rows), tried) if self.partners is not None and joined else {}
+        if tried.errors:
+            raise OpErrors(dict.fromkeys(tried.errors))
+        return rows, notes, held
 
     def at(self, wanted: str | int, field: str) -> TableColumn | None:
         """Returns a column of the table, `None` for one of the records; `PG421` if both have one of that name."""
@@ -88,7 +106,7 @@ class ListedColumns(RecordColumns):
     """
 
     def __init__(self, called: str, listing: Listing, names: Sequence[str], more: Mapping[str, Sequence[Any]]) -> None:
-        super().__init__(called, len(listing.keys))
+        super().__init__(called, len(listing.keys), lambda row: f"the record {listing.keys[row]!r}")
         self._listing, self._names, self._more = listing, names, more
 
     def own(self, name: str, field: str) -> tuple[str, ...]:
@@ -119,20 +137,8 @@ class ListedColumns(RecordColumns):
     def known(self) -> Sequence[str]:
         return (*self._names, *self._more)
 
-    def place(self, row: int) -> str:
-        return f"the record {self._listing.keys[row]!r}"
-
 
 _SIDES = ("height", "width")
-
-
-def read_joined(partners: Partners, features: Mapping[str, InTable], rows: Sequence[int]) -> dict[str, Column]:
-    """Reads features in columns of the second table for some records, which all have a row. Raises `OpErrors` as `read_held`."""
-    tried = Attempts()
-    held = read_held(features, partners.beside.only(rows), tried) if features else {}
-    if tried.errors:
-        raise OpErrors(dict.fromkeys(tried.errors))
-    return held
 
 
 def partners_of(join: Join, first: Columns, base: Path) -> Partners:
@@ -155,7 +161,7 @@ def partners_of(join: Join, first: Columns, base: Path) -> Partners:
     beside = replace(right, columns=columns, num_rows=len(partner), place=first.place)
     shown = tuple(i for i in range(right.width) if right.json_place(other)[1] or i != right.number(other, "join.on"))
     notes = tuple(replace(note, field=f"{at}.{note.field}" if note.field else at) for note in right.notes)
-    return Partners(right, other, beside, shown, keys, partner, twice, first.place, join.missing == "drop", notes)
+    return Partners(right, other, beside, shown, keys, partner, twice, join.missing == "drop", notes)
 
 
 def joined_to(join: Join, left: Table, base: Path) -> Table:
@@ -165,16 +171,16 @@ def joined_to(join: Join, left: Table, base: Path) -> Table:
     if left.names is not None or right.names is not None:
         names = (*(left.names or ("",) * left.width), *(right.names[i] if right.names is not None else "" for i in partners.shown))
     columns = [*left.columns, *(right.columns[i] for i in partners.shown)]
-    return replace(left, names=names, columns=columns, notes=(*left.notes, *partners.notes), partners=partners)
+    return replace(left, names=names, columns=columns, partners=partners)
 
 
-def kept_rows(table: Columns, where: str | None, labels: Mapping[str, InTable]) -> tuple[Sequence[int], tuple[Note, ...]]:
+def kept_rows(table: Columns, where: str | None, features: Mapping[str, InTable]) -> tuple[Sequence[int], tuple[Note, ...]]:
     """Leaves out rows that a join drops, rows that `where` excludes, and rows of ignored classes.
 
     Args:
         table: The rows, joined if there is a join.
         where: The predicate.
-        labels: The features that are labels in columns.
+        features: The features in columns.
 
     Returns:
         The remaining rows, rising, and findings.
@@ -184,9 +190,10 @@ def kept_rows(table: Columns, where: str | None, labels: Mapping[str, InTable]) 
             that cannot be compared.
     """
     rows: Sequence[int] = range(table.num_rows)
-    notes, partners = list(table.notes), table.partners
+    partners = table.partners
+    notes = [*table.notes, *(partners.notes if partners is not None else ())]
     if partners is not None and partners.drops:
-        rows = partners.matched()
+        rows = [row for row, partner in enumerate(partners.partner) if partner != NO_ROW]
         if len(rows) < table.num_rows:
             one, several = (f"{what} whose key the joined table lacks" for what in (table.unit.removesuffix("s"), table.unit))
             gone = LeftOut(table.num_rows - len(rows), one, several)
@@ -195,8 +202,8 @@ def kept_rows(table: Columns, where: str | None, labels: Mapping[str, InTable]) 
         rows = some(rows, table, "join.on", "has a key of the joined table")
     if where is not None:
         rows = matching(table, where, rows)
-    for name, feature in labels.items():
-        if feature.chosen:
+    for name, feature in features.items():
+        if feature.chosen:  # of a label
             field = f"features.{name}"
             cells = table.labels(feature.column_of(name), f"{field}.column")
             notes += feature.chosen.notes(cells, feature.separator, field)

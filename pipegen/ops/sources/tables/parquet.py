@@ -9,20 +9,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pipegen.errors import OpError
 from pipegen.files import stamp
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import Note, count
-from pipegen.ops.fields.strings import Strings
+from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.sources.listing.blocks import BlockReader
+from pipegen.ops.sources.stores.base import byte_strings
 from pipegen.ops.sources.stores.field_types import is_list, is_number
 from pipegen.ops.sources.tables.table import Table, TableColumn, needed
-
-if TYPE_CHECKING:
-    from pipegen.ops.fields.strings import Ints
 
 SUFFIXES = (".parquet", ".pq")
 _MAGIC = b"PAR1"
@@ -252,13 +250,10 @@ class ArrowBlock:
 
     def take(self, rows: Ints) -> Any:
         """Returns the bytes of some rows as objects; `ValueError` for a row without any."""
-        found: Any = np.empty(len(rows), object)
-        for place, row in enumerate(rows.tolist()):
-            value = self.column[row]
-            if not value.is_valid:
-                raise ValueError(self.empty)
-            found[place] = value.as_py()
-        return found
+        values = [self.column[row] for row in rows.tolist()]
+        if not all(value.is_valid for value in values):
+            raise ValueError(self.empty)
+        return byte_strings([value.as_py() for value in values])
 
 
 class RowGroups(BlockReader):
@@ -277,22 +272,13 @@ class RowGroups(BlockReader):
 
         self.files, self.columns = tuple(files), dict(columns)
         self._stamps = [stamp(file) for file in files]
-        held = [pq.read_metadata(file) for file in files]
-        sizes = [meta.row_group(i).num_rows for meta in held for i in range(meta.num_row_groups)]
-        self._metadata = held
-        self._place = [(file, i) for file, meta in enumerate(held) for i in range(meta.num_row_groups)]
-        super().__init__(np.array(sizes, np.int64))
-        self.row_bytes = self._row_bytes(held)
-
-    def _row_bytes(self, held: Sequence[Any]) -> Ints:
-        """Returns the average bytes of a row in memory for each row group: int64 `(blocks,)`."""
-        wanted = {name for name, _ in self.columns.values()}
-        leaves = [leaves_of(file) for file in self.files]
-        found = []
-        for file, group in self._place:
-            size = sum(leaf.unpacked for leaf in leaves[file][group] if leaf.name in wanted)
-            found.append(size // max(1, held[file].row_group(group).num_rows))
-        return np.array(found, np.int64)
+        self._metadata = [pq.read_metadata(file) for file in files]
+        self._place = [(file, i) for file, meta in enumerate(self._metadata) for i in range(meta.num_row_groups)]
+        rows: Ints = np.array([self._metadata[file].row_group(group).num_rows for file, group in self._place], np.int64)
+        super().__init__(rows)
+        wanted, leaves = {name for name, _ in self.columns.values()}, [leaves_of(file) for file in self.files]
+        unpacked = [sum(leaf.unpacked for leaf in leaves[file][group] if leaf.name in wanted) for file, group in self._place]
+        self._row_bytes = np.array(unpacked, np.int64) // np.maximum(1, rows)  # of a row in memory, on average
 
     def load(self, block: int, feature: str) -> ArrowBlock:
         """Reads one column of a row group; `OSError` if that fails, or if its file changed."""
@@ -320,7 +306,7 @@ class RowGroups(BlockReader):
 
     def row_sizes(self) -> Ints:
         """Returns the bytes of each record, averaged over its row group: int64 `(n,)`."""
-        return np.repeat(self.row_bytes, np.diff(self.starts))
+        return np.repeat(self._row_bytes, np.diff(self.starts))
 
     def digest(self, *, whole: bool = False) -> str:
         """Identifies the files by their footers, with place, size and extremes of every column; or, with `whole`, by content."""

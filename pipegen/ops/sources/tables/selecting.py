@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -17,13 +19,7 @@ from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.sources.tables.features import InTable, JoinedFeature
 from pipegen.ops.sources.tables.readings import Join
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from pipegen.ops.fields.columns import Column
-    from pipegen.types import ElementType
+from pipegen.types import ElementType
 
 
 class SelectingSource(Source):
@@ -88,37 +84,23 @@ class SelectingSource(Source):
             more: Further columns, a value for each record; `None` for one without it.
 
         Raises:
-            OpErrors: As `kept_rows`, `read_held`, and the source of the joined table.
+            OpErrors: As `RecordColumns.choose`.
         """
         if not len(listing.keys):
             return listing
-        from pipegen.ops.sources.tables.join import ListedColumns, kept_rows, read_joined
+        from pipegen.ops.sources.tables.join import ListedColumns
 
         columns = ListedColumns(f"`{self.op}`", listing, self._own_columns(), more or {})
         listing = replace(listing, cells=columns.column)
-        if self.where is None and self.join is None:
-            return listing
-        partners = columns.join(self.join, base) if self.join is not None else None
-        rows, notes = kept_rows(columns, self.where, {name: self.joined[name] for name in having(self.joined, ExampleClass)})
+        rows, notes, held = columns.choose(self.where, self.join, self.joined, base)
         kept = listing if len(rows) == columns.num_rows else listing.take(np.fromiter(rows, np.int64, len(rows)))
         kept = replace(kept, notes=(*kept.notes, *notes))
-        held = read_joined(partners, self.joined, rows) if partners is not None else {}
         marks: dict[str, Any] = {name: feature for name, feature in getattr(self, "features", {}).items() if feature.home in held}
-        return self._with_features(kept, held | item_numbers(marks, held)) if held else kept
-
-    def _with_features(self, listing: Listing, held: Mapping[str, Column]) -> Listing:
-        """Adds columns of features of the joined table."""
-        inferred, label = self.infer(), self.labelled_by() or listing.label
-        types = {name: column.type.with_(of=inferred[name].of) for name, column in held.items()}
-        return replace(
-            listing,
-            columns={**listing.columns, **{name: column.values for name, column in held.items()}},
-            classes={**listing.classes, **{name: column.classes for name, column in held.items() if column.classes}},
-            label=label,
-            in_table=listing.in_table or label in held,
-            type=(listing.type or inferred).replace(**types),
-            notes=(*listing.notes, *(note for column in held.values() for note in column.notes)),
-        )
+        if not held:
+            return kept
+        label = self.labelled_by() or kept.label
+        kept = replace(kept, label=label, in_table=kept.in_table or label in held)
+        return kept.with_columns(held | item_numbers(marks, held), self.infer())
 
 
 class JoiningSource(SelectingSource):

@@ -6,9 +6,10 @@ import hashlib
 import io
 import os
 from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Field
 
@@ -18,31 +19,24 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.fields.notes import Note, count, quoted
-from pipegen.ops.fields.strings import Strings, as_sizes
-from pipegen.ops.kinds.base import ExampleClass, Levels
+from pipegen.ops.fields.strings import Ints, Strings, as_sizes
+from pipegen.ops.kinds.base import Levels
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource
-from pipegen.ops.sources.features.file_formats import unread_formats
+from pipegen.ops.sources.features.file_formats import GeoTiff, unread_formats
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
-from pipegen.ops.sources.listing.blocks import TakingReader
+from pipegen.ops.sources.listing.blocks import BlockReader, TakingReader
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.rows import Rows
+from pipegen.ops.sources.stores.base import byte_strings
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.held import read_held, read_images
 from pipegen.ops.sources.tables.join import joined_to, kept_rows
 from pipegen.ops.sources.tables.readings import Join
+from pipegen.ops.sources.tables.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-    from typing import TypeAlias
-
-    from pipegen.ops.fields.strings import Ints
-    from pipegen.ops.sources.features.file_formats import GeoTiff
-    from pipegen.ops.sources.listing.blocks import BlockReader
-    from pipegen.ops.sources.tables.table import Table
-
     _Listed: TypeAlias = tuple[Location, tuple[Note, ...], tuple[Missing, ...]]
     """One file of each row, findings about them, and the missing ones."""
 
@@ -83,8 +77,7 @@ class TableSource(FeatureSource):
         """Lists the records of a table. Raises `OpErrors` as `Table.column`; `PG420` for invalid labels, `PG423` for invalid numbers; as
         `kept_rows`."""
         table = table if self.join is None else joined_to(self.join, table, base)
-        labels = {name: feature for name, feature in self.features.items() if feature.own_kind.has(ExampleClass)}
-        rows, chosen = kept_rows(table, self.where, labels)
+        rows, chosen = kept_rows(table, self.where, self.features)
         table = table if len(rows) == table.num_rows else table.only(rows)
         tried = Attempts()
         tried.errors += unread_formats(self.features)
@@ -117,24 +110,19 @@ class TableSource(FeatureSource):
             known = None if records is None else Listing(table.folder, records[0], missing=missing)
             raise OpErrors(dict.fromkeys(tried.errors), table.column, known)
         location, notes, _ = records
-        notes = (*chosen, *notes, *chain.from_iterable(column.notes for column in held.values()))
         beside = {name: further[0] for name, further in found.items() if further is not None and name != in_files[0]}
-        inferred = self.infer()
-        types = {name: column.type.with_(of=inferred[name].of) for name, column in held.items()}
-        return Listing(
+        listing = Listing(
             table.folder,
             location,
-            notes,
+            (*chosen, *notes),
             in_table=True,
-            columns={name: column.values for name, column in held.items()},
             beside=beside,
             cells=table.column,
-            classes={name: column.classes for name, column in held.items() if column.classes},
             label=self.labelled_by(),
-            type=inferred.replace(**types),
             readers={"": reader or FileReader()},
             missing=missing,
         )
+        return listing.with_columns(held, self.infer())
 
     def _inside(self, table: Table) -> BlockReader | None:
         """Returns the reader of images in the table itself; `None` if its cells are paths, `PG446` if it has both."""
@@ -357,9 +345,11 @@ class WindowReader(TakingReader):
     """
 
     def __init__(self, columns: Mapping[str, RasterColumn], place: Callable[[int], str]) -> None:
+        from pipegen.ops.lowering.array_formats import Rasters
+
         self._columns, self._place = dict(columns), place
         self._stamps = {path: _stamp(path) for column in columns.values() for path in dict.fromkeys(column.files.paths)}
-        self._rasters: Any = None
+        self._rasters = Rasters()
 
     def row_sizes(self) -> Ints:
         """Returns the bytes of each row in memory, or on disk for files read whole: int64 `(n,)`."""
@@ -374,9 +364,7 @@ class WindowReader(TakingReader):
 
     def take(self, feature: str, *place: Any) -> Any:
         """Returns the bytes of files, and windows as `.npy` files."""
-        found: Any = np.empty(len(place[0]), object)
-        found[:] = [self._content(self._columns[feature], row) for row in place[0].tolist()]
-        return found
+        return byte_strings([self._content(self._columns[feature], row) for row in place[0].tolist()])
 
     def check(self) -> None:
         for path, seen in self._stamps.items():
@@ -403,19 +391,12 @@ class WindowReader(TakingReader):
         try:
             if _stamp(path) != self._stamps[path]:
                 raise OSError("was changed since it was listed; build the pipeline again")
-            values = self._cut(path, column.bands, column.windows[row].tolist())
+            values = self._rasters.cut(path, self._stamps[path], column.bands, column.windows[row].tolist())
         except Exception as error:  # libraries raise anything for damage
             raise OSError(f"{self._place(row)}: {path} {' '.join(str(error).split())}") from error
         stream = io.BytesIO()
         np.save(stream, values, allow_pickle=False)
         return stream.getvalue()
-
-    def _cut(self, path: str, bands: Sequence[int], window: Sequence[int]) -> Any:
-        from pipegen.ops.lowering.array_formats import Rasters
-
-        if self._rasters is None:
-            self._rasters = Rasters()
-        return self._rasters.cut(path, self._stamps[path], bands, window)
 
 
 def _stamp(path: str) -> tuple[int, int]:

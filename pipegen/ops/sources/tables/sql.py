@@ -10,14 +10,15 @@ import contextvars
 import hashlib
 import json
 import os
-import queue
 import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.files import inert, whole_file
@@ -25,9 +26,6 @@ from pipegen.ops.fields.label_values import text_of
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.sources.tables.table import Table, needed
 from pipegen.terminal import Secretive, without_secrets
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _FOLDER = ".pipegen"
 _DRIVER = "install the driver of the database, such as psycopg or pymysql"
@@ -50,7 +48,8 @@ def read_query(url: str, query: str, snapshot: str | None, time_limit: float, ba
     """Reads the snapshot of a query, else the database; for the arguments see `SqlTable`. Raises `OpError`: `PG401` for a missing SQLite
     file, `PG421` without SQLAlchemy, `PG453` if the database refuses, `PG454` for an unusable snapshot."""
     about = _address(str(url), base), query
-    name = snapshot or os.path.join(_FOLDER, snapshot_name(*about))
+    called = f"sql-{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]}.jsonl"
+    name = snapshot or os.path.join(_FOLDER, called)
     file = os.path.abspath(os.path.join(str(base), os.path.expanduser(name)))
     if snapshot is None and os.path.islink(os.path.join(str(base), _FOLDER)):
         message = f"the rows of the query are kept in {_FOLDER!r}, which is a link to another place"
@@ -59,8 +58,7 @@ def read_query(url: str, query: str, snapshot: str | None, time_limit: float, ba
     try:
         kept = read_snapshot(file, *about)
         if kept is None:
-            with _result(url, query, str(base), time_limit) as (columns, results):
-                keep_snapshot(file, *about, columns, results)
+            _query(url, query, str(base), time_limit, partial(keep_snapshot, file, *about))
             kept = read_snapshot(file, *about)
     except (OSError, RecursionError) as error:  # RecursionError: too many parent folders
         reason = getattr(error, "strerror", None) or str(error)
@@ -82,9 +80,8 @@ def _address(url: str, base: Path) -> str:
     return f"{dialect}{mark}{os.path.relpath(file, base)}" if dialect.startswith("sqlite") and os.path.isabs(file) else url
 
 
-@contextmanager
-def _result(url: str, query: str, base: str, limit: float) -> Iterator[tuple[tuple[str, ...], Iterator[list[str]]]]:
-    """Yields column names and rows, as texts, while the database is connected; for errors see `SqlTable.read`."""
+def _query(url: str, query: str, base: str, limit: float, keep: Callable[[tuple[str, ...], Iterator[list[str]]], None]) -> None:
+    """Queries a database; `keep` gets the column names and the rows, as texts. For errors see `SqlTable.read`."""
     with needed("databases", "SQLAlchemy", "sql", f"; and {_DRIVER}", field="url"):
         import sqlalchemy
     revealed = url.revealed if isinstance(url, Secretive) else url
@@ -100,10 +97,10 @@ def _result(url: str, query: str, base: str, limit: float) -> Iterator[tuple[tup
         raise OpError("PG453", f"`url` is not a database address: {hide(error)}", field="url", help=_FORM) from None
     field = "url"
 
-    def ask(connected: Callable[[Any], None]) -> Iterator[Any]:
+    def ask(connected: Callable[[Any], Callable[[], None]]) -> None:
         nonlocal field
         with engine.connect() as connection:
-            connected(connection.connection.dbapi_connection)
+            check = connected(connection.connection.dbapi_connection)
             field = "query"
             if made.get_backend_name() in _READ_ONLY:
                 connection.exec_driver_sql(_READ_ONLY[made.get_backend_name()])
@@ -111,14 +108,11 @@ def _result(url: str, query: str, base: str, limit: float) -> Iterator[tuple[tup
             if made.get_backend_name() == "postgresql":
                 options["postgresql_readonly"] = True
             result = connection.execution_options(**options).exec_driver_sql(query)
-            yield tuple(map(str, result.keys()))
-            for row in result:
-                yield [text_of(value) for value in row]
+            keep(tuple(map(str, result.keys())), _texts(result, check))
             connection.rollback()
 
-    running = Running(ask, limit)
     try:
-        yield running.columns(), running.rows()
+        run_query(ask, limit)
     except LateError:
         longer = (f"query less, or raise the limit: `time_limit: {min(86400, limit * 6):g}`",)
         message = f"the database has not answered within {limit:g} seconds, its `time_limit`"
@@ -128,8 +122,15 @@ def _result(url: str, query: str, base: str, limit: float) -> Iterator[tuple[tup
         what = "cannot be reached" if field == "url" else "refuses the query"
         raise OpError("PG453", f"the database {what}: {hide(cause)}", field=field) from None
     finally:
-        running.end()
         engine.dispose()
+
+
+def _texts(rows: Iterable[Any], check: Callable[[], None]) -> Iterator[list[str]]:
+    """Yields rows as texts; calls `check` for each, and at the end."""
+    for row in rows:
+        check()
+        yield [text_of(value) for value in row]
+    check()
 
 
 _FORM = "an address is `DIALECT://USER:PASSWORD@HOST/DATABASE`, such as `sqlite:///scans.db`"
@@ -219,8 +220,6 @@ def refuse_writing(query: str) -> None:
         raise ValueError(f"a query can only read, but this one has `{writing}`; put a column of that name in double quotes")
 
 
-_CHUNK = 1000  # rows per chunk
-_WAITING = 4  # chunks in the queue at most
 _LOOK = 0.05  # seconds between checks for an interrupt
 _PATIENCE = 2.0  # seconds that a database may take to end a cancelled statement
 
@@ -229,85 +228,58 @@ class LateError(Exception):
     """The database exceeded its time limit."""
 
 
-class Running:
-    """A running query, which can be interrupted: another thread waits for the database, this one for that thread. Drivers wait in C, where
+class _StoppedError(Exception):
+    """The query was cancelled."""
+
+
+def run_query(work: Callable[[Callable[[Any], Callable[[], None]]], None], limit: float) -> None:
+    """Runs a query that can be interrupted: another thread waits for the database, this one for that thread. Drivers wait in C, where
     neither Ctrl-C nor a time limit reaches them.
 
     Args:
-        work: Queries the database in the other thread: calls its argument with the driver's connection, then yields the column names, then
-            rows.
+        work: Queries the database in the other thread, and keeps the rows. It calls its argument with the driver's connection, and what
+            that returns for each row, which ends a cancelled query.
         limit: Seconds for everything.
+
+    Raises:
+        LateError: It takes too long.
+        Exception: Whatever `work` raises.
     """
+    until, stopped = time.monotonic() + limit, threading.Event()
+    connections: list[Any] = []
+    errors: list[BaseException] = []
 
-    def __init__(self, work: Callable[[Callable[[Any], None]], Iterator[Any]], limit: float) -> None:
-        self._work, self._until = work, time.monotonic() + limit
-        self._results: queue.Queue[tuple[str, Any]] = queue.Queue(_WAITING)
-        self._stopped = threading.Event()
-        self._connection: Any = None
-        context = contextvars.copy_context()
-        self._thread = threading.Thread(target=context.run, args=(self._ask,), name="pipegen-query", daemon=True)
-        self._thread.start()
-
-    def columns(self) -> Any:
-        """Returns the column names. Raises `LateError` if it takes too long; `Exception`: Whatever the work raises."""
-        return self._next()[1]
-
-    def rows(self) -> Iterator[Any]:
-        """Yields the rows; raises as `columns`."""
-        while (got := self._next())[0] == "rows":
-            yield from got[1]
-
-    def end(self) -> None:
-        self._stopped.set()
-        while self._thread.is_alive():
-            _cancel(self._connection)
-            self._thread.join(_LOOK)
-            if time.monotonic() > self._until + _PATIENCE:
-                break
-            self._until = min(self._until, time.monotonic())
-
-    def _next(self) -> tuple[str, Any]:
-        while (left := self._until - time.monotonic()) > 0:  # also where rows come faster than they are taken
-            with suppress(queue.Empty):
-                kind, value = self._results.get(timeout=min(_LOOK, left))
-                if kind == "error":
-                    raise value
-                return kind, value
-        raise LateError
-
-    def _ask(self) -> None:
-        try:
-            found = self._work(self._connected)
-            self._hand("columns", next(found))
-            chunk = []
-            for row in found:
-                chunk.append(row)
-                if len(chunk) == _CHUNK:
-                    self._hand("rows", chunk)
-                    chunk = []
-            self._hand("rows", chunk)
-            self._hand("end", None)
-        except _StoppedError:
-            return
-        except BaseException as error:  # raised again by the caller's thread
-            with suppress(_StoppedError):
-                self._hand("error", error)
-
-    def _connected(self, connection: Any) -> None:
-        self._connection = connection
-        if self._stopped.is_set():
+    def check() -> None:
+        if stopped.is_set():
             raise _StoppedError
 
-    def _hand(self, kind: str, value: Any) -> None:
-        while not self._stopped.is_set():
-            with suppress(queue.Full):
-                self._results.put((kind, value), timeout=_LOOK)
-                return
-        raise _StoppedError
+    def connected(connection: Any) -> Callable[[], None]:
+        connections.append(connection)
+        check()
+        return check
 
+    def run() -> None:
+        try:
+            work(connected)
+        except BaseException as error:  # raised again by the caller's thread
+            errors.append(error)
 
-class _StoppedError(Exception):
-    """The query was cancelled."""
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="pipegen-query", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            if time.monotonic() > until:
+                raise LateError
+            thread.join(_LOOK)
+    finally:
+        stopped.set()
+        until = time.monotonic() + _PATIENCE
+        while thread.is_alive() and time.monotonic() < until:
+            for connection in connections:
+                _cancel(connection)
+            thread.join(_LOOK)
+    if errors:
+        raise errors[0]
 
 
 def _cancel(connection: Any) -> None:
@@ -323,12 +295,6 @@ def _cancel(connection: Any) -> None:
 _FORMAT = 1
 
 
-def snapshot_name(url: str, query: str) -> str:
-    """Returns the file name for a query and an address without its password."""
-    digest = hashlib.sha256(json.dumps([url, query]).encode()).hexdigest()
-    return f"sql-{digest[:16]}.jsonl"
-
-
 def read_snapshot(file: str, url: str, query: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str] | None:
     """Reads a snapshot: the names of the columns, the rows, and the time of the query in ISO form; `None` without one. Raises `ValueError`
     if the file is damaged, or belongs to another query; `OSError` if it cannot be read."""
@@ -341,7 +307,7 @@ def read_snapshot(file: str, url: str, query: str) -> tuple[tuple[str, ...], tup
         raise ValueError("it is cut short")
     for line in lines[:-1]:
         digest.update(line)
-    about, end = (_record(line) for line in (lines[0], lines[-1]))
+    about, end = (value if isinstance(value, dict) else {} for value in map(json.loads, (lines[0], lines[-1])))
     if about.get("pipegen_sql") != _FORMAT:
         raise ValueError("it is not a snapshot of a query")
     if end.get("rows") != len(lines) - 2 or end.get("sha256") != digest.hexdigest():
@@ -350,11 +316,6 @@ def read_snapshot(file: str, url: str, query: str) -> tuple[tuple[str, ...], tup
         raise ValueError("it holds the rows of another query")
     rows = tuple(tuple(json.loads(line)) for line in lines[1:-1])
     return tuple(about["columns"]), rows, str(about["taken"])
-
-
-def _record(line: bytes) -> dict[str, Any]:
-    value = json.loads(line)
-    return value if isinstance(value, dict) else {}
 
 
 def keep_snapshot(file: str, url: str, query: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

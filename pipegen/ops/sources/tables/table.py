@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -12,17 +13,14 @@ from pipegen.errors import OpError, OpErrors
 from pipegen.frozen import dataclass
 from pipegen.mounts import content_of
 from pipegen.ops.fields.label_values import is_missing, label_texts, text_of
-from pipegen.ops.fields.notes import count, quoted
+from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.listing.paths import close_names
 from pipegen.ops.sources.shards.findings import UNPACK, compression
 from pipegen.ops.sources.stores.field_types import MissingFieldError, MissingLibrary, column_and_path, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from pipegen.ops.fields.columns import Place
-    from pipegen.ops.fields.notes import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
 
 
@@ -204,8 +202,7 @@ class Table(Columns):
 
     def json_place(self, wanted: str | int) -> tuple[str | int, tuple[str, ...]]:
         """Splits a name into a column and the path of a field in its JSON."""
-        names = self.names or ()
-        return (wanted, ()) if isinstance(wanted, int) or wanted in names else column_and_path(wanted, names)
+        return (wanted, ()) if isinstance(wanted, int) else column_and_path(wanted, self.names or ())
 
     def at(self, wanted: str | int, field: str) -> TableColumn:
         """Returns a column, or a field of its JSON: `about.label` is `label` in the column `about`, `None` for rows without it. For
@@ -277,13 +274,8 @@ class Partners:
     keys: Sequence[str]  # the key of each record
     partner: Sequence[int]  # the row of the second table with this key: -1 for none, -2 for several
     twice: dict[str, int]  # the second row of keys with several rows
-    place: Place  # describes the place of a record
     drops: bool  # whether records without a row are left out
     notes: tuple[Note, ...]  # findings about the second table
-
-    def matched(self) -> tuple[int, ...]:
-        """Returns the records whose key the second table has."""
-        return tuple(row for row, partner in enumerate(self.partner) if partner != NO_ROW)
 
     def require(self, rows: Iterable[int]) -> None:
         """Raises `PG450` unless each of these rows of the first table has one row in the second."""
@@ -299,13 +291,13 @@ class Partners:
             places = f"{self.right.place(first)} and {self.right.place(self.twice[key])}"
             keys = {self.keys[row] for row in several}
             more = f", like {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else ""
-            message = f"the key {key!r} of {self.place(several[0])} is in several rows of {self.right.called}{more}: {places}"
+            message = f"the key {key!r} of {self.beside.place(several[0])} is in several rows of {self.right.called}{more}: {places}"
             errors.append(OpError("PG450", message, field="join.on", help="keep one row of each key there"))
         if errors:
             raise OpErrors(errors)
 
     def _lacking(self, rows: Sequence[int], total: int) -> OpError:
-        key, place = self.keys[rows[0]], self.place(rows[0])
+        key, place = self.keys[rows[0]], self.beside.place(rows[0])
         more = f"; {count(len(rows) - 1, 'more row')} of {total} lack one, too" if len(rows) > 1 else ""
         if not key:
             return OpError("PG450", f"{place} has an empty key{more}", field="join.on", help=_DROP)

@@ -1,1 +1,0 @@
-"""The layout of stores of `pipegen prepare`, and readers of them."""
