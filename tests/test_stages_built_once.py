@@ -42,12 +42,11 @@ class Work:
 @contextmanager
 def watched() -> Iterator[Work]:
     """Notes every check of a spec, every plan that is built, and every plan that goes through the passes."""
-    from pipegen import passes
     from pipegen.phases import compilation
     from pipegen.plan.build import Builder
 
     work = Work()
-    check, build, run_passes = compilation.check, Builder.build, passes.run_passes
+    check, build, run_passes = compilation.check, Builder.build, compilation.run_passes
 
     def noting_check(spec: Any, locate: Any, **known: Any) -> Any:
         work.checked.append((spec, known))
@@ -64,7 +63,7 @@ def watched() -> Iterator[Work]:
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(compilation, "check", noting_check))
         stack.enter_context(mock.patch.object(Builder, "build", noting_build))
-        stack.enter_context(mock.patch.object(passes, "run_passes", noting_passes))
+        stack.enter_context(mock.patch.object(compilation, "run_passes", noting_passes))
         yield work
 
 

@@ -54,6 +54,8 @@ class Transform(Model):
     others to every split."""
     feature: str | None = None
     """Act on this feature only, not on every feature of a kind that the step supports."""
+    draw: Literal["example", "group"] = "example"
+    """Whether each `example` has random numbers of its own, or each `group` of 8 consecutive examples of the epoch's order shares them."""
     id: Annotated[str, Field(pattern=rf"^{_ID}(/{_ID})*$")] | None = None
     """A name that keys this step's random draws; by default the op's name and its occurrence, so that inserting another kind of step does
     not change the draws."""
@@ -198,7 +200,7 @@ class Transform(Model):
 
     def meaning(self) -> dict[str, Any]:
         """Returns a canonical form of all arguments but `id`, as plain values, for the hash of a spec."""
-        values = self.model_dump(mode="json", exclude={"id"})
+        values = self.model_dump(mode="json", exclude={"id"} if self.draw == "group" else {"id", "draw"})
         for name, field in type(self).model_fields.items():
             if name in self.pairs:
                 values[name] = list(as_pair(getattr(self, name)))
@@ -250,6 +252,14 @@ class Policy(Transform):
     def share(self, number: int) -> float:
         """The expected share of the examples that get one of the choices."""
         raise NotImplementedError
+
+    def picks_one(self) -> bool:
+        """Checks whether an example that it changes gets exactly one of the `inner_steps`."""
+        return False
+
+    def shape_after(self, x: FeatureType) -> tuple[int | None, ...]:
+        """Returns the shape that all images of type `x` leave it with; raises `OpError` if that depends on what is chosen."""
+        return x.shape
 
     def infer(self, x: FeatureType) -> FeatureType:
         for part in self.parts():

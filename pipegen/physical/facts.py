@@ -10,6 +10,7 @@ from pipegen.frozen import dataclass
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.stage import Stage
+from pipegen.ops.step_bases import CropTransform
 from pipegen.physical import nodes as p
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel, Plan, Read
@@ -77,7 +78,9 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
             rarely = "rarely" in called and plan.form.takes != "batch"
             called_for = ((f"`{called['always']}`",) if "always" in called else ()) + ((RARELY,) if rarely else ())
             # A crop of fixed size asserts that it fits.
-            asserts = any(isinstance(st, Decodes) or (isinstance(st, s.Crop) and not st.ref.step.resizes()) for st in part.stages)
+            crops = [ref.step for st in part.stages if isinstance(st, (s.Crop, s.SometimesSized)) for ref in st.uses()]
+            fits = any(isinstance(step, CropTransform) and not step.resizes() for step in crops)
+            asserts = fits or any(isinstance(st, Decodes) for st in part.stages)
             return Facts((), called_for, asserts, any(isinstance(stage, s.Branch) and stage.compiled for stage in part.stages))
     return Facts()
 

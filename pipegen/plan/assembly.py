@@ -13,10 +13,11 @@ from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.families.crops import PaddedWindow
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.stage import Stage, StepRef
-from pipegen.ops.step_bases import ColourTransform, CropTransform, GeometricTransform
+from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, GeometricTransform
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Kernel, Node
+from pipegen.plan.recipe import alternatives
 from pipegen.spec import models
 from pipegen.spec.drafts import UnknownStep, keeps_shape
 from pipegen.spec.locate import Locate
@@ -99,6 +100,31 @@ class Geometric:
     def stage(self) -> s.Resample:
         """Makes the stage that ends the segment."""
         return s.Resample(self.feature, *self._reads, self._size, self._projective)
+
+
+class Sizing:
+    """Open crops and resizes that act on some examples only: one, or those of a policy that gives each example one of them.
+
+    `entry` is the type of the image that enters each of them.
+    """
+
+    def __init__(self, feature: str, entry: FeatureType, ref: StepRef) -> None:
+        self.feature = feature
+        self.entry = entry
+        self.policy = alternatives(ref)
+        self._refs: list[StepRef[CropTransform | ElementTransform]] = []
+
+    def takes(self, ref: StepRef, feature: str) -> bool:
+        """Tests if a step is another one of the policy's."""
+        return self.feature == feature and self.policy is not None and self.policy == alternatives(ref)
+
+    def add(self, ref: StepRef, y: FeatureType) -> None:
+        self._refs.append(ref.of(CropTransform) if isinstance(ref.step, CropTransform) else ref.of(ElementTransform))
+        self._size = y.height, y.width
+
+    def stage(self) -> s.SometimesSized:
+        """Makes the stage that does them."""
+        return s.SometimesSized(self.feature, tuple(self._refs), self._size)
 
 
 class Colour:
@@ -217,6 +243,8 @@ class Unknowns:
 
     def explain(self, error: OpError, feature: str, x: FeatureType) -> bool:
         """Tests if an error on `x` may come from what is unknown of the feature, rather than from the spec."""
+        if error.code == "PG226" and feature in self.values | self.sizes:  # a known size might be the one that is asked for
+            return feature in self.channels or x.height is None or x.width is None
         if error.code not in _OF_SHAPES:
             return feature in self.values
         if error.code in _OF_CHANNELS and feature in self.channels:

@@ -20,16 +20,17 @@ from pipegen.ops.kinds.base import Indices, PixelValues, having, kind_of, turns
 from pipegen.ops.stage import Stage, StagedTransform, StepRef
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, PointwiseTransform
 from pipegen.ops.traits import Family
-from pipegen.ops.transform import Transform, require_same_shape
+from pipegen.ops.transform import Transform
 from pipegen.plan import followers
 from pipegen.plan import stages as s
-from pipegen.plan.assembly import Assembly, Colour, Findings, Geometric, Unknowns, reading
+from pipegen.plan.assembly import Assembly, Colour, Findings, Geometric, Sizing, Unknowns, reading
 from pipegen.plan.combining_plan import late, plan_combining
 from pipegen.plan.followers import Act, another_fill, marked
 from pipegen.plan.item_planning import Images, Items, joined, limits, nothing_chooses, renumbered, resized, shortened, wrong_buckets
 from pipegen.plan.lanes import Lanes
 from pipegen.plan.nodes import Element, Emit, Index, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
+from pipegen.plan.recipe import decided_by, type_after
 from pipegen.spec.drafts import UnknownStep
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, WindowShuffle
@@ -83,7 +84,7 @@ class Decoders:
         before and would differ by a pixel.
         """
         scales = ref.step.traits(x).decodes_scaled and feature not in self.like
-        needed = following.step.needed_size() if following is not None and scales else None
+        needed = following.step.needed_size() if following is not None and scales and not following.conditional else None
         if following is not None and needed is not None:
             traits = following.step.traits(y)
             safe = self._lanes.home(feature) not in self._followed or traits.crops or traits.stretches
@@ -107,7 +108,7 @@ class Builder:
         self.guides = followers.Guides(self.lanes.home)
         self.images = Images()
         self.fills = followers.Fills()
-        self.segment: Geometric | Colour | Items | None = None
+        self.segment: Geometric | Colour | Items | Sizing | None = None
         self.combined: StepRef | None = None  # the first step that combines examples; everything after it works on batches
 
     @property
@@ -189,18 +190,16 @@ class Builder:
         self._close()
         self.assembly.retype(feature, y)
 
-    def _inferred(self, ref: StepRef, feature: str) -> FeatureType | None:
+    def _inferred(self, ref: StepRef, feature: str, x: FeatureType) -> FeatureType | None:
         """Infers the type that leaves a step, if known, and reports errors and lints."""
-        x = self.type[feature]
         if feature in self.findings.poisoned | self.unknowns.lost:
             return None
         try:
-            y = ref.step.infer(x)
-            if ref.choice is not None:
-                require_same_shape(ref.step, x, y)
+            y = type_after(ref, x)
         except OpError as error:
             if not self.unknowns.explain(error, feature, x):
-                self.findings.report(ref, error)
+                sizes_differ = error.code == "PG226" and ref.step.only_sizes
+                self.findings.report(decided_by(ref)[-1] if sizes_differ else ref, error)
             self._skip(feature, self.unknowns.after_error(ref.step, feature, x))
             return None
         if feature in self.unknowns.all():
@@ -234,9 +233,10 @@ class Builder:
             self._emit(ChooseWindow(feature, ref.of(ItemCrop), canvas, x.kind, x.ignore, x.beside), feature, x)
 
     def _step(self, written: StepRef, feature: str, following: StepRef | None) -> None:
-        x = self.type[feature]
+        sizing = self.segment if isinstance(self.segment, Sizing) and self.segment.takes(written, feature) else None
+        x = self.type[feature].with_(shape=sizing.entry.shape) if sizing is not None else self.type[feature]
         ref = replace(written, step=written.step.on(x))
-        y = self._inferred(ref, feature)
+        y = self._inferred(ref, feature, x)
         if y is None:
             return
         self._choose_window(ref, feature)
@@ -244,7 +244,10 @@ class Builder:
             self.findings.report(ref, nothing_chooses(ref, feature))
         self.fills.note(ref, feature, x)
         traits, vectors = ref.step.traits(x), turns(x)
-        if traits.family is Family.GEOMETRIC:
+        composes = self.combined is not None and traits.family is Family.GEOMETRIC and x.shape == y.shape
+        if ref.conditional and ref.step.only_sizes and not composes:
+            self._sometimes(ref, feature, sizing, x, y)
+        elif traits.family is Family.GEOMETRIC:
             self._geometric(ref, written.step, feature, x, y)
         elif traits.family is Family.COLOUR:
             self._colour(ref.of(ColourTransform), feature, x, y)
@@ -282,6 +285,14 @@ class Builder:
         else:
             self.assembly.emit(stage, feature, y)
 
+    def _sometimes(self, ref: StepRef, feature: str, sizing: Sizing | None, x: FeatureType, y: FeatureType) -> None:
+        """Adds a crop or resize that acts on some examples only."""
+        if sizing is None:
+            self._close()
+            self.segment = sizing = Sizing(feature, x, ref)
+        sizing.add(ref, y)
+        self.assembly.retype(feature, y)
+
     def _geometric(self, ref: StepRef, step: Transform, feature: str, x: FeatureType, y: FeatureType) -> None:
         """Adds a step to a geometric segment.
 
@@ -316,10 +327,12 @@ class Builder:
         """Ends the open segment, if any."""
         segment, self.segment = self.segment, None
         if segment is not None:
-            stage = segment.stage()
-            if isinstance(stage, s.Resample) and turns(self.type[segment.feature]):
-                self.assembly.turn(segment.feature, projective=stage.projective)
-            self._emit(stage, segment.feature, self.type[segment.feature])
+            stage, feature, y = segment.stage(), segment.feature, self.type[segment.feature]
+            if turns(y) and isinstance(stage, s.Resample):
+                self.assembly.turn(feature, projective=stage.projective)
+            elif turns(y) and isinstance(segment, Sizing):
+                self._emit(s.Turn(feature, stage.uses()), feature, segment.entry)
+            self._emit(stage, feature, y)
 
     def _finish(self) -> None:
         for limit in limits(self.type):
@@ -346,7 +359,7 @@ class Builder:
 
     def _mix(self, ref: StepRef, features: tuple[str, ...], later: tuple[StepRef, ...]) -> None:
         """Plans a step that combines examples: labels are encoded first; everything after it works on batches."""
-        taken = {f: y for f in features if (y := self._inferred(ref, f)) is not None}
+        taken = {f: y for f in features if (y := self._inferred(ref, f, self.type[f])) is not None}
         plan = plan_combining(self.spec, self.split, ref.of(CombiningTransform), self.type, taken, later, self.findings.locate)
         for error in plan.errors:
             if self.combined is None or error.code != "PG223":  # the first step has reported the label

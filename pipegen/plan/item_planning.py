@@ -21,6 +21,7 @@ from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import CropTransform, GeometricTransform
 from pipegen.ops.traits import Family
 from pipegen.plan.nodes import Kernel
+from pipegen.plan.recipe import alternatives, type_after
 from pipegen.spec.locate import Locate
 from pipegen.types import MOST_INSTANCES, ElementType, FeatureType, valid_name
 
@@ -32,21 +33,22 @@ class Items:
     feature: str
     kind: str
     mode: tuple[Fill, str] | None  # the fill and the interpolation of its steps; a step with others starts a new run. A mirror has none.
-    canvas: tuple[int | None, int | None]  # height and width of the image that enters, in pixels
-    size: tuple[int | None, int | None]  # the same of the image that leaves
+    entry: FeatureType  # the type of the image that enters
+    size: tuple[int | None, int | None]  # height and width of the image that leaves, in pixels
     type_: ElementType  # the type of an example
-    alike: bool  # whether all images have one size, even if only the data has it
     closed: bool = False  # whether the run takes no more steps
     displaced: bool = False  # whether its only step has a displacement field in place of a matrix
     projective: bool = False  # whether the matrix of a step can have a last row other than (0, 0, 1)
+    policy: StepRef | None = None  # the policy that gives each example one of the steps, which all act on the image that enters
     refs: list[StepRef] = field(default_factory=list)
 
     def stage(self) -> Stage:
         """Makes the stage that moves the items, for single examples if a size is unknown."""
-        known = self.alike or None not in (*self.canvas, *self.size)
+        canvas = self.entry.height, self.entry.width
+        known = self.entry.uniform or None not in (*canvas, *self.size)
         x, riders = self.type_[self.feature], self.type_.riders(self.feature)
         made = (i.Bend if known else i.BendEach) if self.displaced else (i.Move if known else i.MoveEach)
-        return made(self.feature, self.kind, tuple(self.refs), self.canvas, self.size, x.details, riders, x.beside, self.projective)
+        return made(self.feature, self.kind, tuple(self.refs), canvas, self.size, x.details, riders, x.beside, self.projective)
 
 
 class Images:
@@ -87,19 +89,21 @@ class Images:
     def moved(self, open_: object, ref: StepRef, feature: str, type_: ElementType) -> Items:
         """Adds a use of a step to the open run, or opens a new one. Raises `OpError`: `PG203` for a step that items of that kind cannot
         follow; any error of the step on the image."""
-        image, items = self._types[feature], type_[feature]
+        run = open_ if isinstance(open_, Items) and open_.feature == feature else None
+        policy = alternatives(ref)
+        joined = run is not None and run.policy is not None and run.policy == policy
+        image, items = run.entry if run is not None and joined else self._types[feature], type_[feature]
         step, traits = ref.step, ref.step.traits(image)
         if not geometry_of(items.kind).follows(traits):
             help_ = f"leave `{feature}` or the step out"
             raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{items.kind}`", help=help_)
-        after = self._types[feature] = step.infer(image)
+        after = self._types[feature] = type_after(ref, image)
         mode = (step.fill, step.interpolation) if isinstance(step, GeometricTransform) and not traits.mirrors else None
         alone = traits.pads or traits.family is not Family.GEOMETRIC or (isinstance(step, GeometricTransform) and step.exact)
-        run = open_
-        divided = isinstance(run, Items) and None not in (mode, run.mode) and mode != run.mode
-        if not isinstance(run, Items) or run.feature != feature or run.closed or alone or divided:
-            sizes = (image.height, image.width), (None, None)
-            run = Items(feature, items.kind, mode, *sizes, type_, image.uniform, displaced=traits.displaces)
+        alone |= ref.conditional and step.only_sizes
+        divided = run is not None and None not in (mode, run.mode) and mode != run.mode
+        if run is None or (not joined and (run.closed or alone or divided)):
+            run = Items(feature, items.kind, mode, image, (None, None), type_, displaced=traits.displaces, policy=policy)
         run.refs.append(ref)
         run.mode, run.projective = run.mode or mode, run.projective or traits.projective
         run.size = after.height, after.width

@@ -172,6 +172,8 @@ def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[D
     yield from arrays_left_behind(spec, locate, record, name, steps)
     for ref, type_ in _entering(entry, (ref for ref in steps if ref.step.feature in (None, name))):
         traits, here = ref.step.traits(type_), locate(ref.path, key=True)
+        if ref.step.draw == "group" and not ref.is_random:
+            yield make("PG515", f"`{ref.step.op}` draws no numbers that a group could share", here, help="leave `draw` out")
         if traits.family is Family.GEOMETRIC and not traits.moves_pixels_only and arithmetic is not None:
             message = f"`{ref.step.op}` comes after `{arithmetic.step.op}`, so it works on floats, which is slower and no better"
             help_ = f"move `{ref.step.op}` before `{arithmetic.step.op}`"
@@ -179,7 +181,7 @@ def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[D
             arithmetic = None
         if traits.family is Family.POINTWISE:
             arithmetic = ref
-        if traits.resizes:
+        if traits.resizes and not ref.conditional:  # else others may need it, or have the size already
             if resized is not None and resized.path != ref.path:
                 message = f"`{ref.step.op}` resizes the output of `{resized.step.op}`, which blurs and costs twice"
                 yield make("PG506", message, here, locate(resized.path, "resized here", key=True))

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from pipegen.frozen import dataclass
 from pipegen.ops.families.combining import anchor, on_split
+from pipegen.ops.families.crops import sizes_differ
 from pipegen.ops.registry import default_decoder
 from pipegen.ops.stage import Choice, Path, Stage, StepRef
-from pipegen.ops.transform import Transform
+from pipegen.ops.transform import Policy, Transform, require_same_shape
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.step_list import ids_of
-from pipegen.types import ElementType
+from pipegen.types import ElementType, FeatureType
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,25 @@ def step_path(index: int, step: Transform) -> Path:
 def decided_by(ref: StepRef) -> tuple[StepRef, ...]:
     """A use of a step, the policy that it is a part of, and so on."""
     return (ref, *(decided_by(ref.choice.policy) if ref.choice is not None else ()))
+
+
+def alternatives(ref: StepRef) -> StepRef | None:
+    """The outermost policy of a crop or resize, if each example gets at most one of all steps inside it."""
+    _, *policies = decided_by(ref)
+    one = ref.step.only_sizes and all(policy.of(Policy).step.picks_one() for policy in policies)
+    return policies[-1] if policies and one else None
+
+
+def type_after(ref: StepRef, x: FeatureType) -> FeatureType:
+    """The type of images of type `x` after a use of a step, also of those that it leaves as they are. Raises `OpError`."""
+    y = ref.step.infer(x)
+    if ref.choice is not None and not ref.step.only_sizes:
+        require_same_shape(ref.step, x, y)
+    if x.shape == y.shape or not ref.conditional or not ref.step.only_sizes:
+        return y
+    if ref.choice is None:
+        raise sizes_differ(ref.step, {y.shape: ref.step, x.shape: None}, x)
+    return y.with_(shape=decided_by(ref)[-1].of(Policy).step.shape_after(x))
 
 
 def python_steps(stages: Iterable[Stage]) -> dict[Path, Transform]:

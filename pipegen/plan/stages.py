@@ -17,7 +17,7 @@ from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.families.decoder import CROP_NS
 from pipegen.ops.families.neighbourhood import Neighbourhood
-from pipegen.ops.stage import RESIZING_NS, WAITING, Computes, OneStep, Stage, StepRef, use, uses, value
+from pipegen.ops.stage import RESIZING_NS, WAITING, Computes, OneStep, Stage, StepRef, only_identities, use, uses, value, weight_ns
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.spec.models import Encoding
 from pipegen.types import ElementType, FeatureType, Interval, times
@@ -44,6 +44,27 @@ class Crop(OneStep[CropTransform]):
     __slots__ = ()
     one_example: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = CROP_NS
+
+
+@dataclass(frozen=True, slots=True)
+class SometimesSized(Stage):
+    """Crops and resizes of one example, in order, each only if it acts on the example. All images leave it with the height and width
+    `size`, as far as known."""
+
+    one_example: ClassVar[bool] = True
+
+    feature: str
+    refs: tuple[StepRef[CropTransform | ElementTransform], ...]
+    size: tuple[int | None, int | None]
+
+    def says(self) -> str:
+        return f"where it acts, to {times(self.size)}: {uses(self.refs)}"
+
+    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
+        return only_identities(self.refs, x, y)
+
+    def ns(self, x: FeatureType) -> float:
+        return sum(ref.share * weight_ns(ref, CROP_NS if ref.step.traits(x).crops else RESIZING_NS, x) for ref in self.refs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,8 @@ class DrawnParameters:
             first = int(np.searchsorted(slots, batch["@slot"][0]))
             own = slice(first, first + len(records))
             found = order.found(epoch, tf.constant(slots))
-            draws = self._x.draws(self._x.tensors, *found, calendar=tf.zeros_like(found.cycle) + epoch)
+            group = order.group(tf.constant(slots, tf.int64))
+            draws = self._x.draws(self._x.tensors, *found, calendar=tf.zeros_like(found.cycle) + epoch, group=group)
             ranks = ref.step.rank(own_draws(ref, draws)).numpy()
             ranks[own], known = rank.numpy(), found.record.numpy()
             known[own] = records

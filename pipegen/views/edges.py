@@ -64,7 +64,7 @@ class _Run:
         self.first: set[str] = set()  # features that are channels-first at the current node
 
     def along(self, slots: tf.Tensor, found: Found) -> Shown:
-        draws = self.x.draws(self.x.tensors, *found, calendar=tf.zeros_like(slots))
+        draws = self.x.draws(self.x.tensors, *found, calendar=tf.zeros_like(slots), group=self.x.order.group(slots))
         known = {"@epoch": tf.zeros_like(slots), "@slot": slots, "@record": found.record, "@draws": draws}
         known |= {"@weight": tf.ones_like(slots, tf.float32), "@member": self.x.order.member(slots)}
         rows: list[Features] = [{name: value[i] for name, value in known.items()} for i in range(len(self.names))]

@@ -149,12 +149,16 @@ def _visible(features: Features, feature: str, type_: ElementType) -> np.ndarray
 
 def _batch_with(executor: Executor, plan: Plan, record: int, epoch: int) -> tuple[Features, int]:
     """Computes the input of the kernels: the record alone or, if examples are combined, its combined group; and its row."""
-    records, cycles, row = ([record], [epoch], 0) if last_combining(plan.nodes) is None else group_of(executor.order, epoch, record)
+    combines, shares = last_combining(plan.nodes) is not None, executor.draws.shares
+    records, cycles, row, group = group_of(executor.order, epoch, record) if combines or shares else ([record], [epoch], 0, 0)
+    if not combines:
+        records, cycles, row = [record], [cycles[row]], 0
+    numbers = (epoch, group) if shares else ()
     compute = Run(executor, decide(plan, SHOWN, executor.setting)).one()
     rows: list[Features] = []
     for place, at in enumerate(zip(records, cycles, strict=True)):
         try:
-            rows.append(compute(*(tf.constant(number, tf.int64) for number in at)))
+            rows.append(compute(*(tf.constant(number, tf.int64) for number in (*at, *numbers))))
         except tf.errors.OpError:  # a damaged partner is reported in its own row
             if place == row:
                 raise

@@ -135,7 +135,7 @@ def test_peek_and_preview(photo_folder: Path, expected: Any) -> None:
     pipe.seek(2, 0)
     same(pipe.peek("train", 14), [part[:14] for part in expected])
     executor = pipe._engine.executor("train")
-    first = [record for record, _, _ in examples_of(executor, Position(2))][:2]
+    first = [record for record, *_ in examples_of(executor, Position(2))][:2]
     for record, image in zip(first, expected[0], strict=False):
         np.testing.assert_allclose(render_example(executor, record, 2, "image"), image, atol=0.5 + 1e-3)
 

@@ -65,7 +65,7 @@ NAMES = st.lists(st.tuples(st.text("abc_#2", min_size=1, max_size=6), st.integer
 def test_a_draw_is_a_function_of_seed_epoch_example_occurrence_and_step(
     seed: int, ids: list[int], visits: list[tuple[int, int]], steps: list[tuple[str, int]], occurrence: int
 ) -> None:
-    """Whatever stands beside it in the batch, in the spec or in the split: each number is that of its own five."""
+    """Whatever stands beside it in the batch, in the spec or in the split: each number is that of its own five, or of its group's."""
     from types import SimpleNamespace
 
     import tensorflow as tf
@@ -74,14 +74,21 @@ def test_a_draw_is_a_function_of_seed_epoch_example_occurrence_and_step(
     from pipegen.backend.reading.split_records import Records, RecordTensors
     from pipegen.spec.step_list import step_hash
 
-    refs: Any = tuple(SimpleNamespace(id=name, num_draws=count) for name, count in steps)
+    def own(count: int) -> SimpleNamespace:
+        return SimpleNamespace(draw="group" if count == 2 else "example")
+
+    refs: Any = tuple(SimpleNamespace(id=name, num_draws=count, step=own(count)) for name, count in steps)
     records = RecordTensors(Records([str(i) for i in ids], ids))
     record = [place % len(ids) for place, _ in visits]
     epochs = [epoch for _, epoch in visits]
+    groups = [place * 7 for place, _ in reversed(visits)]
     given = (tf.constant(each, tf.int64) for each in (record, epochs, [occurrence] * len(visits)))
-    drawn = Draws(seed, refs)(records, *given).numpy()
-    columns = [(step_hash(name), number) for name, count in steps for number in range(count)]
-    expected = [[reference(seed, e, occurrence, ids[r], *column) for column in columns] for r, e in zip(record, epochs, strict=True)]
+    drawn = Draws(seed, refs)(records, *given, group=tf.constant(groups, tf.int64)).numpy()
+    columns = [((step_hash(name), number), count == 2) for name, count in steps for number in range(count)]
+    expected = [
+        [reference(seed, e, 0x67726F75 if shared else occurrence, group if shared else ids[r], *column) for column, shared in columns]
+        for r, e, group in zip(record, epochs, groups, strict=True)
+    ]
     np.testing.assert_array_equal(drawn, expected)
 
 

@@ -51,6 +51,8 @@ COMPOSED = {
     "in layers": "A.Compose([A.Compose([A.Resize(36, 36)]), A.Compose([A.Rotate(15, p=1)], p=0.5)])",
     "one step": "A.HorizontalFlip(p=0.3)",
     "dropped pixels": "[A.PixelDropout(p=1)]",
+    "a crop at times": "[A.Resize(40, 48), A.RandomSizedCrop((16, 32), (40, 48), w2h_ratio=1.2, p=0.4), A.HorizontalFlip()]",
+    "a crop or all": "[A.OneOf([A.RandomSizedCrop((16, 30), (40, 48), p=0.5), A.Resize(40, 48, p=0.5)], p=1)]",
 }
 """Transforms of Albumentations that have a form."""
 REFUSED = {
@@ -60,7 +62,7 @@ REFUSED = {
         ["`GridDistortion`", "`mode` of `OpticalD", "`Perspective`"],
     ),
     "light": ("[A.CLAHE(), A.Sharpen(), A.Emboss()]", ["`CLAHE`", "`Sharpen`"]),
-    "a crop at times": ("[A.Sequential([A.HorizontalFlip(), A.RandomCrop(8, 8)], p=0.5)]", ["`some_of` cannot hold `random_crop`"]),
+    "a crop behind a flip": ("[A.Sequential([A.HorizontalFlip(), A.RandomCrop(8, 8)], p=0.5)]", ["which is another order than here"]),
     "twice": ("[A.SomeOf([A.HorizontalFlip(), A.VerticalFlip()], n=2, replace=True)]", ["`replace` of `SomeOf`"]),
     "two of three in any order": ("[A.RandomOrder([A.HorizontalFlip(), A.VerticalFlip(), A.InvertImg()], n=2)]", ["`n` of `RandomOrder`"]),
     "another order": ("[A.SomeOf([A.RandomBrightnessContrast(p=1), A.InvertImg(p=1)], n=2)]", ["which is another order than here"]),
@@ -96,6 +98,8 @@ TORCHVISION = {
     "policies": "[V.RandAugment(2, 5)]",
     "of modules": "torch.nn.Sequential(T.RandomApply(torch.nn.ModuleList([T.RandomRotation(20)]), p=0.5), torch.nn.Identity())",
     "moved": "[T.RandomApply([T.RandomAffine(30)], p=0.5), T.RandomAutocontrast(), T.Pad(3)]",
+    "a crop at times": "[T.Resize((40, 48)), T.RandomApply([T.RandomResizedCrop((40, 48), (0.3, 0.8))], p=0.4)]",
+    "a crop or all": "[T.RandomChoice([T.RandomResizedCrop((40, 48), (0.3, 0.8)), T.Resize((40, 48))])]",
 }
 """Transforms of torchvision that have a form."""
 TORCHVISION_REFUSED = {
@@ -364,6 +368,7 @@ def test_the_walk_of_a_page(library: str, tmp_path: Path, monkeypatch: pytest.Mo
         ("[A.Rotate(20, fill_mask=255)]", ["`fill_mask` of `Rotate`"]),
         ("[A.CoarseDropout(fill_mask=0)]", ["`fill_mask` of `CoarseDropout`"]),
         ("[A.Equalize()]", ["`Equalize`: up to 5 levels apart"]),
+        ("A.ReplayCompose([A.HorizontalFlip()])", ["`ReplayCompose`: `draw: group` on a step gives 8 consecutive"]),
     ],
 )
 def test_small_differences_are_remarked(code: str, remarks: list[str]) -> None:

@@ -15,6 +15,7 @@ import tensorflow as tf
 from pipegen.backend.index.draws import keys, permute
 from pipegen.backend.index.order import STAND_INS, START, Found, From, Order
 from pipegen.frozen import dataclass
+from pipegen.ops.families.combining import GROUP
 
 if TYPE_CHECKING:
     from pipegen.backend.reading.manifest_columns import Column
@@ -79,6 +80,11 @@ class BucketedOrder(Order):
         found = tf.searchsorted(starts, tf.reshape(within, [-1]), side="right", out_type=tf.int64) - 1
         bucket = tf.reshape(tf.minimum(found, len(self.buckets) - 1), tf.shape(slot))
         return later, bucket, within - tf.gather(starts, bucket)
+
+    def group(self, slot: tf.Tensor, since: From = START) -> tf.Tensor:
+        """Returns the number of each slot's group in its bucket, with the bucket and the cycle, as slots depend on the batch size."""
+        later, bucket, place = self._place(slot)
+        return (later * len(self.buckets) + bucket) * (1 << 40) + place // GROUP
 
     def bucket_of(self, slot: tf.Tensor) -> tf.Tensor:
         """Returns the bucket of each slot: int32, like `slot`."""

@@ -42,8 +42,9 @@ def own_rows(features: Features, size: int | None) -> Features:
     return cut
 
 
-def group_of(order: Order, epoch: int, record: int) -> tuple[list[int], list[int], int]:
-    """Returns the records of the group of a record's first occurrence, their cycles through the data, and its place among them.
+def group_of(order: Order, epoch: int, record: int) -> tuple[list[int], list[int], int, int]:
+    """Returns the records of the group of a record's first occurrence, their cycles through the data, its place among them, and the
+    number of the group.
 
     A record that is not in the epoch is alone.
     """
@@ -51,11 +52,11 @@ def group_of(order: Order, epoch: int, record: int) -> tuple[list[int], list[int
     records, cycle, _ = order.found(epoch, slots)
     found = tf.where(records == record)[:, 0].numpy()
     if not len(found):
-        return [record], [epoch], 0
+        return [record], [epoch], 0, 0
     own = int(slots[int(found[0])])
-    group = slots // GROUP == own // GROUP  # consecutive slots
-    members, cycles = (tf.boolean_mask(part, group).numpy().tolist() for part in (records, cycle))
-    return members, cycles, own % GROUP
+    number = int(order.group(slots[int(found[0])]))
+    members, cycles = (tf.boolean_mask(part, order.group(slots) == number).numpy().tolist() for part in (records, cycle))
+    return members, cycles, own % GROUP, number
 
 
 def partners(rank: tf.Tensor, member: tf.Tensor) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""The random numbers of an example, a function of only (seed, epoch, example id, occurrence, step id)."""
+"""The random numbers of an example, a function of only (seed, epoch, example id, occurrence, step id); with `draw: group`, of its group."""
 
 from __future__ import annotations
 
@@ -32,19 +32,29 @@ def uniform(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tf.Tensor:
 STANDS_IN = 1 << 31  # offset of the occurrence of an example that replaces a damaged one, in epochs with copies: more than any example has
 
 
+_OF_GROUPS = 0x67726F75  # in place of an occurrence, for the keys of groups: more than any example has, and below `STANDS_IN`
+
+
 class Draws:
     """The draws of a plan's random steps.
 
-    The key of an example is Threefry of (seed; epoch, occurrence) applied to its id; the counter is (hash of the step
-    id, number of the draw), so that a step added elsewhere changes no other step's numbers.
+    The key of an example is Threefry of (seed; epoch, occurrence) applied to its id, that of a group Threefry of (seed; epoch of the
+    order, a constant) applied to its number in the epoch. The counter is (hash of the step id, number of the draw), so that a step added
+    elsewhere changes no other step's numbers.
     """
 
     def __init__(self, seed: int, refs: tuple[StepRef, ...], *, scheduled: bool = False) -> None:
         self._seed = [seed & 0xFFFFFFFF, seed >> 32]
         self._scheduled = scheduled
-        counters = [(step_hash(ref.id), number) for ref in refs for number in range(ref.num_draws)]
+        counters = [(step_hash(ref.id), number, ref.step.draw == "group") for ref in refs for number in range(ref.num_draws)]
         self.num_draws = len(counters)
         self._step, self._number = ([counter[i] for counter in counters] for i in (0, 1))
+        self._shared: np.ndarray = np.array([counter[2] for counter in counters], bool)
+
+    @property
+    def shares(self) -> bool:
+        """Whether the examples of a group share some of the draws."""
+        return bool(self._shared.any())
 
     def __call__(
         self,
@@ -54,6 +64,7 @@ class Draws:
         occurrence: tf.Tensor | None = None,
         *,
         calendar: tf.Tensor | None = None,
+        group: tf.Tensor | None = None,
         jit: bool = False,
     ) -> tf.Tensor:
         """Draws the numbers of each record.
@@ -63,7 +74,8 @@ class Draws:
             record: int64 `(n,)`.
             epoch: int64 `(n,)`: the cycle through the data.
             occurrence: int64 `(n,)`: earlier occurrences of each example in this epoch; `None` for none.
-            calendar: int64 `(n,)`: the epoch for schedules, if that is not the cycle.
+            calendar: int64 `(n,)`: the epoch of the order, for schedules and groups, if that is not the cycle.
+            group: int64 `(n,)`: the number of each example's group in the epoch; `None` for the first one.
             jit: Whether XLA compiles the cipher: the same bits, but one node in the graph, which TensorFlow does not inline into
                 hundreds for every new iterator. It pays for draws of a whole batch.
 
@@ -74,16 +86,23 @@ class Draws:
             # NOTE: one unused column, since `unbatch` crashes the process on a tensor without elements.
             return tf.zeros([tf.shape(record)[0], 1], tf.float64)
         stood = tf.zeros_like(epoch, tf.uint32) if occurrence is None else tf.cast(occurrence, tf.uint32)
-        step, number = self._counters(records, record)
-        drawn = _cipher(jit, step.shape.rank)(tf.constant(self._seed, tf.uint32), step, number, epoch, *records.words(record), stood)
+        step, number, shared = self._counters(records, record)
+        seed, calendar = tf.constant(self._seed, tf.uint32), epoch if calendar is None else calendar
+        drawn = _cipher(jit, step.shape.rank)(seed, step, number, epoch, *records.words(record), stood)
+        if self.shares:
+            words = tf.unstack(tf.bitcast(tf.zeros_like(epoch) if group is None else group, tf.uint32), axis=-1)
+            stood = tf.fill(tf.shape(stood), tf.constant(_OF_GROUPS, tf.uint32))
+            of_groups = _cipher(jit, step.shape.rank)(seed, step, number, calendar, *words, stood)
+            drawn = tf.where(shared, of_groups, drawn)
         drawn.set_shape([None, self.num_draws])
         if not self._scheduled:
             return drawn
-        return tf.concat([drawn, tf.cast(epoch if calendar is None else calendar, tf.float64)[:, None]], -1)
+        return tf.concat([drawn, tf.cast(calendar, tf.float64)[:, None]], -1)
 
-    def _counters(self, records: RecordTensors, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the counters of all draws: uint32 `(num_draws,)` each, or `(n, num_draws)` if they differ between records."""
-        return tf.constant(self._step, tf.uint32), tf.constant(self._number, tf.uint32)
+    def _counters(self, records: RecordTensors, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns the counters of all draws, uint32, and whether each is its group's: `(num_draws,)` each, or `(n, num_draws)` if they
+        differ between records."""
+        return tf.constant(self._step, tf.uint32), tf.constant(self._number, tf.uint32), tf.constant(self._shared, tf.bool)
 
 
 @cache
@@ -110,15 +129,18 @@ class MixedDraws(Draws):
         self.num_draws = index.width
         self._steps: np.ndarray = np.zeros((len(index.parts), index.width), np.uint32)
         self._numbers = self._steps.copy()
+        self._shared = np.zeros(self._steps.shape, bool)
         for i, part in enumerate(index.parts):
             for ref in part.draws:
                 for number in range(ref.num_draws):
                     self._steps[i, ref.start + number] = step_hash(ref.id)
                     self._numbers[i, ref.start + number] = number
+                    self._shared[i, ref.start + number] = ref.step.draw == "group"
 
-    def _counters(self, records: MixedTensors, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:  # type: ignore[override]
+    def _counters(self, records: MixedTensors, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:  # type: ignore[override]
         part = records.part_of(record)
-        return tf.gather(tf.constant(self._steps), part), tf.gather(tf.constant(self._numbers), part)
+        steps, numbers, shared = (tf.gather(tf.constant(table), part) for table in (self._steps, self._numbers, self._shared))
+        return steps, numbers, shared
 
 
 F = TypeVar("F", bound="Transform")

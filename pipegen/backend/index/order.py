@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from pipegen.backend.index.draws import keys, permute
 from pipegen.frozen import dataclass
+from pipegen.ops.families.combining import GROUP
 from pipegen.physical.extent import Extent
 
 if TYPE_CHECKING:
@@ -103,6 +104,11 @@ class Order(Extent):
         """Returns true for slots in a group that combines; the slots that `pad` adds do not: bool, like `slot`."""
         end = self.steps_of(since) * self.batch if self.epoch_steps is not None else self.num_examples - since.origin
         return slot < end
+
+    def group(self, slot: tf.Tensor, since: From = START) -> tf.Tensor:
+        """Returns the number of each slot's group: of `GROUP` consecutive positions of the epoch, on whatever host they are. int64, like
+        `slot`."""
+        return (slot + since.origin) // GROUP
 
     def bucket_of(self, slot: tf.Tensor) -> tf.Tensor:
         """Returns the bucket of each slot; 0 without buckets: int32, like `slot`."""

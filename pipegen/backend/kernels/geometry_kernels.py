@@ -19,6 +19,12 @@ from pipegen.plan import stages as s
 
 def geometric_matrix(ref: StepRef[GeometricTransform | CropTransform], draws: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
     """Computes one step's output-to-input matrix, float64 `(n, 3, 3)`."""
+    matrix = _own_matrix(ref, draws, height, width)
+    return tf.where(acts(ref, draws)[:, None, None], matrix, tf.eye(3, dtype=tf.float64)) if ref.conditional else matrix
+
+
+def _own_matrix(ref: StepRef[GeometricTransform | CropTransform], draws: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """The matrix of a step that acts on all examples."""
     u = own_draws(ref, draws)
     if isinstance(ref.step, CropTransform):
         window = step_of(ref.of(CropTransform), draws).window(u, tf.cast(height, tf.int32), tf.cast(width, tf.int32))
@@ -30,7 +36,7 @@ def geometric_matrix(ref: StepRef[GeometricTransform | CropTransform], draws: tf
     matrix = step_of(ref.of(GeometricTransform), draws).matrix(u, height, width)
     if matrix.shape[:1] != draws.shape[:1] or matrix.shape[0] is None:
         matrix = tf.broadcast_to(matrix, [tf.shape(draws)[0], 3, 3])
-    return tf.where(acts(ref, draws)[:, None, None], matrix, tf.eye(3, dtype=tf.float64)) if ref.conditional else matrix
+    return matrix
 
 
 def _canvas(stage: s.Compose | s.Warp, image: tf.Tensor) -> tuple[tf.Tensor, ...]:

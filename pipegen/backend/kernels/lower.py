@@ -34,7 +34,7 @@ from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.families.neighbourhood import DisplacementTransform, HostNeighbourhood, Neighbourhood
 from pipegen.ops.lowering.decoding import Survey
 from pipegen.ops.lowering.linear import as_float32
-from pipegen.ops.stage import Stage
+from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import CropTransform
 from pipegen.plan import stages as s
 
@@ -72,16 +72,29 @@ def decode_window(stage: DecodeWindow, features: Features, found: Found | None) 
     features[stage.feature] = crop.finish(pixels)
 
 
-def crop(stage: s.Crop, features: Features) -> None:
-    """Cuts a window out of an image."""
-    step: CropTransform = stage.ref.step
+def one_step(stage: s.Crop | s.Apply, features: Features) -> None:
+    """Cuts a window out of an image, or changes it by a function."""
+    features[stage.feature] = _done(stage.ref, features[stage.feature], features)
+
+
+def sometimes_sized(stage: s.SometimesSized, features: Features) -> None:
+    """Does each step whose condition holds."""
     image = features[stage.feature]
-    shape = tf.shape(image)
-    window = features.get(window_name(stage.ref))
+    for ref in stage.refs:
+        image = tf.cond(acts(ref, features["@draws"]), partial(_done, ref, image, features), partial(tf.identity, image))
+    image.set_shape([*stage.size, image.shape[-1]])
+    features[stage.feature] = image
+
+
+def _done(ref: StepRef[Any], image: tf.Tensor, features: Features) -> tf.Tensor:
+    """The result of a step on one image."""
+    draws, step, window = features["@draws"], ref.step, features.get(window_name(ref))
+    if not isinstance(step, CropTransform):
+        return step_of(ref, draws).apply(image, own_draws(ref, draws))
     if window is None:
-        draws = features["@draws"]
-        window = step_of(stage.ref, draws).window(own_draws(stage.ref, draws), shape[0], shape[1])
-    features[stage.feature] = step.finish(step.cut(image, window))
+        shape = tf.shape(image)
+        window = step_of(ref, draws).window(own_draws(ref, draws), shape[0], shape[1])
+    return step.finish(step.cut(image, window))
 
 
 def survey(stage: Decode | DecodeWindow, examples: list[Features]) -> Survey | None:
@@ -209,11 +222,6 @@ def run(stage: Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
     return how.run(stage, value, params)
 
 
-def _apply(stage: s.Apply, features: Features) -> None:
-    draws = features["@draws"]
-    features[stage.feature] = step_of(stage.ref, draws).apply(features[stage.feature], own_draws(stage.ref, draws))
-
-
 def apply_branch(stage: s.Branch, features: Features, kernel: Callable[[Features], Features]) -> None:
     """Runs a stage on one example, in place, if it acts on it: `kernel` is the stage as a function of a batch of one."""
     name = stage.feature
@@ -258,8 +266,8 @@ def _fork(stage: s.Fork, features: Features) -> None:
 LOWERINGS: dict[type[Stage], Lowering] = {
     Decode: Lowering(surveyed=decode),
     DecodeWindow: Lowering(surveyed=decode_window),
-    s.Apply: Lowering(example=_apply),
-    s.Crop: Lowering(example=crop),
+    **dict.fromkeys((s.Apply, s.Crop), Lowering(example=one_step)),
+    s.SometimesSized: Lowering(example=sometimes_sized),
     CanvasCrop: Lowering(canvas_crop, canvas_crop_params, canvas_words),
     s.Branch: Lowering(example=_branch),
     s.Fork: Lowering(batch=_fork, example=_fork),

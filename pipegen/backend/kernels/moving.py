@@ -148,6 +148,8 @@ def choose_window(stage: ChooseWindow, features: Features) -> None:
     boxes, there = geometry.guide_boxes(features[stage.feature], features[valid])
     window, stays = step.choose(u, boxes, there, height, width)
     features[window_name(stage.ref)] = window
+    if stage.ref.conditional:
+        stays |= ~acts(stage.ref, features["@draws"])[:, None]
     if geometry.guide == "boxes":
         features[valid] = there & stays
 
@@ -276,8 +278,13 @@ def _product(
             else:
                 top, left, height, width = tf.unstack(window, axis=1)
                 box, shown = (top, left, height, width), (height[0], width[0])
-            after = tf.convert_to_tensor(shown[0], tf.int32), tf.convert_to_tensor(shown[1], tf.int32)
-            matrix = onto(box, after, draws[:, 0] if draws.shape[1] else whole[:, 0, 0])
+            shown = tf.convert_to_tensor(shown[0], tf.int32), tf.convert_to_tensor(shown[1], tf.int32)
+            matrix = onto(box, shown, draws[:, 0] if draws.shape[1] else whole[:, 0, 0])
+            if ref.conditional:  # where sizes differ, it is one example
+                own = acts(ref, draws)
+                matrix = tf.where(own[:, None, None], matrix, tf.eye(3, dtype=tf.float64))
+                shown = tf.where(own[0], shown[0], after[0]), tf.where(own[0], shown[1], after[1])
+            after = shown
         whole = multiply(whole, matrix)
     return whole, after
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features
 from pipegen.backend.index.combined_groups import widened
+from pipegen.backend.index.draws import acts
 from pipegen.backend.index.order import From
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.reading.damage import NO_STAND_IN
@@ -39,28 +40,30 @@ def explain_failure(executor: Executor, error: Exception, at: Position | None) -
             return error
         # If the record also fails in epoch 0, the message has details: a user's function may have failed.
         return DataError((find_problem(executor, int(named[2]), 0) if named[2] else None) or named[1])
-    for record, cycle, occurrence in examples_of(executor, at):
-        problem = find_problem(executor, record, cycle, occurrence)
+    for record, cycle, occurrence, group in examples_of(executor, at):
+        problem = find_problem(executor, record, cycle, occurrence, (at.epoch, group))
         if problem is not None:
             return DataError(f"{problem}; {NO_STAND_IN}" if NO_STAND_IN in str(error) else problem)
     return error
 
 
-def examples_of(executor: Executor, at: Position) -> list[tuple[int, int, int]]:
-    """Lists the records of one batch of this host, each with its cycle through the data and its occurrence there."""
+def examples_of(executor: Executor, at: Position) -> list[tuple[int, int, int, int]]:
+    """Lists the records of one batch of this host, each with its cycle through the data, its occurrence there, and its group."""
     order, number, since = executor.order, tf.constant(at.step, tf.int64), From(at.origin, at.shift)
     wide = executor.wide
     slots = order.slots_of(number, since, at.epoch) if wide is None else widened(order, number, wide, since, at.epoch)[0]
     records, cycles, occurrences = order.found(at.epoch, slots, since)
-    found = records, cycles, tf.zeros_like(cycles) if occurrences is None else occurrences
+    found = records, cycles, tf.zeros_like(cycles) if occurrences is None else occurrences, order.group(slots, since)
     return list(zip(*(part.numpy().tolist() for part in found), strict=True))
 
 
-def find_problem(executor: Executor, record: int, epoch: int, occurrence: int = 0) -> str | None:
-    """Describes the damage of one record in a line; `None` if there is none."""
+def find_problem(executor: Executor, record: int, cycle: int, occurrence: int = 0, group: tuple[int, int] | None = None) -> str | None:
+    """Describes the damage of one record in a line; `None` if there is none. `group` is the epoch and the number of its group in it."""
     records = executor.records
     at = tf.constant(record, tf.int64)
-    draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64), tf.constant([occurrence], tf.int64))[0]
+    calendar, number = (tf.constant([n], tf.int64) for n in group or (cycle, 0))
+    own = tf.constant([cycle], tf.int64), tf.constant([occurrence], tf.int64)
+    draws = executor.draws(executor.tensors, at[None], *own, calendar=calendar, group=number)[0]
     features: Features = {"@record": at, "@draws": draws}
     for node in executor.nodes_of(record):
         if isinstance(node, Read):
@@ -75,7 +78,8 @@ def find_problem(executor: Executor, record: int, epoch: int, occurrence: int = 
                 apply_element(stage, features)
             except _FAILURES as error:
                 path, why = records.locate(record, (_at_fault(stage, features),)), reason(error)
-                ref, verb = next(iter(stage.uses()), None), "decode" if isinstance(stage, Decodes) else "process"
+                ref = next((ref for ref in stage.uses() if not ref.conditional or bool(acts(ref, draws))), None)
+                verb = "decode" if isinstance(stage, Decodes) else "process"
                 if isinstance(stage, DecodeWindow) and "crop" in why and "exceeds" in why:
                     ref, verb = stage.crop, "crop"
                 return f"cannot {verb} {path}{_place(executor, ref)}: {why}; {executor.damage.advice}"

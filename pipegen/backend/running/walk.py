@@ -190,7 +190,7 @@ class Run:
             cycle, position, weight = order.at(epoch, slot, since)
             found = order.visits(cycle, position, laid=laid)
             full = tf.zeros_like(slot) + epoch
-            draws = x.draws(x.tensors, *found, calendar=full, jit=jit)
+            draws = x.draws(x.tensors, *found, calendar=full, group=order.group(slot, since), jit=jit)
             features = {"@epoch": full, "@slot": slot, "@record": found.record, "@draws": draws, "@weight": weight}
             if placed:
                 features["@since"] = tf.tile(tf.cast(tf.stack([*since]), tf.int64)[None], [tf.size(slot), 1])
@@ -222,8 +222,10 @@ class Run:
 
         return whole if index.whole else step
 
-    def _draw(self, record: tf.Tensor, cycle: tf.Tensor, *, buckets: bool) -> Features:
-        drawn = {"@record": record, "@draws": self.x.draws(self.x.tensors, record[None], cycle[None])[0]}
+    def _draw(self, record: tf.Tensor, cycle: tf.Tensor, *numbers: tf.Tensor, buckets: bool) -> Features:
+        """Draws for one record; `numbers` are the epoch and the number of its group, if groups share draws."""
+        given = dict(zip(("calendar", "group"), (number[None] for number in numbers), strict=False))
+        drawn = {"@record": record, "@draws": self.x.draws(self.x.tensors, record[None], cycle[None], **given)[0]}
         return drawn | {"@bucket": self.x.bucket_of(record)} if buckets else drawn
 
     def _choose(self, choose: p.SwitchBucket) -> Callable[[Features], Features]:
@@ -259,7 +261,9 @@ class Run:
 
         def replaced(features: Features) -> Features:
             def draw(record: tf.Tensor, cycle: tf.Tensor, occurrence: tf.Tensor) -> tf.Tensor:
-                return x.draws(x.tensors, record[None], cycle[None], occurrence[None], calendar=features["@epoch"][None])[0]
+                group = x.order.group(features["@slot"], counted_from(features["@since"]))[None]
+                calendar = features["@epoch"][None]
+                return x.draws(x.tensors, record[None], cycle[None], occurrence[None], calendar=calendar, group=group)[0]
 
             def alternates(epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
                 since = counted_from(features["@since"])

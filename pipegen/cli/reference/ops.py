@@ -17,7 +17,7 @@ from pipegen.terminal import aligned, bold
 
 _WIDTH, _SUMMARY = 100, 66
 """Columns of a page, and of a line of text in the table."""
-_COMMON = ("probability", "fill", "interpolation", "exact", "when", "feature", "id")
+_COMMON = ("probability", "fill", "interpolation", "exact", "when", "feature", "draw", "id")
 """Arguments that many steps share; they come last on a page."""
 
 

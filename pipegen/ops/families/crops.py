@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from pipegen.diagnostics.diagnostic import Advice, write
+from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, Fill, Reach, Size, filled, height_width
-from pipegen.ops.arguments.magnitudes import Probability
+from pipegen.ops.arguments.magnitudes import Probability, least
 from pipegen.ops.kinds.base import kind_named
 from pipegen.ops.lowering.windows import cut, place
 from pipegen.ops.stage import Stage, StepRef, use, uses
 from pipegen.ops.step_bases import CropTransform, GeometricTransform, require_image
 from pipegen.ops.traits import Family, Traits
-from pipegen.types import FeatureType, valid_name
+from pipegen.ops.transform import Transform
+from pipegen.types import FeatureType, times, valid_name
 
 
 class SizedCrop(CropTransform):
@@ -25,6 +29,30 @@ class SizedCrop(CropTransform):
 
     def output_size(self) -> tuple[int, int]:
         return height_width(self.size)
+
+
+class RandomSizedCrop(SizedCrop):
+    """A random window of a given size, for all examples or for some."""
+
+    random = True
+
+    probability: Probability = 1.0
+    """The share of examples that the step changes. With less than 1, images must have the `size` before the step, and on the other splits
+    nothing replaces it."""
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        require_image(self, x)
+        return x if self.idle() else super().infer(x)
+
+    def evaluation_form(self) -> tuple[Transform, ...]:
+        return () if least(self.probability) < 1 else self.replacement()
+
+    def replacement(self) -> tuple[Transform, ...]:
+        """Lists the steps that stand for it on the other splits, if it acts on all examples."""
+        raise NotImplementedError
+
+    def meaning(self) -> dict[str, Any]:
+        return {name: value for name, value in super().meaning().items() if name != "probability" or value != 1.0}
 
 
 class ItemCrop(CropTransform):
@@ -187,3 +215,20 @@ class PaddedWindow(CropTransform):
 
     def cut(self, image: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
         return cut(image, window, self.fill if self.pads() else None)
+
+
+def sizes_differ(step: Transform, ends: Mapping[tuple[int | None, ...], Transform | None], x: FeatureType) -> OpError:
+    """The error of a step that leaves images of type `x` with several sizes: the shapes, each with the step that makes it, or `None`."""
+    said = []
+    for shape, one in ends.items():
+        how = "" if one is step else f" after `{one.op}`" if one is not None else " where it changes nothing"
+        said.append(f"{times(shape[:2])}{how}")
+    (shape, *others) = [shape for shape in ends if shape != x.shape]
+    maker = ends[shape]
+    help_: str | Advice = "give all of its steps one size"
+    if not others and None not in shape:
+        size = str(shape[0]) if shape[0] == shape[1] else f"[{shape[0]}, {shape[1]}]"
+        help_ = write(f"resize: {{size: {size}}}", "before", "put {} before it")
+    if not others and isinstance(maker, CropTransform) and not maker.resizes() and None not in x.shape:
+        help_ = f"`random_resized_crop` resizes its window to the size of the image, {times(x.shape[:2])}"
+    return OpError("PG226", f"`{step.op}` leaves images at {', and at '.join(said)}; they need one size", help=help_)

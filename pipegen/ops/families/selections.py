@@ -7,11 +7,14 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import most
+from pipegen.ops.families.crops import ItemCrop, sizes_differ
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.stage import step_kwargs
 from pipegen.ops.step_bases import ColourTransform, GeometricTransform
-from pipegen.ops.transform import Part, Policy, Transform
+from pipegen.ops.transform import Part, Policy, Transform, require_same_shape
+from pipegen.types import FeatureType
 
 
 def _read(value: Any) -> Transform:
@@ -38,7 +41,9 @@ _ORDER: tuple[type[Transform] | tuple[type[Transform], ...], ...] = (
 
 
 class Selection(Policy):
-    """A policy over steps that the user writes. The choice is independent of the draws of the steps."""
+    """A policy over steps that the user writes. The choice is independent of the draws of the steps.
+
+    Crops and resizes come first, then tables and filters, geometry, and colour. All images have to leave it with one size."""
 
     steps: Annotated[tuple[InnerStep, ...], Field(min_length=2)]
     """The steps to choose from, written as they are in `transforms`."""
@@ -49,20 +54,55 @@ class Selection(Policy):
             problem = self.refuses(step)
             if problem is not None:
                 raise ValueError(problem[0])
+        led = [step.op for step in self.steps if isinstance(step, ItemCrop)]
+        if len(led) > 1:
+            raise ValueError(f"`{self.op}` holds one crop that chooses its window by boxes, keypoints or masks, not {len(led)}")
         return self
 
     @classmethod
     def refuses(cls, step: Transform) -> tuple[str, str] | None:
         """The reason why a step cannot be an inner step, and what helps; `None` if it can."""
         if rank(step) == len(_ORDER):
-            return f"`{cls.op}` cannot hold `{step.op}`", "it holds geometry, colour, tables and filters, which keep the shape of an image"
-        for argument in ("when", "feature"):
-            if getattr(step, argument) is not None:
+            return f"`{cls.op}` cannot hold `{step.op}`", "it holds crops, resizes, geometry, colour, tables and filters"
+        led = next((inner.op for inner in step.inner_steps() if isinstance(inner, ItemCrop)), None)
+        if led is not None:
+            return f"`{cls.op}` cannot hold `{led}` inside `{step.op}`", f"`{led}` can be a step of the outer `{cls.op}`"
+        for argument in ("when", "feature", "draw"):
+            if getattr(step, argument) not in (None, "example"):
                 return f"`{argument}` of `{step.op}` is decided by the `{cls.op}` around it", f"`{argument}` goes beside `steps`"
         return None
 
     def inner_steps(self) -> tuple[Transform, ...]:
         return self.steps
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        y = x
+        for part in self.parts():
+            z = part.step.infer(y)
+            if not changes_size(part.step):
+                require_same_shape(part.step, y, z)
+            y = z.with_(shape=x.shape)
+        return y.with_(shape=self.shape_after(x))
+
+    def shape_after(self, x: FeatureType) -> tuple[int | None, ...]:
+        ends: dict[tuple[int | None, ...], Transform | None] = {}
+        for step in self.steps if most(self.probability) else ():
+            shape = step.shape_after(x) if isinstance(step, Policy) else step.on(x).infer(x).shape if step.only_sizes else x.shape
+            ends.setdefault(shape, step)
+            if step.only_sizes and step.is_gated():
+                ends.setdefault(x.shape, None)
+        if self.is_gated() or not self.picks_one() or not ends:
+            ends.setdefault(x.shape, None)
+        if len(ends) > 1:
+            raise sizes_differ(self, ends, x)
+        return next(iter(ends))
+
+    def evaluation_form(self) -> tuple[Transform, ...]:
+        """Where each example gets one of several crops and resizes: the first of them, or the steps that replace it."""
+        if self.is_gated() or not self.picks_one() or not all(map(changes_size, self.steps)):
+            return ()
+        forms = (step.evaluation_form() if step.random else (step,) for step in self.own_steps())
+        return next((form for form in forms if form), ())
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """Whether each step is chosen, by the step's name; the second one of a name is `NAME#2`."""
@@ -77,15 +117,23 @@ class Selection(Policy):
         return tuple(sorted(found, key=lambda part: rank(part.step)))
 
     def own_steps(self) -> list[Transform]:
-        """The steps, acting on the policy's `feature`."""
-        return [step if self.feature is None else step.model_copy(update={"feature": self.feature}) for step in self.steps]
+        """The steps, acting on the policy's `feature`, with its `draw`."""
+        given = {"feature": self.feature, "draw": self.draw}
+        return [step if given == {"feature": None, "draw": "example"} else step.model_copy(update=given) for step in self.steps]
 
     def meaning(self) -> dict[str, Any]:
         return super().meaning() | {"steps": [[step.op, step.meaning(), step.id] for step in self.steps]}
 
 
 def rank(step: Transform) -> int:
-    """The place of a step's family within a policy; the parts of an inner policy come first."""
+    """The place of a step's family within a policy: crops and resizes come first, and the parts of an inner policy next."""
+    if step.only_sizes:
+        return -2 if isinstance(step, ItemCrop) else -1
     if isinstance(step, Policy):
         return 0
     return next((i for i, family in enumerate(_ORDER) if isinstance(step, family)), len(_ORDER))
+
+
+def changes_size(step: Transform) -> bool:
+    """Checks whether a step, or a step inside it, changes the size of images."""
+    return step.only_sizes or any(map(changes_size, step.inner_steps()))

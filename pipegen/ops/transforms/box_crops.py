@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Span, span_range, within
-from pipegen.ops.families.crops import ItemCrop, SizedCrop, WholeOrItemCrop
+from pipegen.ops.families.crops import ItemCrop, RandomSizedCrop, WholeOrItemCrop
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.windows import inside, pick, place
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, same_type
@@ -172,7 +172,7 @@ def _compared(items: tf.Tensor, windows: tf.Tensor) -> tuple[tf.Tensor, tf.Tenso
 Index = Annotated[int, Field(ge=0, le=255)]
 
 
-class RandomCropAround(SizedCrop, ItemCrop):
+class RandomCropAround(RandomSizedCrop, ItemCrop):
     """Cuts out a window of fixed size that holds a random pixel of an object in a mask: Albumentations' `CropNonEmptyMaskIfExists`.
 
     The pixel is one of the mask, also of an instance mask, whose class index is neither one of `background` nor the mask's `ignore`; all
@@ -180,8 +180,8 @@ class RandomCropAround(SizedCrop, ItemCrop):
     absent. The window lies around the pixel, each offset as likely, and is then moved onto the image. Without such a pixel, all windows
     are equally likely, as for `random_crop`.
 
-    On the other splits, `center_crop` of the same size replaces it. An image smaller than the window is an error, which names the file if
-    it is found while running.
+    On the other splits, `center_crop` of the same size replaces it; nothing does with a `probability` below 1, for which images have the
+    size before it. An image smaller than the window is an error, which names the file if it is found while running.
     """
 
     op = "random_crop_around"
@@ -206,7 +206,7 @@ class RandomCropAround(SizedCrop, ItemCrop):
     def leader(self) -> str | None:
         return self.around
 
-    def evaluation_form(self) -> tuple[Transform, ...]:
+    def replacement(self) -> tuple[Transform, ...]:
         return (CenterCrop(size=self.size, feature=self.feature),)
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -9,7 +9,7 @@ from pydantic import model_validator
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import height_width
-from pipegen.ops.families.crops import PaddedWindow, SizedCrop
+from pipegen.ops.families.crops import PaddedWindow, RandomSizedCrop, SizedCrop
 from pipegen.ops.lowering.windows import inside, pick, place
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example
 from pipegen.ops.transform import Transform
@@ -95,24 +95,25 @@ class CornerCrop(SizedCrop):
 SMALL = FeatureType("image", "uint8", (32, 32, 3), Interval(0, 255))
 
 
-class RandomCrop(SizedCrop, PaddedWindow):
+class RandomCrop(RandomSizedCrop, PaddedWindow):
     """Cuts out a window of fixed size; each of its (H - h + 1) · (W - w + 1) places is equally likely.
 
     `padding` puts a border around the image first, as recipes for CIFAR do (`random_crop: {size: 32, padding: 4}`); with `as_needed`, an
     image smaller than the window lies at a random place in it. The border and the window take one copy.
 
-    On the other splits, `center_crop` of the same size replaces it, after a `pad` to at least that size if it has a `padding`. An image
-    that is smaller than the window even with its border is an error, which names the file if it is found while running.
+    On the other splits, `center_crop` of the same size replaces it, after a `pad` to at least that size if it has a `padding`. With a
+    `probability` below 1, nothing replaces it: images then have the size before it. An image that is smaller than the window even with its
+    border is an error, which names the file if it is found while running.
     """
 
     op = "random_crop"
-    random = True
     draws = 2
     examples = (
         Example("random_crop: {size: 200}", IMAGE_224, "uint8[200×200×3] in [0, 255]"),
         Example("random_crop: {size: [180, 240]}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
         Example("random_crop: {size: 32, padding: 4}", SMALL, "uint8[32×32×3] in [0, 255]"),
         Example("random_crop: {size: [180, 240], padding: as_needed, fill: reflect}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
+        Example("random_crop: {size: 32, padding: 4, probability: 0.5}", SMALL, "uint8[32×32×3] in [0, 255]"),
     )
 
     padding: Pixels | tuple[Pixels, Pixels] | Literal["as_needed"] | None = None
@@ -145,7 +146,7 @@ class RandomCrop(SizedCrop, PaddedWindow):
         border = self.padding if isinstance(self.padding, str) else rows if rows == columns else [rows, columns]
         return super().meaning() | {"padding": border}
 
-    def evaluation_form(self) -> tuple[Transform, ...]:
+    def replacement(self) -> tuple[Transform, ...]:
         pad = (Pad(at_least=self.size, fill=self.fill, feature=self.feature),) if self.pads() else ()
         return (*pad, CenterCrop(size=self.size, feature=self.feature))
 

@@ -10,7 +10,7 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule, Strength, as_pair, check_range, checked, level_range
 from pipegen.ops.families.selections import InnerStep, Selection
 from pipegen.ops.lowering.windows import whole_between
-from pipegen.ops.traits import same_type, to_float32
+from pipegen.ops.traits import ANY_IMAGE, Example, same_type, to_float32
 from pipegen.ops.transform import Part, Policy, Transform
 
 
@@ -29,6 +29,9 @@ class OneOf(Selection):
 
     Each step keeps its own arguments; with a `probability` below 1, the step that is drawn may still leave the example as it is. Geometry
     and colour cost the same as a single such step, since an example that gets another step gets the identity matrix.
+
+    Crops and resizes may be among the steps if all of them end at one size: at that of the image before, or, if each example gets one of
+    them, at another. On the other splits, the first of several crops and resizes, or what replaces it there, stands for all of them.
     """
 
     op = "one_of"
@@ -36,6 +39,7 @@ class OneOf(Selection):
     examples = (
         *same_type("one_of: {steps: [random_flip: {probability: 1}, random_rotation: {degrees: 30}]}"),
         *to_float32("one_of: {steps: [random_hue: {degrees: 20}, random_rotation: {degrees: 30}], weights: [3, 1], probability: 0.5}"),
+        Example("one_of: {steps: [random_resized_crop: {size: 96}, resize: {size: 96}]}", ANY_IMAGE, "uint8[96×96×3] in [0, 255]"),
     )
 
     weights: tuple[Weight, ...] | None = None
@@ -53,6 +57,9 @@ class OneOf(Selection):
         """The weights in each epoch, up to the one after which they do not change."""
         given = [w.ranges(level_range) if isinstance(w, Schedule) else ((w, w),) for w in self.weights or (1.0,) * len(self.steps)]
         return [tuple(epochs[min(n, len(epochs) - 1)][0] for epochs in given) for n in range(max(map(len, given)))]
+
+    def picks_one(self) -> bool:
+        return True
 
     def share(self, number: int) -> float:
         epochs = self.over_epochs()._of_epochs()
@@ -80,8 +87,9 @@ Count = Annotated[int, Field(ge=0)]
 class SomeOf(Selection):
     """Does a number of different steps to each example; all choices of steps are equally likely.
 
-    Steps run in the order of a block: tables and filters as they are written, then all geometry as one resampling, then all colour as one
-    matrix. It draws a number for `count` and one for each step.
+    Steps run in the order of a block: crops and resizes, then tables and filters as they are written, then all geometry as one resampling,
+    then all colour as one matrix. Crops and resizes have to keep the size of the image, unless `count` is 1. It draws a number for `count`
+    and one for each step.
     """
 
     op = "some_of"
@@ -103,6 +111,9 @@ class SomeOf(Selection):
 
     def num_draws(self) -> int:
         return 1 + len(self.steps)
+
+    def picks_one(self) -> bool:
+        return as_pair(self.count) == (1, 1)
 
     def share(self, number: int) -> float:
         return sum(as_pair(self.count)) / 2 / len(self.steps)

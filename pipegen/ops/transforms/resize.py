@@ -13,14 +13,14 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import BUCKET, ConstantFill, Side, Size, filled, height_width, interpolated, require_holds
 from pipegen.ops.arguments.magnitudes import Span, checked, span_range, within
-from pipegen.ops.families.crops import SizedCrop
+from pipegen.ops.families.crops import RandomSizedCrop
 from pipegen.ops.lowering import resizing
 from pipegen.ops.lowering.linear import logarithms, uniform
 from pipegen.ops.lowering.resizing import Filter
-from pipegen.ops.lowering.windows import Box, Sides, Whole, cut, pick, place
+from pipegen.ops.lowering.windows import Box, Sides, Whole, cut, pick, place, whole_between
 from pipegen.ops.model import Model
 from pipegen.ops.step_bases import ElementTransform, UniformTransform, require_image
-from pipegen.ops.traits import ANY_IMAGE, Example, Family, Traits, same_type
+from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, Family, Traits, same_type
 from pipegen.ops.transform import Transform
 from pipegen.types import LARGEST_SIDE, FeatureType, Interval
 
@@ -387,7 +387,7 @@ def _has_pixels(area: tuple[float, float], name: str) -> None:
         raise ValueError(f"`{name}` starts at 0, which is a window without pixels")
 
 
-class RandomResizedCrop(SizedCrop):
+class RandomResizedCrop(RandomSizedCrop):
     """Cuts out a window of random area and shape, then resizes it to a fixed size.
 
     The algorithm is that of Inception (Szegedy et al. 2014) as implemented in torchvision: draw an area, uniform in `area` as a fraction of
@@ -395,24 +395,30 @@ class RandomResizedCrop(SizedCrop):
     √(area / ratio) high, rounded half to even. The first of 10 such windows that fits into the image is placed uniformly. If none fits, the
     window is the largest one in the middle whose aspect ratio is in range.
 
-    It draws 22 numbers: area and ratio for each of the 10 windows, then top and left of the chosen one.
+    With `rows` in place of `area`, the window's height in pixels is drawn, and its width is height · ratio, rounded down: Albumentations'
+    `RandomSizedCrop`, whose ratio is one number (`aspect_ratio: [1, 1]`).
+
+    It draws 22 numbers: area (or rows) and ratio for each of the 10 windows, then top and left of the chosen one.
 
     On the other splits, the shorter side is resized to size · 256 / 224 and `center_crop` cuts out the middle; for a size that is not
-    square, the image is resized to cover the size · 256 / 224 (`mode: crop`) instead.
+    square, the image is resized to cover the size · 256 / 224 (`mode: crop`) instead. With a `probability` below 1, nothing replaces it:
+    images then have the size before it.
     """
 
     op = "random_resized_crop"
-    random = True
     draws = 2 * TRIES + 2
     examples = (
         Example("random_resized_crop: {size: 224}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
         Example("random_resized_crop: {size: [96, 128], area: [0.25, 1.0], method: bicubic}", ANY_IMAGE, "uint8[96×128×3] in [0, 255]"),
+        Example("random_resized_crop: {size: 224, rows: [140, 224], probability: 0.4}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
     size: Size
     """The output's size in pixels: a square's side, or [height, width]."""
     area: Annotated[Span, within(0, 1), checked(_has_pixels)] = (0.08, 1.0)
     """The range of the window's area, as a fraction of the image's."""
+    rows: tuple[Side, Side] | None = None
+    """The least and the greatest height of the window in pixels, in place of `area`; all whole numbers between them are equally likely."""
     aspect_ratio: Annotated[Span, within(0.01, 100)] = (3 / 4, 4 / 3)
     """The range of the window's width divided by its height, before it is resized."""
     method: resizing.Method = "bilinear"
@@ -423,8 +429,19 @@ class RandomResizedCrop(SizedCrop):
 
     _blurs = model_validator(mode="after")(_antialiased)
 
+    @model_validator(mode="after")
+    def _one_form(self) -> RandomResizedCrop:
+        if self.rows is not None and "area" in self.model_fields_set:
+            raise ValueError("give either `area` or `rows`")
+        if self.rows is not None and self.rows[0] > self.rows[1]:
+            raise ValueError(f"`rows` is [least, greatest], got [{self.rows[0]}, {self.rows[1]}]")
+        return self
+
     def infer(self, x: FeatureType) -> FeatureType:
-        return interpolated(super().infer(x), self.method)
+        return interpolated(super().infer(x), self.method) if not self.idle() else super().infer(x)
+
+    def meaning(self) -> dict[str, Any]:
+        return {name: value for name, value in super().meaning().items() if name != ("rows" if self.rows is None else "area")}
 
     def resizes(self) -> bool:
         return True
@@ -436,7 +453,7 @@ class RandomResizedCrop(SizedCrop):
     def needed_size(self) -> tuple[int, int] | None:
         return self.output_size()
 
-    def evaluation_form(self) -> tuple[Transform, ...]:
+    def replacement(self) -> tuple[Transform, ...]:
         from pipegen.ops.transforms.crop import CenterCrop
 
         if self.size == BUCKET:  # not known yet, and so neither is a larger size
@@ -455,10 +472,14 @@ class RandomResizedCrop(SizedCrop):
         most_h, most_w = height[..., None], width[..., None]
         rows, columns = tf.cast(most_h, tf.float64), tf.cast(most_w, tf.float64)
         low, high = span_range(self.aspect_ratio)
-        area = uniform(u[..., 0 : 2 * TRIES : 2], span_range(self.area)) * (rows * columns)
         ratio = tf.exp(uniform(u[..., 1 : 2 * TRIES : 2], logarithms((low, high))))
-        w = tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32)
-        h = tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32)
+        if self.rows is not None:
+            h = whole_between(u[..., 0 : 2 * TRIES : 2], self.rows)
+            w = tf.cast(tf.floor(tf.cast(h, tf.float64) * ratio + 1e-6), tf.int32)  # the exponential may be just below the ratio
+        else:
+            area = uniform(u[..., 0 : 2 * TRIES : 2], span_range(self.area)) * (rows * columns)
+            w = tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32)
+            h = tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32)
         fits = (h >= 1) & (w >= 1) & (h <= most_h) & (w <= most_w)
         # The fallback is one more try, which always fits: the image in the middle, with its aspect ratio clamped.
         middle_h = tf.minimum(most_h, tf.cast(tf.round(columns / low), tf.int32))

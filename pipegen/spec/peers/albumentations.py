@@ -237,6 +237,12 @@ def random_scale(scale_limit=(-0.1, 0.1), interpolation=1, area_for_downscale=No
     c.refuse("its images have sizes of their own, and those of `random_zoom` keep theirs", nearest=nearest)
 
 
+def random_sized_crop(min_max_height, size, w2h_ratio=1.0, interpolation=1, area_for_downscale=None, p=1.0) -> c.Steps:
+    rows = [c.whole("min_max_height", side) for side in c.pair("min_max_height", min_max_height, 1)]
+    ratio, sides = c.number("w2h_ratio", w2h_ratio), c.one_if_equal(*size)
+    return c.step("random_resized_crop", p, size=sides, rows=rows, aspect_ratio=[ratio, ratio], method=_method(interpolation))
+
+
 def random_tone_curve(scale=0.1, per_channel=False, p=0.5) -> c.Steps:
     return c.step("random_tone_curve", p, std=c.number("scale", scale), per_channel=True if per_channel else None)
 

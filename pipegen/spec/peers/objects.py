@@ -354,6 +354,8 @@ class _Albumentations(_Library):
             least = [f"`{key}: {given[key]:g}`" for key in ("min_area", "min_visibility", "min_width", "min_height") if given.get(key)]
             if given:
                 self.remarks.append(f"`{name}`: {what} are a feature of the source, which has their `format`{' and '.join(['', *least])}")
+        if node.name == "ReplayCompose":
+            self.remarks.append("`ReplayCompose`: `draw: group` on a step gives 8 consecutive examples one draw; others are not replayed")
         if node.arguments.get("additional_targets"):
             self.remarks.append("`additional_targets`: each is a feature of the source, with an `align` of its own")
         return super().of_group(node, path)
@@ -569,5 +571,5 @@ def _in_order(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The steps, if a block of a policy runs them in this order. Raises `Unsuited`."""
     ranks = [rank(validated(transforms()[op], given)) for step in steps for op, given in step.items()]
     if ranks != sorted(ranks):
-        refuse("a group runs tables and filters first, then geometry, then colour, which is another order than here")
+        refuse("a group runs crops first, then tables and filters, then geometry, then colour, which is another order than here")
     return steps

@@ -64,12 +64,12 @@ def records(pipe: Any) -> list[int]:
 @pytest.mark.parametrize("steps", [
     MOVES, [POLICY],
     *(pytest.param(steps, marks=pytest.mark.nightly) for steps in (
-        [{"random_resized_crop": {"size": [36, 30]}}], [{"center_crop": {"size": 40}}, "random_d4"],
+        [{"random_resized_crop": {"size": [36, 30]}}], [{"random_resized_crop": {"size": [40, 48], "probability": 0.5}}], [{"center_crop": {"size": 40}}, "random_d4"],
         [{"random_perspective": {"x": 0.1, "y": 0.1, **FILL}}],
         [{"random_elastic": {"alpha": 40, "sigma": 6, "probability": 0.7, **FILL}}],
         [{"random_thin_plate_spline": {"x": 0.05, "y": 0.05, **FILL}}],
     )),
-], ids=["moves", "one_of", "resized_crop", "d4", "perspective", "elastic", "spline"])  # fmt: skip
+], ids=["moves", "one_of", "resized_crop", "sometimes", "d4", "perspective", "elastic", "spline"])  # fmt: skip
 def test_vectors_point_from_where_a_place_is_seen_to_where_their_end_is(steps: list[Any], jit: str) -> None:
     """The image says which place each pixel shows; the place at the end of its vector is the one that lay there before."""
     pipe = build(steps, {"flow": {"kind": "dense", "values": "vectors"}}, {"flow": flows()}, jit)

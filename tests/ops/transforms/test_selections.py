@@ -124,7 +124,7 @@ TWO = "  - one_of:\n      steps:\n        - random_flip\n        - "
 
 
 @pytest.mark.parametrize(("body", "code", "said", "line"), [
-    (TWO + "random_crop: {size: 9}\n", "PG226", "`one_of` cannot hold `random_crop`", 9),
+    (TWO + "random_crop: {size: 9}\n", "PG226", "`one_of` leaves images at 32×32 after `random_flip`, and at 9×9", 6),
     (TWO + "mixup\n", "PG226", "`one_of` cannot hold `mixup`", 9),
     (TWO + "random_flip: {when: all}\n", "PG226", "`when` of `random_flip` is decided by", 9),
     (TWO + "random_hue: {degres: 9}\n", "PG102", "has no argument `degres`", 9),
