@@ -64,7 +64,9 @@ def records(pipe: Any) -> list[int]:
 @pytest.mark.parametrize("steps", [
     MOVES, [POLICY],
     *(pytest.param(steps, marks=pytest.mark.nightly) for steps in (
-        [{"random_resized_crop": {"size": [36, 30]}}], [{"random_resized_crop": {"size": [40, 48], "probability": 0.5}}], [{"center_crop": {"size": 40}}, "random_d4"],
+        [{"random_resized_crop": {"size": [36, 30]}}],
+        [{"resize": {"size": [40, 48]}}, {"random_resized_crop": {"size": [40, 48], "probability": 0.5}}],
+        [{"center_crop": {"size": 40}}, "random_d4"],
         [{"random_perspective": {"x": 0.1, "y": 0.1, **FILL}}],
         [{"random_elastic": {"alpha": 40, "sigma": 6, "probability": 0.7, **FILL}}],
         [{"random_thin_plate_spline": {"x": 0.05, "y": 0.05, **FILL}}],
