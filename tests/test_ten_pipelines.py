@@ -270,3 +270,61 @@ def test_10_one_file_holds_the_input_and_the_target() -> None:
     whole = stored(pipe.files("test")[0]) / np.float32(127.5) - 1
     np.testing.assert_allclose(edges.numpy()[0], whole[:, :32], atol=1e-6)
     np.testing.assert_allclose(picture.numpy()[0], whole[:, 32:], atol=1e-6)
+
+
+@pytest.mark.nightly
+def test_6_patients_in_lists_and_a_crop_at_times() -> None:
+    Path("tiles").mkdir()
+    rows = [(f"tiles/{i}.png", i // 3, i % 2) for i in range(18)]
+    for path, *_ in rows:
+        Image.fromarray(RNG.integers(0, 255, (24, 24, 3), np.uint8)).save(path)
+    Path("tiles.csv").write_text("path,patient,label\n" + "".join(f"{path},{patient},{label}\n" for path, patient, label in rows))
+    Path("held_out.txt").write_text("# the patients of the paper\n4\n")
+    pipe = build("""
+        pipegen: 1
+        source: {csv: {path: tiles.csv, features: {image: {kind: image, column: path}, label: {kind: label}}}}
+        splits: {parts: {train: {patient: [0, 1, 2, 3]}, validation: {patient: [5]}, test: {patient: {file: held_out.txt}}}}
+        transforms:
+          - resize: {size: 24}
+          - random_resized_crop: {size: 24, rows: [12, 20], aspect_ratio: [1, 1], probability: 0.4}
+        batch: {size: 12}
+    """)
+    patients = {split: sorted({int(Path(file).stem) // 3 for file in pipe.files(split)}) for split in ("train", "validation", "test")}
+    assert patients == {"train": [0, 1, 2, 3], "validation": [5], "test": [4]}
+    whole = {stored(path).astype(np.float32).tobytes() for path, *_ in rows}
+    kept = [x.tobytes() in whole for epoch in range(8) for images, _ in pipe.dataset("train", epoch=epoch) for x in images.numpy()]
+    assert 0.45 < np.mean(kept) < 0.75, "six of ten are left as they are"
+
+
+@pytest.mark.nightly
+def test_7_soft_labels_with_weights_of_them_and_one_draw_for_a_few() -> None:
+    rows = RNG.dirichlet([1, 1, 1], 16).round(3)
+    photos("sky", [f"{i}.png" for i in range(16)], (12, 12))
+    lines = [f"sky/{i}.png,{','.join(map(str, row))}" for i, row in enumerate(rows.tolist())]
+    Path("sky.csv").write_text("path,clear,cloud,rain\n" + "\n".join(lines) + "\n")
+    pipe = build("""
+        pipegen: 1
+        source:
+          csv:
+            path: sky.csv
+            features:
+              image: {kind: image, column: path}
+              soft: {kind: tensor, columns: [clear, cloud, rain]}
+              sure: {kind: weight, value: "clear ** 2 + cloud ** 2 + rain ** 2"}
+        shuffle: none
+        transforms:
+          - resize: {size: 12}
+          - random_flip: {draw: group}
+        output: {x: image, y: soft, sample_weight: sure}
+        batch: {size: 4}
+    """)
+    flipped = []
+    for epoch in range(6):
+        given = [*pipe.dataset("train", epoch=epoch)]
+        np.testing.assert_allclose(np.concatenate([y.numpy() for _, y, _ in given]), rows, atol=1e-6)
+        np.testing.assert_allclose(np.concatenate([w.numpy() for *_, w in given]), (rows**2).sum(1), atol=1e-6)
+        images = np.concatenate([x.numpy() for x, *_ in given])
+        flipped.append([not np.array_equal(image, stored(f"sky/{i}.png")) for i, image in enumerate(images)])
+    for some in np.array(flipped).reshape(-1, 8):
+        assert len(set(some.tolist())) == 1, "one draw for each eight in a row"
+    assert 0 < np.mean(flipped) < 1
