@@ -111,7 +111,7 @@ class BySplit(Source):
         return self.parts.values()
 
     has_rows, has_folders = of_each(all, "has_rows"), of_each(all, "has_folders")
-    needs_data, unpacked = of_each(any, "needs_data"), of_each(sum, "unpacked")
+    by_class, needs_data, unpacked = of_each(any, "by_class"), of_each(any, "needs_data"), of_each(sum, "unpacked")
 
     def infer(self) -> ElementType:
         return self.parts[self.reference].infer()

@@ -37,6 +37,15 @@ def test_records_carry_their_split_and_the_classes_of_train(tree: Tree) -> None:
     assert [listing.location.paths[i] for i in range(3)] == [str(root / p) for p in ("b/dog/1.jpg", "a/cat/1.jpg", "a/dog/1.jpg")]
 
 
+def test_only_folders_of_classes_are_stored_class_by_class() -> None:
+    records = {"tfrecord": {"path": "a", "features": {"image": {"kind": "image"}, "label": {"kind": "label", "classes": 2}}}}
+    assert not BySplit.from_yaml({"train": records, "validation": records}).by_class()
+    assert folders(train="a", validation="b").by_class()
+    assert BySplit.from_yaml(
+        {"train": {"image_folder": {"path": "a"}}, "predict": {"image_folder": {"path": "b", "labels": "none"}}}
+    ).by_class()
+
+
 def test_a_class_that_train_has_not_is_an_error_that_names_class_split_and_folder(tree: Tree) -> None:
     root = tree("a/cat/1.jpg", "b/cow/1.jpg", "b/cat/1.jpg")
     (note,) = folders(train="a", test="b").list(root).notes
