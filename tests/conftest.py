@@ -81,7 +81,7 @@ def _chosen(config: pytest.Config, mark: str) -> bool:
 
 def _as_users(config: pytest.Config) -> bool:
     """Whether TensorFlow is as users have it. The suite takes shortcuts, by day and by night."""
-    return bool(config.getoption("--as-users")) or _chosen(config, "smoke")
+    return bool(config.getoption("--as-users")) or _chosen(config, "smoke") or config.getoption("--part") == "measured"
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -81,7 +81,7 @@ PARTS = {
     "onednn": Part("the proofs by day, with TensorFlow as users have it", 20, _files("onednn")),
     "extras": Part("each extra in an environment of its own; reads a package index", 20, _files("extras")),
     "measured": Part(
-        "benchmarks; alone on the machine, with `-n 0`",
+        "benchmarks, with TensorFlow as users have it; alone on the machine, with `-n 0`",
         17,
         (*_folders("benchmarks"), *_files("expected_memory"), *_files("cli_profile", "cli/"), *_files("profile", "profiling/")),
     ),
