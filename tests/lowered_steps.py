@@ -67,7 +67,11 @@ def uses_of(step: Transform) -> tuple[StepRef, ...]:
 def stages_of(step: Transform, x: FeatureType, y: FeatureType) -> tuple[Stage, ...]:
     """The stages that a plan as built has for a step that stands alone."""
     found: list[Stage] = []
-    for ref in uses_of(step):
+    sizing = [ref for ref in uses_of(step) if ref.conditional and ref.step.only_sizes]
+    if sizing:  # crops and resizes that act on some examples are one stage
+        x = step.infer(x)
+        found.append(s.SometimesSized("image", tuple(sizing), (x.height, x.width)))
+    for ref in (ref for ref in uses_of(step) if ref not in sizing):
         y = ref.step.infer(x)
         found += stages_of_use(ref, x, y)
         x = y

@@ -150,6 +150,7 @@ OWN = {
     "PG223": "labels as class indices, for which the finding has lines of its own",
     "PG207": "a fill of 0.2, which the user gave, in bytes",
     "PG210": "a crop on some splits only, which the user asked for",
+    "PG226": "a crop at times of images that have another size, for which the finding has lines of its own",
     "PG217": "a feature, which the user named, that the source has not",
     "PG218": "several labels, of which the source has one",
     "PG596": "a mask to paste by, which the spec has not",

@@ -170,7 +170,7 @@ RandomGridShuffle: {grid: [2, 4]}
 RandomResizedCrop: {size: [24, 24]}
 RandomResizedCrop: {size: [24, 30], scale: [0.3, 0.6], ratio: [0.5, 1]}
 RandomSizedCrop: {min_max_height: [10, 24], size: [24, 30]}
-RandomSizedCrop: {min_max_height: [12, 20], size: [20, 20], w2h_ratio: 1.5, p: 0.4}
+RandomSizedCrop: {min_max_height: [24, 40], size: [48, 48], w2h_ratio: 1.1, p: 0.4}
 RandomRotate90
 RandomToneCurve
 RandomToneCurve: {scale: 0.2, per_channel: true}
