@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain, compress
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, Protocol, TypeAlias
@@ -258,11 +259,17 @@ class _Parser:
             parts.append(part())
         return parts[0] if len(parts) == 1 else joined(parts)
 
-    def _negation(self) -> Predicate:
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        """Counts a level of nesting; `ValueError` if there are too many."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise ValueError(f"{self.called} can be nested at most {_DEEPEST} deep")
-        try:
+        yield
+        self._depth -= 1
+
+    def _negation(self) -> Predicate:
+        with self._deeper():
             if self._take("word", "not"):
                 return _not(self._negation())
             if self._take("symbol", "("):
@@ -270,8 +277,6 @@ class _Parser:
                 self._need(")", "needs a closing `)`")
                 return inner
             return self._comparison()
-        finally:
-            self._depth -= 1
 
     def _comparison(self) -> Predicate:
         start = self._token
@@ -379,16 +384,11 @@ class _ArithmeticParser(_Parser):
 
     def _power(self) -> Arithmetic:
         """Parses a signed number; `**` binds more closely than a sign before it, and less than one behind it."""
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise ValueError(f"{self.called} can be nested at most {_DEEPEST} deep")
-        try:
+        with self._deeper():
             if self._take("symbol", "-"):
                 return _computed("negative", (self._power(),))
             base = self._single()
             return _computed("**", (base, self._power())) if self._take("symbol", "**") else base
-        finally:
-            self._depth -= 1
 
     def _single(self) -> Arithmetic:
         if self._take("symbol", "("):
