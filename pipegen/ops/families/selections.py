@@ -54,9 +54,9 @@ class Selection(Policy):
             problem = self.refuses(step)
             if problem is not None:
                 raise ValueError(problem[0])
-        led = [step.op for step in self.steps if isinstance(step, ItemCrop)]
-        if len(led) > 1:
-            raise ValueError(f"`{self.op}` holds one crop that chooses its window by boxes, keypoints or masks, not {len(led)}")
+        guided = [step.op for step in self.steps if isinstance(step, ItemCrop)]
+        if len(guided) > 1:
+            raise ValueError(f"`{self.op}` holds one crop that chooses its window by boxes, keypoints or masks, not {len(guided)}")
         return self
 
     @classmethod
@@ -64,9 +64,9 @@ class Selection(Policy):
         """The reason why a step cannot be an inner step, and what helps; `None` if it can."""
         if rank(step) == len(_ORDER):
             return f"`{cls.op}` cannot hold `{step.op}`", "it holds crops, resizes, geometry, colour, tables and filters"
-        led = next((inner.op for inner in step.inner_steps() if isinstance(inner, ItemCrop)), None)
-        if led is not None:
-            return f"`{cls.op}` cannot hold `{led}` inside `{step.op}`", f"`{led}` can be a step of the outer `{cls.op}`"
+        guided = next((inner.op for inner in step.inner_steps() if isinstance(inner, ItemCrop)), None)
+        if guided is not None:
+            return f"`{cls.op}` cannot hold `{guided}` inside `{step.op}`", f"`{guided}` can be a step of the outer `{cls.op}`"
         for argument in ("when", "feature", "draw"):
             if getattr(step, argument) not in (None, "example"):
                 return f"`{argument}` of `{step.op}` is decided by the `{cls.op}` around it", f"`{argument}` goes beside `steps`"

@@ -369,7 +369,7 @@ class _ArithmeticParser(_Parser):
         if self._token.kind != "end":
             self._refuse(self._token, "must end or go on with `+`, `-`, `*`, `/` or `**`")
         if not found.columns:
-            raise ValueError("an expression needs a column: a number that is the same for all records says nothing")
+            raise ValueError("an expression needs a column; this one is the same number for every record")
         return found
 
     def _sum(self) -> Arithmetic:
