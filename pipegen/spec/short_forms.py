@@ -89,12 +89,17 @@ def _copy(known: dict[KeyPath, V], old: KeyPath, new: KeyPath, taken: set[KeyPat
 def read_classes(spec: dict[str, Any], place: Place) -> None:
     """Replaces each `classes: {file: FILE}` of a source by the names that the file lists, in place."""
     for path, value in [*scalars(spec.get("source"), ("source",))]:
-        if path[-2:] == ("classes", "file") and path[-3] not in NAMES and isinstance(value, str) and len(lookup(spec, path[:-1])) == 1:
-            names = _names(value, path, place)
-            if names is None:
-                place.spoiled.add(path[:-1])
-            else:
-                lookup(spec, path[:-2])["classes"] = names
+        at = next((path[: i + 1] for i, key in enumerate(path) if key == "classes" and path[i - 1] not in NAMES), ())
+        if not at or not isinstance(given := lookup(spec, at), dict) or at in place.spoiled:
+            continue
+        if [*given] != ["file"] or not isinstance(value, str) or path != (*at, "file"):
+            message = f"`{format_path(at[1:])}` is a list of names, or a file of some, got {show(given)}"
+            place.at(*at).add(make("PG104", message, place.locate.label(at), help="such as `classes: {file: classes.txt}`"))
+            place.spoiled.add(at)
+        elif (names := _names(value, path, place)) is None:
+            place.spoiled.add(at)
+        else:
+            lookup(spec, at[:-1])["classes"] = names
 
 
 def _names(file: str, path: KeyPath, place: Place) -> list[str] | None:

@@ -125,6 +125,13 @@ def test_a_file_of_classes_that_cannot_be_read(tmp_path: Path, file: str, conten
     assert "TOKEN" not in str(finding)
 
 
+@pytest.mark.parametrize("given", ["{fil: a.txt}", "{file: a.txt, more: 1}", "{file: [a.txt]}", "{file: 3}"])
+def test_a_map_that_is_no_file_of_classes(given: str) -> None:
+    finding = only(of(f"source: {{image_folder: {{path: a, classes: {given}}}}}\n"))
+    assert finding.code == "PG104"
+    assert "such as `classes: {file: classes.txt}`" in finding.help
+
+
 def test_a_link_to_another_file_lists_no_classes(tmp_path: Path) -> None:
     (tmp_path / "secret.env").write_text("TOKEN=1\n")
     (tmp_path / "classes.txt").symlink_to(tmp_path / "secret.env")
