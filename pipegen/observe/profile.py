@@ -20,6 +20,7 @@ from pipegen.physical.nodes import Examples, Fill, Filter, Map, Physical, SliceO
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, NodeCost, example_bytes, plan_cost
 from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Node, Plan, Read
 from pipegen.plan.plan_text import stage_text
+from pipegen.plan.stages import Branch
 from pipegen.spec.models import DiskCache
 from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned, json_text
@@ -131,8 +132,9 @@ def predict_us(plan: Plan, parts: list[Part], given: Circumstances) -> float:
 
 
 def _key(stage: Stage) -> tuple[object, ...]:
-    """Identifies a stage or a kernel in other plans of the spec."""
-    return type(stage).__name__, stage.feature, tuple(ref.id for ref in stage.uses())
+    """Identifies a stage or a kernel in other plans of the spec, where it may run on all examples or on some of them alone."""
+    bare = stage.stage if isinstance(stage, Branch) else stage
+    return type(bare).__name__, stage.feature, tuple(ref.id for ref in stage.uses())
 
 
 WORTH = 1.1  # the least expected speed-up of a remedy
