@@ -126,9 +126,13 @@ def keyed(features: Features, of: str, argument: str = "key") -> Features:
 
 
 def indexed(record: Record) -> Record:
-    """The classes by number."""
+    """The classes by number, -1 for none of them."""
     several: Record = {key: [CLASSES.index(name) for name in record[key]] for key in ("name", "tags") if key in record}
-    return {**record, **several, **({"label": CLASSES.index(record["label"])} if "label" in record else {})}
+    return {
+        **record,
+        **several,
+        **({"label": CLASSES.index(label) if (label := record["label"]) in CLASSES else -1} if "label" in record else {}),
+    }
 
 
 def write_tfds(path: Path, held: Sequence[Record], features: Features) -> Written:

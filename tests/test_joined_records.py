@@ -175,7 +175,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a key beside a column": ({"label": {"kind": "label", "column": "breed", "key": "x"}}, "key` is in the records, and `column` in"),
     "an image": ({"other": {"kind": "image", "column": "breed"}}, "images cannot be in the joined table"),
     "items in two places": ({"score": {"kind": "tensor", "with": "boxes"}}, "score` is `with: boxes`, but `score` in the records and"),
-    "nothing in the records": ({"image": {"kind": "label", "column": "breed"}}, "all features are in the joined table"),
+    "nothing in the records": ({"image": {"kind": "label", "column": "breed"}}, "all features are in columns"),
     "a key that no record has": ({"on": {"nummer": "n"}}, "no record of .* has the key 'nummer'"),
     "a key without a row": ({"rows": [row(i) for i in range(1, COUNT)]}, r"no row of .* has the key '0' of .*a-0.tfrecord#0"),
     "a key with two rows": ({"rows": [row(i) for i in (*range(COUNT), 0)]}, r"the key '0' of .*a-0.tfrecord#0 is in several rows"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import field_writers as fields
 import numpy as np
 import pytest
 from PIL import Image
@@ -137,3 +138,109 @@ def test_several_labels_are_needed_everywhere(tmp_path: Path) -> None:
     del parts["train"]["csv"]["features"]["trust"]
     found = inspect({"pipegen": 1, "source": {"by_split": parts}, "transforms": STEPS}).diagnostics
     assert any("`train` has a feature `label` and `predict` has none" in d.message for d in found)
+
+
+UNKNOWN = (1, 5, 6)
+"""The records of `unknown` without a label."""
+BY_NUMBER = {*fields.FULL, "tfds"}
+"""Sources whose labels are class indices."""
+
+
+def unknown(op: str, path: Path) -> tuple[dict[str, Any], Any]:
+    """Records of a source, of which some have a label that stands for none."""
+    path.mkdir()
+    held = [record | {"label": "nobody"} if i in UNKNOWN else record for i, record in enumerate(fields.records(2))]
+    wanted = {"image": fields.KINDS["image"], "label": fields.KINDS["label"] | {"unlabelled": [-1 if op in BY_NUMBER else "nobody"]}}
+    source, data = fields.WRITERS[op](path, held, wanted)
+    return {"pipegen": 1, "source": {op: source}, "transforms": [{"resize": {"size": 16}}]} | BY, data
+
+
+def seen(dataset: Any) -> list[bytes]:
+    """The images of a dataset, as bytes, in order."""
+    return [image.tobytes() for batch in dataset for image in (batch[0] if isinstance(batch, tuple) else batch).numpy()]
+
+
+PARTS = {"none": {}, "random": {"train": 0.5, "validation": 0.5}, "hash": {"train": 0.5, "validation": 0.5}}
+
+
+@pytest.mark.tf
+@pytest.mark.by_day(3)
+@pytest.mark.parametrize("method", [*PARTS])
+@pytest.mark.parametrize("op", [*fields.WRITERS])
+def test_records_without_a_label_are_predict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, op: str, method: str) -> None:
+    """The same from every source, whatever divides the others: each record is in one split, and none of `predict` has a label."""
+    monkeypatch.chdir(tmp_path)
+    spec, data = unknown(op, tmp_path / "data")
+    parts = {"splits": {"parts": PARTS[method], "method": method}} if PARTS[method] else {}
+    pipe = pipegen.build(spec | parts, data=data)
+    images = [pixels.astype(np.float32).tobytes() for pixels in fields.as_arrays(fields.records(2), ["image"])["image"]]
+    predicted = seen(pipe["predict"])
+    assert sorted(predicted) == sorted(images[i] for i in UNKNOWN)
+    assert seen(pipe["predict"]) == predicted
+    assert pipe.labels("predict") is None
+    assert pipe.class_names == fields.CLASSES
+    others = [name for name in pipe.splits if name != "predict"]
+    assert set(others) == {*PARTS[method]} or others == ["train"]
+    labelled = {}
+    for name in others:
+        for batch in pipe.dataset(name):
+            labelled |= {image.tobytes(): pipe.class_names[label] for image, label in zip(*(part.numpy() for part in batch), strict=True)}
+    assert labelled == {image: fields.CLASSES[i % 3] for i, image in enumerate(images) if i not in UNKNOWN}
+
+
+@pytest.mark.tf
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize("op", ["csv", "arrays", "tfrecord"])
+def test_they_are_kept_shared_and_resumed_like_others(tmp_path: Path, op: str) -> None:
+    spec, data = unknown(op, tmp_path / "data")
+    plain = seen(pipegen.build(spec, data=data)["predict"])
+    for cache in ("memory", {"disk": str(tmp_path / "cache")}):
+        pipe = pipegen.build(spec, data=data, runtime={"cache": cache}, allow_write=[str(tmp_path)])
+        assert seen(pipe["predict"]) == seen(pipe["predict"]) == plain
+    assert sorted(seen(pipe.dataset("predict", shard=(0, 2))) + seen(pipe.dataset("predict", shard=(1, 2)))) == sorted(plain)
+    if data is None:
+        pipegen.prepare(spec, tmp_path / "store")
+        assert seen(pipegen.build(tmp_path / "store" / "prepared.pipegen.yaml")["predict"]) == plain
+    pipe.export(tmp_path / "out", split="predict")
+    assert '"label"' not in (tmp_path / "out" / "metadata.jsonl").read_text()
+
+
+def refused(spec: dict[str, Any], **data: Any) -> str:
+    with pytest.raises(SpecError) as raised:
+        pipegen.build(spec, **data)
+    return str(raised.value)
+
+
+def test_a_part_of_labelled_records_takes_none_without(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x,y,part\n1,a,p\n2,,p\n3,b,q\n4,,q\n5,a,p\n")
+    features = {"x": {"kind": "tensor"}, "y": {"kind": "label", "unlabelled": [""]}}
+    spec = {"pipegen": 1, "source": {"csv": {"path": str(tmp_path / "t.csv"), "features": features}}, "output": {"x": "x", "y": "y"}}
+    by_value = {"train": {"part": ["p"]}, "validation": {"part": ["q"]}}
+    assert "1 record of `train` has no label, such as '1'" in refused(spec | {"splits": {"parts": by_value}})
+    assert "so `parts` cannot size it" in refused(spec | {"splits": {"parts": {"train": 0.5, "predict": 0.5}}})
+    (tmp_path / "t.csv").write_text("x,y,part\n1,a,p\n2,b,p\n")
+    assert "`predict` would be empty: every example has a label" in refused(spec)
+    (tmp_path / "t.csv").write_text("x,y,part\n1,,p\n2,,p\n")
+    assert "none of the 2 labels of `y` has a class" in refused(spec)
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        ({"unlabelled": ["-1"], "map": {"-1": "x"}}, "stands for no class, and so has `map`"),
+        ({"unlabelled": ["x"], "ignore": ["x"]}, "stands for no class, and so has `ignore`"),
+        ({"unlabelled": ["x"], "classes": ["x", "y"]}, "stands for no class, and so has `classes`"),
+        ({"unlabelled": [""], "separator": ";"}, "any number of classes, so none is missing"),
+        ({"kind": "tensor", "unlabelled": [""]}, "unlabelled` belongs to labels"),
+    ],
+)
+def test_values_that_stand_for_no_class_stand_for_nothing_else(label: dict[str, Any], said: str) -> None:
+    spec = {"pipegen": 1, "source": {"csv": {"path": "t.csv", "features": {"x": {"kind": "tensor"}, "y": {"kind": "label"} | label}}}}
+    assert said in refused(spec | {"output": {"x": "x"}})
+
+
+@pytest.mark.parametrize("within", ["mix", "by_split"])
+def test_sources_with_splits_of_their_own_say_what_to_write(within: str) -> None:
+    part = {"csv": {"path": "t.csv", "features": {"x": {"kind": "tensor"}, "y": {"kind": "label", "unlabelled": [""]}}}}
+    inner = {"epoch": 4, "parts": {"a": {"weight": 1, "source": part}}} if within == "mix" else {"train": part}
+    assert "`unlabelled`" in refused({"pipegen": 1, "source": {within: inner}, "output": {"x": "x", "y": "y"}})

@@ -41,7 +41,7 @@ from pipegen.memory import ram_budget
 from pipegen.ops.fields.notes import LeftOut, Note
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import Levels, having
-from pipegen.ops.sources.listing.base import Listing, Missing
+from pipegen.ops.sources.listing.base import Listing, Missing, unlabelled_records
 from pipegen.ops.sources.parts.adapted import counts_classes, filled, item_classes, merge_classes
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import Errors, MissingFraction, PipelineSpec
@@ -210,7 +210,8 @@ def _members(spec: PipelineSpec, listing: Listing, name: str, splits: tuple[str,
         return split_manifests(listing, {split: _members(spec, own, name, (split,)) for split, own in listing.by_split.items()}, name)
     if listing.shards is not None:
         return sharded_manifest(spec, listing, name, splits)
-    return Manifest(listing, assign(spec.splits, listing, splits), name, tuple(sorted(listing.excluded)))
+    members = assign(spec.splits, listing, splits, unlabelled_records(spec.source, listing))
+    return Manifest(listing, members, name, tuple(sorted(listing.excluded)))
 
 
 def _without(manifest: Manifest, keys: frozenset[str]) -> Manifest:

@@ -20,7 +20,7 @@ from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.kept import SPLITS, kept_folder
 from pipegen.ops.fields.strings import Ints, Strings, as_places, shareable
-from pipegen.ops.sources.listing.base import Listing, every_value, shards_of
+from pipegen.ops.sources.listing.base import Listing, every_value, shards_of, unlabelled_records
 from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType
 
@@ -328,7 +328,7 @@ def sharded_manifest(spec: PipelineSpec, listing: Listing, name: str, splits: Se
     folder = kept_folder(spec.runtime.cache, SPLITS)
     manifest = ShardedManifest(
         listing,
-        assign_shards(spec.splits, listing, splits, name, folder),
+        assign_shards(spec.splits, listing, splits, name, folder, unlabelled_records(spec.source, listing)),
         name,
         tuple(sorted(listing.excluded)),
         by_column=any(path[0] == "splits" or "subset" in path for path in spec.columns().values()),

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from pipegen.data.fingerprint import example_ids, fingerprint
-from pipegen.data.splits import assign, intervals, shares
+from pipegen.data.splits import assign, intervals, places_each, refuse_unlabelled, shares
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import InternalError, OpError
 from pipegen.frozen import dataclass
 from pipegen.kept import SPLITS, keep_or_warn, open_kept
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sampling_sections import PathGroup, Splits
-from pipegen.ops.sources.listing.base import Listing, Location, Parts, every_value, shards_of
+from pipegen.ops.sources.listing.base import PREDICTED, Listing, Location, Parts, every_value, shards_of
 
 Array = np.ndarray[Any, Any]
 
@@ -260,9 +260,27 @@ _AT_ONCE = 256 * BLOCK  # records hashed at a time
 RANKED = 10**7  # the most records that are ranked, each by its own name
 
 
-def assign_shards(splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None) -> dict[str, Selected]:
+def assign_shards(
+    splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None, unlabelled: Array | None = None
+) -> dict[str, Selected]:
     """Assigns the records of shards to splits, like `assign`; keeps what takes long to count in `folder`. Raises `OpError` as `assign`;
     `PG302` for a method that would rank more records than `RANKED`."""
+    if unlabelled is None or not unlabelled.any():
+        return _assign_shards(splits, listing, names, source_name, folder)
+    held, each = shards_of(listing), places_each(splits, listing)
+    unlabelled = unlabelled if held.kept is None else unlabelled & held.kept
+    labelled = ~unlabelled if held.kept is None else held.kept & ~unlabelled
+    given = listing if each else replace(listing, shards=replace(held, kept=labelled))
+    members = _assign_shards(splits, given, names if each else [name for name in names if name != PREDICTED], source_name, folder)
+    for name, own in members.items() if each else ():
+        refuse_unlabelled(name, names_of(own.among(unlabelled), listing.keys.__getitem__))
+    if each:
+        unlabelled[members[PREDICTED].numbers(np.arange(len(members[PREDICTED])))] = True
+    predicted = Selected(held.rows, np.flatnonzero(held.rows), bitmap_of(unlabelled), held.offsets)
+    return {**members, PREDICTED: with_any(predicted)}
+
+
+def _assign_shards(splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None) -> dict[str, Selected]:
     rows, offsets, kept = shards_of(listing).rows, shards_of(listing).offsets, shards_of(listing).kept
     if splits.method == "folder" and listing.parts is None:
         folders = {name: f"{str(folder).strip('/')}/" for name, folder in splits.parts.items()}

@@ -11,6 +11,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Diagnostics, Edit, Fix, Severity, write
 from pipegen.diagnostics.suggest import closest, rows
 from pipegen.ops.sampling_sections import ByColumn, PathGroup, Splits
+from pipegen.ops.sources.listing.base import PREDICTED
 from pipegen.ops.transform import When
 from pipegen.patterns import compile_pattern
 from pipegen.spec.expect import join, one_of
@@ -219,6 +220,9 @@ def _numbers(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         help_ = "write fractions for all parts or counts for all"
         yield make("PG301", message, locate((*_PARTS, counts[0])), locate((*_PARTS, next(iter(fractions))), "a fraction"), help=help_)
         return
+    if PREDICTED in parts and spec.source.lacks(PREDICTED):
+        message = "`predict` is the examples without a label, so `parts` cannot size it"
+        yield make("PG301", message, locate((*_PARTS, PREDICTED), key=True), help="remove it: `parts` divides the examples with a label")
     total = sum(fractions.values(), Fraction(0))
     if total > 1 + SLACK:
         message = f"the fractions sum to {float(total):g}, which is more than all the data"

@@ -17,10 +17,10 @@ import numpy as np
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import SLACK, apportion, exact, round_table
 from pipegen.errors import InternalError, OpError
-from pipegen.ops.fields.notes import quoted
+from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.fields.strings import Ints, as_places, decode
 from pipegen.ops.sampling_sections import ByColumn, Folds, PathGroup, Splits
-from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.base import PREDICTED, Listing
 from pipegen.patterns import compile_pattern
 
 
@@ -130,10 +130,39 @@ _SHOWN = 4  # values of a part that a message lists
 _REST = ""
 
 
-def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
-    """Assigns the records of a listing to splits; records that no part asks for are in none. Raises `OpError`: `PG409` if the parts ask for
-    more than there is, `PG105` if the pattern of `group` does not match every path, `PG302` if splits given by the data divide a group,
-    `PG404` if no row has the value of a part, `PG421` if a table lacks a column. `field` is relative to `splits`."""
+def assign(splits: Splits, listing: Listing, names: Sequence[str], unlabelled: Ints | None = None) -> Members:
+    """Assigns the records of a listing to splits; records that no part asks for are in none. `unlabelled` ones, bool `(n,)`, are `predict`.
+
+    Raises `OpError`: `PG409` if the parts ask for more than there is, `PG105` if the pattern of `group` does not match every path, `PG302`
+    if splits given by the data divide a group, `PG404` if no row has the value of a part, `PG420` if it has no label, `PG421` if a table
+    lacks a column. `field` is relative to `splits`."""
+    if unlabelled is None or not unlabelled.any():
+        return _assign(splits, listing, names)
+    if places_each(splits, listing):
+        members = _assign(splits, listing, names)
+        for name, own in members.items():
+            refuse_unlabelled(name, [listing.keys[i] for i in own[unlabelled[own]].tolist()])
+    else:
+        known = np.flatnonzero(~unlabelled)
+        members = {name: known[own] for name, own in _assign(splits, listing.take(known), names).items()}
+    together = np.union1d(members[PREDICTED], np.flatnonzero(unlabelled))
+    return {**members, PREDICTED: as_places(together, len(unlabelled))}
+
+
+def places_each(splits: Splits, listing: Listing) -> bool:
+    """Decides if the data names the split of each record, by a folder or the value of a column."""
+    return listing.parts is not None or splits.column is not None or splits.method == "folder"
+
+
+def refuse_unlabelled(split: str, keys: Sequence[str]) -> None:
+    """Raises `PG420` for records without a label, unless the split is `predict`."""
+    if split != PREDICTED and keys:
+        message = f"{count(len(keys), 'record')} of `{split}` {'has' if len(keys) == 1 else 'have'} no label, such as {keys[0]!r}"
+        help_ = "examples without a label are `predict`: name another value for them, or leave them out by `ignore`"
+        raise OpError("PG420", message, field=f"parts.{split}", help=help_)
+
+
+def _assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
     groups = _groups(splits, listing)
     n = len(listing.keys)
     bins: Mapping[str, Ints]

@@ -20,6 +20,7 @@ from pipegen.errors import OpError
 from pipegen.ops.data_test import ClassCounts
 from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.fields.notes import count, quoted
+from pipegen.ops.sources.listing.base import PREDICTED
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import Epoch, PipelineSpec, ShardIndex
 from pipegen.spec.source_map import KeyPath, format_path
@@ -115,7 +116,8 @@ def far_from_asked(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> li
 
     Call it before records are removed from splits.
     """
-    total = manifest.total - manifest.ignored
+    unlabelled = manifest.num_examples(PREDICTED) if spec.source.lacks(PREDICTED) else 0
+    total = manifest.total - manifest.ignored - unlabelled
     fractions = {name: size for name, size in spec.splits.parts.items() if isinstance(size, float) and name in manifest.members}
     off = {name: abs(len(manifest.members[name]) - size * total) for name, size in fractions.items()}
     far = [name for name, by in off.items() if by > 0.05 * total and by >= 2]
@@ -142,7 +144,9 @@ def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Loca
     if isinstance(size, float) and size * n < 1:
         asked = f"{size:g} of {count(n, 'example')} is less than one"
     help_ = "give the part a larger share, or add data"
-    if spec.splits.group is not None:
+    if split == PREDICTED and spec.source.lacks(PREDICTED):
+        asked, help_ = "every example has a label", "remove `unlabelled`"
+    elif spec.splits.group is not None:
         groups = count(count_groups(spec.splits, manifest.listing), "group")
         asked = f"there are {count(n, 'example')} in {groups}, which stay whole" if n else asked
         help_ = "give the part a larger share, or make the groups smaller"

@@ -285,12 +285,16 @@ class Splits(Model):
             return "method.column"
         return next((f"parts.{name}" for name, part in self.parts.items() if isinstance(part, dict)), "")
 
-    def names(self, *, learns: bool) -> tuple[str, ...]:
-        """Lists the splits in order: without `parts` all records are for training, or for prediction if there is nothing to learn."""
+    def names(self, *, learns: bool, unlabelled: bool = False) -> tuple[str, ...]:
+        """Lists the splits in order: without `parts` all records are for training, or for prediction if there is nothing to learn.
+
+        If some records are `unlabelled`, they are the split `predict`.
+        """
         names = tuple(self.parts)
         if self.folds is not None:
             names = ("train", "validation", *(n for n in names if n not in ("train", "validation")))
-        return names or (("train",) if learns else ("predict",))
+        names = names or (("train",) if learns else ("predict",))
+        return (*names, "predict") if unlabelled and "predict" not in names else names
 
     def columns(self) -> dict[str, str | int]:
         """Returns the columns that assign records to splits, by the argument that names each."""

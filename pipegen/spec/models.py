@@ -17,7 +17,7 @@ from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.model import Model
 from pipegen.ops.sampling_sections import Buckets, ByColumn, Curriculum, FeatureName, Sampling, Seed, Splits
 from pipegen.ops.sources.features.predicate import parse_predicate
-from pipegen.ops.sources.listing.base import Source
+from pipegen.ops.sources.listing.base import PREDICTED, Source
 from pipegen.ops.transform import SplitName, Transform, When
 from pipegen.spec.units import ByteSize, Seconds
 
@@ -388,4 +388,4 @@ class PipelineSpec(Model):
         """The splits, in the order of the spec."""
         learns = self.source.has_labels() or ("y" in self.output.model_fields_set and self.output.y is not None)
         own = self.source.split_names()
-        return self.splits.names(learns=learns) if own is None else own
+        return self.splits.names(learns=learns, unlabelled=bool(self.source.lacks(PREDICTED))) if own is None else own

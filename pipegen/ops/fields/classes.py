@@ -51,10 +51,11 @@ _MOST_COMPARED = 1_000
 
 @dataclass(frozen=True)
 class Classes:
-    """Renamed and ignored classes."""
+    """Renamed and ignored classes, and values that stand for none."""
 
     names: Mapping[ClassName, ClassName] = field(default_factory=dict)  # the meant class of each stored one
     ignored: tuple[ClassName, ...] = ()  # the classes, after renaming, whose rows are left out
+    unlabelled: tuple[ClassName, ...] = ()  # the stored values of rows whose class is unknown
 
     def check(self, listed: int | tuple[str, ...] | None) -> None:
         """Raises `PartError` if they contradict each other or the listed classes."""
@@ -74,9 +75,15 @@ class Classes:
                 raise PartError(
                     f"`ignore` leaves out {str(name)!r}, which `classes` lists", "ignore", i, help="remove it from one of the two"
                 )
+        others = {"map": map(str, self.names), "ignore": map(str, self.ignored), "classes": known or ()}
+        for i, name in enumerate(self.unlabelled):
+            also = next((argument for argument, named in others.items() if str(name) in named), None)
+            if also is not None:
+                message = f"`unlabelled` has {str(name)!r}, which stands for no class, and so has `{also}`"
+                raise PartError(message, "unlabelled", i, help="remove it from one of the two")
 
     def __bool__(self) -> bool:
-        return bool(self.names or self.ignored)
+        return bool(self.names or self.ignored or self.unlabelled)
 
     def renamed(self, cells: Sequence[str], separator: str | None) -> Sequence[str]:
         """Renames the cells of a column; `separator` separates several classes in a cell."""
@@ -98,6 +105,10 @@ class Classes:
             return [row for row, cell in enumerate(cells) if cell not in gone and plain(cell) not in gone]
         return [row for row, cell in enumerate(cells) if gone.isdisjoint([*(found := parts(cell, separator)), *map(plain, found)])]
 
+    def without_unlabelled(self, cells: Sequence[str]) -> list[int]:
+        """Returns the numbers of the cells that have a class."""
+        return Classes(ignored=self.unlabelled).without_ignored(cells, None)
+
     def notes(self, cells: Sequence[str], separator: str | None, field: str) -> Iterator[Note]:
         """Reports names that no stored cell has."""
         stored = set(cells) if separator is None else {part for cell in set(cells) for part in parts(cell, separator)}
@@ -105,6 +116,7 @@ class Classes:
         names = {str(own): str(name) for own, name in self.names.items()}
         yield from _unknown("map", names, stored, field)
         yield from _unknown("ignore", map(str, self.ignored), {names.get(name, name) for name in stored}, field)
+        yield from _unknown("unlabelled", map(str, self.unlabelled), stored, field)
 
 
 def _unknown(argument: str, names: Iterable[str], there: set[str], field: str) -> Iterator[Note]:
@@ -122,7 +134,10 @@ Known = int | tuple[str, ...] | None  # class names in index order, their number
 _MOST = 100_000
 _LISTED = 12  # largest number of classes that advice lists
 _ALL_OF_THEM = "list all of them in `classes`, or remove such rows"
-_NO_LABEL = "leave rows of -1 out with `ignore: [-1]`; if all are -1, for no label, remove the feature"
+_NO_LABEL = (
+    "leave rows of -1 out with `ignore: [-1]`; if they are only predicted on, write `unlabelled: [-1]`",
+    "if all are -1, for no label, remove the feature",
+)
 _SHOWN = 3
 _OBJECT = re.compile(r"""\{\s*["'][^"']*["']\s*:""")
 
@@ -173,7 +188,7 @@ def read_labels(
     return found, names
 
 
-_LEAVE_OUT = "remove rows without a label"
+_LEAVE_OUT = ("remove rows without a label", "or, if they are only predicted on, name what they hold, such as `unlabelled: ['']`")
 
 
 def as_values(name: str, given: Any) -> Values:
@@ -210,7 +225,7 @@ def _check_texts(values: Values, classes: Known, where: Callable[[int], str]) ->
     if "" in values.texts:
         empty = values.count(("",))
         more = f"; {count(empty, 'label')} of {len(values):,} {is_are(empty)} empty" if empty > 1 else ""
-        raise OpError("PG420", f"{where(values.first(''))} has no label{more}", help=_LEAVE_OUT)
+        raise OpError("PG420", f"{where(values.first(''))} is empty{more}", help=_LEAVE_OUT)
     several = next((text for text in values.texts if text.startswith(LIST)), None)
     if several is not None:
         help_ = "for examples with any number of labels, give the feature a `separator`; lists stay as they are"
@@ -257,8 +272,8 @@ def _numbered(
         row = int(np.isin(codes, [i for i, number in enumerate(stored) if not 0 <= number - offset < known]).argmax())
         there = f"{count(known, 'class', 'classes')} are {offset} to {known - 1 + offset}" if known > 0 else f"classes begin with {offset}"
         shifted = low in (0, 1) and high - low < known and low != offset
-        help_ = f"use `offset: {low}` for classes from {low}" if shifted else _ALL_OF_THEM
-        help_ = _NO_LABEL if low == -1 and not shifted else help_
+        help_: str | tuple[str, ...] = _NO_LABEL if low == -1 else _ALL_OF_THEM
+        help_ = f"use `offset: {low}` for classes from {low}" if shifted else help_
         message = f"{where(row)} is {stored[int(codes[row])]}, but {there}"
         raise OpError("PG420", message, field="classes" if classes is not None else None, help=help_)
     names = classes if isinstance(classes, tuple) else named_classes(known, offset)

@@ -20,7 +20,7 @@ class Label(FeatureKind):
 
     name = "label"
     plural = "labels"
-    arguments = ("classes", "offset", "separator", "map", "ignore")
+    arguments = ("classes", "offset", "separator", "map", "ignore", "unlabelled")
     meaning = ExampleClass()
     each = "item_label"
 
@@ -37,10 +37,11 @@ class Label(FeatureKind):
         stored = as_values(name, given)
         texts = feature.chosen.renamed(stored.texts, None)
         stays = np.isin(stored.codes, feature.chosen.without_ignored(texts, None))
-        if len(stored) and not stays.any():
-            message = f"none of the {len(stored):,} labels of `{name}` has a class that `ignore` keeps"
-            raise OpError("PG402", message, field="ignore")
-        kept = np.flatnonzero(stays)
+        known: Any = np.isin(stored.codes, feature.chosen.without_unlabelled(stored.texts))
+        if len(stored) and not (stays & known).any():
+            message = f"none of the {len(stored):,} labels of `{name}` has a class that `ignore` and `unlabelled` keep"
+            raise OpError("PG402", message, field="ignore" if feature.chosen.ignored else "unlabelled")
+        kept = np.flatnonzero(stays & known)
         meant = Values.of_texts(texts)
         meant = Values(meant.texts, meant.codes[stored.codes]).take(kept)
         found, names = read_labels(name, feature.classes, feature.offset, meant, lambda row: place(int(kept[row])), notes)

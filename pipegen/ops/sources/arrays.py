@@ -20,7 +20,7 @@ from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.feature import ArrayFeature, aligned_images, record_type
+from pipegen.ops.sources.features.feature import ArrayFeature, FeatureSource, aligned_images, record_type
 from pipegen.ops.sources.features.items import item_numbers, items_apart
 from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.ops.sources.listing.npz import arrays_of, read_array, read_member
@@ -33,7 +33,7 @@ _IN_MEMORY = "for arrays in memory, use `pipegen.build(spec, data={…})` withou
 _find = partial(find_file, what="file", help=_IN_MEMORY)
 
 
-class Arrays(SelectingSource):
+class Arrays(SelectingSource, FeatureSource):
     """Rows of arrays: images and labels from `pipegen.build(spec, data={"image": x, "label": y})`, or from files by `path`.
 
     Row i of each array is one example, identified by `i`. All arrays have the same number of rows. A batch of small images is one gather
@@ -53,7 +53,6 @@ class Arrays(SelectingSource):
     def _one_image(cls, features: dict[str, ArrayFeature]) -> dict[str, ArrayFeature]:
         if not having(features, Levels):
             raise ValueError("`features` has no image; add one such as `image: {kind: image}`")
-        aligned_images(features)
         return features
 
     @model_validator(mode="after")

@@ -12,13 +12,11 @@ from pydantic import field_validator, model_serializer, model_validator
 from pipegen.errors import OpError, OpErrors
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.kinds.base import ExampleClass, Indices, Levels, LossWeight, having, kind_of, several_labels
-from pipegen.ops.sources.listing.base import Listing, Source, of_each
+from pipegen.ops.sources.listing.base import PREDICTED, Listing, Source, of_each
 from pipegen.ops.sources.mix import InnerSource, written
 from pipegen.ops.sources.parts.merge import merge, without
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType, FeatureType
-
-PREDICTED = "predict"  # the split whose records may be without labels
 
 
 class BySplit(Source):
@@ -66,6 +64,8 @@ class BySplit(Source):
         for split, source in parts.items():
             if source.split_names() is not None:
                 raise ValueError(f"`{split}` is a `{source.op}`, which has splits of its own; use a plain source such as `image_folder`")
+            if source.lacks(PREDICTED):
+                raise ValueError(f"`unlabelled` in `{split}` would make a split; select the records by `where`, and leave the label out")
         kinds = {source.has_rows(): split for split, source in parts.items()}
         if len(kinds) > 1:
             raise ValueError(f"`{kinds[True]}` has arrays and `{kinds[False]}` has files; every split must have the same features")

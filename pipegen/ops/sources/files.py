@@ -115,7 +115,7 @@ class Files(SelectingSource, FeatureSource):
     @classmethod
     def _some_in_files(cls, features: dict[str, FilesFeature]) -> dict[str, FilesFeature]:
         if all(feature.path is None for feature in features.values()):
-            raise PartError("all features are in the joined table, and none in files")
+            raise PartError("all features are in columns, and none in files")
         return features
 
     reads_addresses = always(True)

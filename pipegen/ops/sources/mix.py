@@ -13,7 +13,7 @@ from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.kinds.base import Overlay, having
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sampling_sections import Curriculum, Sampling, Splits
-from pipegen.ops.sources.listing.base import Source, always, of_each
+from pipegen.ops.sources.listing.base import PREDICTED, Source, always, of_each
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType
 
@@ -75,6 +75,8 @@ class Part(Model):
     def _plain(cls, source: Source) -> Source:
         if source.mixed():
             raise ValueError("a `mix` cannot hold another `mix`; list its parts beside the others")
+        if source.split_names() is None and source.lacks(PREDICTED):
+            raise ValueError("`unlabelled` is not for a part of a `mix`; leave such examples out by `ignore`")
         return source
 
     @model_validator(mode="after")

@@ -181,12 +181,12 @@ def test_labels(y: Any, label: dict[str, Any], indices: Any, names: tuple[str, .
         (LABELS + 1, {"classes": 3}, "`offset: 1`"),
         (LABELS - 1, {}, "row 0 of `label` is -1"),
         (LABELS + 0.5, {}, "row 0 of `label` is 0.5; 12 labels of 12"),
-        (np.where(LABELS == 1, np.nan, 0), {}, "row 1 of `label` has no label; 4 labels of 12 are empty"),
+        (np.where(LABELS == 1, np.nan, 0), {}, "row 1 of `label` is empty; 4 labels of 12 are empty"),
         (LABELS + 1j, {}, "complex128"),
         (LABELS * 10**6, {}, "set the number of `classes`"),
         (np.array(["rose", "dasy"] * 6), {"classes": ["rose", "daisy"]}, "is 'daisy' meant?"),
         (np.array(["rose", "daisy"] * 6), {"classes": 2}, "list the names"),
-        (np.array([None, "daisy"] * 6), {}, "row 0 of `label` has no label"),
+        (np.array([None, "daisy"] * 6), {}, "row 0 of `label` is empty"),
     ],
 )
 def test_labels_that_name_no_class(y: Any, label: dict[str, Any], said: str) -> None:

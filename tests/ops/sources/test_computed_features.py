@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import TYPE_CHECKING, Any, get_args
 
+import field_writers as fields
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from record_files import png, write_tfrecord
 
+import pipegen
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.features.predicate import parse_arithmetic
@@ -131,3 +135,55 @@ def test_a_joined_table_computes_too(tmp_path: Path) -> None:
     }
     found = sources()["image_folder"].model_validate(source).list(tmp_path).columns["w"]
     np.testing.assert_array_equal(found, np.array([0.25, 0.2], np.float32))
+
+
+COMPUTING = sorted(op for op in fields.WRITERS if "value" in get_args(sources()[op].model_fields["features"].annotation)[1].model_fields)
+
+
+@pytest.mark.tf
+@pytest.mark.by_day(3)
+@pytest.mark.parametrize("op", COMPUTING)
+def test_every_source_with_columns_computes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, op: str) -> None:
+    """From a number that is stored with each record, beside it, and in place of it; of all records, and of those that `where` keeps."""
+    monkeypatch.chdir(tmp_path)
+    due = [np.float32(1 / (2 * record["weight"] - 0.5)) for record in fields.records(2)]
+    pixels = [array.astype(np.float32).tobytes() for array in fields.as_arrays(fields.records(2), ["image"])["image"]]
+    source, data = fields.WRITERS[op](tmp_path, fields.records(2), {name: fields.KINDS[name] for name in ("image", "weight")})
+    stored = source["features"].pop("weight")
+    column = stored.get("key") or stored.get("column") or "weight"
+    computed = {"kind": "tensor", "value": f"1 / (2 * `{column}` - 0.5)"}
+    beside = source["features"] | {"weight": stored, "z": computed}
+    output = {"output": {"x": "image", "y": "z"}, "batch": {"size": 4, "remainder": "keep"}, "transforms": [{"resize": {"size": 16}}]}
+    for features, where in ((beside, None), (source["features"] | {"z": computed}, f"`{column}` > 2")):
+        own = source | {"features": features} | ({} if where is None else {"where": where})
+        pipe = pipegen.build({"pipegen": 1, "source": {op: own}, "runtime": {"jit": "never"}, **output}, data=data)
+        seen = {x.tobytes(): z for batch in pipe.dataset("train") for x, z in zip(*(part.numpy() for part in batch), strict=True)}
+        kept = [i for i, record in enumerate(fields.records(2)) if where is None or record["weight"] > 2]
+        assert seen == {pixels[i]: due[i] for i in kept}
+
+
+def test_sizes_of_annotations_are_columns(tmp_path: Path) -> None:
+    from PIL import Image
+
+    images = []
+    for i, (width, height) in enumerate([(8, 4), (6, 6)]):
+        Image.new("RGB", (width, height)).save(tmp_path / f"{i}.png")
+        images.append({"id": i, "file_name": f"{i}.png", "width": width, "height": height})
+    boxes = [{"id": i, "image_id": i, "category_id": 1, "bbox": [0, 0, 2, 2], "area": 4, "iscrowd": 0} for i in range(2)]
+    content = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": "car"}]}
+    (tmp_path / "boxes.json").write_text(json.dumps(content))
+    features = {"share": {"kind": "tensor", "value": "32 / (width * height)"}}
+    source = sources()["coco"].model_validate({"images": ".", "annotations": "boxes.json", "features": features})
+    np.testing.assert_array_equal(source.list(tmp_path).columns["share"], np.array([1, 32 / 36], np.float32))
+
+
+def test_a_record_without_a_number_is_named(tmp_path: Path) -> None:
+    write_tfrecord(tmp_path / "a.tfrecord", [{"image": png(9), "count": 2}, {"image": png(8), "count": 0}])
+    features = {"image": {"kind": "image"}, "w": {"kind": "weight", "value": "1 / count"}}
+    source = sources()["tfrecord"].model_validate({"path": "a.tfrecord", "features": features})
+    with pytest.raises(OpError) as raised:
+        source.list(tmp_path)
+    assert raised.value.every[0].field == "features.w.value"
+    assert "`1 / count` with" in raised.value.every[0].message
+    assert "a.tfrecord#1" in raised.value.every[0].message
+    assert any("'count', for `value`, is read once" in line for line in source.remarks())

@@ -151,7 +151,7 @@ def test_the_method_keras_takes_the_first_rows(folder: Path) -> None:
         ("file,breed,breed\na.jpg,x,y\n", {}, "PG421", "features.label.column", "use the number of one: 1, 2"),
         ("file,breed\na.jpg\n", {}, "PG421", "path", "table.csv:2 has 1 column"),
         ("file;breed\na.jpg;x\n", {}, "PG421", "features.image.column", "has no column 'file'"),
-        ("file,breed\na.jpg,\n", {}, "PG420", "features.label.column", "table.csv:2 has no label"),
+        ("file,breed\na.jpg,\n", {}, "PG420", "features.label.column", "table.csv:2 is empty"),
         ("file,breed\n", {}, "PG402", "path", "has no rows"),
         ("", {}, "PG402", "path", "has no rows"),
         ("file,breed\ncaf\xe9.jpg,x\n".encode("latin-1"), {}, "PG421", "path", "is not UTF-8: byte 14 is 0xe9"),

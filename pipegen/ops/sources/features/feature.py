@@ -39,7 +39,7 @@ from pipegen.ops.kinds.base import (
 )
 from pipegen.ops.kinds.mask import number_name, with_numbers
 from pipegen.ops.model import FeatureName, Model
-from pipegen.ops.sources.listing.base import Source
+from pipegen.ops.sources.listing.base import PREDICTED, Source
 from pipegen.ops.transform import Transform
 from pipegen.types import ElementType, FeatureType
 
@@ -53,7 +53,8 @@ else:
     ColumnKindName, FileKindName = names_of(lambda kind: kind.storage != "encoded"), names_of(lambda kind: kind.storage == "encoded")
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
-LATER = frozenset({"palette", "value", "absent", "interpolation"})  # arguments that are no part of the hash of a spec without them
+LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled"})
+"""Arguments that are no part of the hash of a spec without them."""
 _Stored = Annotated[int, Field(ge=0, le=65535)] | Literal["else"]
 _Colour = Annotated[str, Field(pattern=r"^(\[ *\d{1,3} *, *\d{1,3} *, *\d{1,3} *\]|#[0-9A-Fa-f]{6})$")] | Literal["else"]
 
@@ -204,6 +205,9 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
     """For a label: classes (after `map`) whose examples are left out, such as `[unknown]`; for several labels, one of them is enough. For a
     mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores. For a dense map: their
     value."""
+    unlabelled: Annotated[tuple[ClassName, ...], Field(min_length=1)] | None = None
+    """For a label: stored values of examples whose class is unknown, such as `[-1]`, or `['']` for empty cells. They are the split
+    `predict`, which gives `x` alone, and are in no other; `splits` divides the rest."""
     separator: Annotated[str, Field(min_length=1)] | None = None
     """For an example with any number of classes: their separator in a text; a list has one class per item. The label is then encoded as
     `multi_hot`. `with` boxes: separator of their classes in a text."""
@@ -226,6 +230,8 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
         if self.ignore and pictured is isinstance(self.ignore, tuple):
             form = "one class index" if pictured else "a list of classes, such as `[unknown]`"
             raise PartError(f"`ignore` of `kind: {self.kind}` must be {form}", "ignore")
+        if self.unlabelled and self.separator is not None:
+            raise PartError("an example with a `separator` has any number of classes, so none is missing", "unlabelled")
         self.chosen.check(self.classes)
         return self
 
@@ -236,8 +242,8 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
 
     @property
     def chosen(self) -> Classes:
-        """The renamed and ignored classes."""
-        return Classes(self.map or {}, self.ignore if isinstance(self.ignore, tuple) else ())
+        """The renamed and ignored classes, and the values that stand for none."""
+        return Classes(self.map or {}, self.ignore if isinstance(self.ignore, tuple) else (), self.unlabelled or ())
 
     def told_by(self, names: tuple[str, ...]) -> dict[str, object]:
         """Returns the arguments changed by class names from the data."""
@@ -448,6 +454,10 @@ class FeatureSource(Source):
 
     def infer(self) -> ElementType:
         return record_type({name: feature.type() for name, feature in self.features.items()}, aligned_images(self.features))
+
+    def lacks(self, split: str) -> frozenset[str]:
+        unlabelled = (name for name, feature in self.features.items() if getattr(feature, "unlabelled", None))
+        return frozenset(unlabelled if split == PREDICTED else ())
 
     def decoders(self) -> Mapping[str, Transform]:
         found = {name: kind_of(feature).decoder(feature) for name, feature in self.features.items()}

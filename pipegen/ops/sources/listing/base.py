@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+PREDICTED = "predict"  # the split whose records may be without labels
+
 
 @dataclass(frozen=True, eq=False)
 class Shards:
@@ -541,6 +543,17 @@ def shards_of(listing: Listing) -> Shards:
     if listing.shards is None:
         raise InternalError("the listing has no shards: each record is a file")
     return listing.shards
+
+
+def unlabelled_records(source: Source, listing: Listing) -> Ints | None:
+    """Tells which records have no label, and so belong to `predict`: bool `(n,)`; `None` if all have one, or the source assigns splits."""
+    names = source.lacks(PREDICTED) if source.split_names() is None else ()
+    held = (listing.columns[name] if name in listing.columns else every_value(listing, name) for name in names)
+    found: Ints | None = None
+    for values in held:
+        if values is not None:
+            found = values < 0 if found is None else found | (values < 0)
+    return found
 
 
 def every_value(listing: Listing, name: str) -> Ints | None:

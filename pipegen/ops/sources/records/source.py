@@ -26,7 +26,7 @@ from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource, HeldKindName
 from pipegen.ops.sources.features.file_formats import unread_formats
-from pipegen.ops.sources.features.predicate import Where, parse_predicate
+from pipegen.ops.sources.features.predicate import Where, parse_arithmetic, parse_predicate
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, always
 from pipegen.ops.sources.records.columns import LabelColumn, RecordCells, items_of_records
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
@@ -88,8 +88,8 @@ class RecordFeature(FormattedFeature):
 
     @property
     def joined(self) -> bool:
-        """Whether it is in columns of the joined table."""
-        return self.column is not None or self.columns is not None
+        """Whether it is in columns of the joined table, or computed from columns."""
+        return self.column is not None or self.columns is not None or self.value is not None
 
     def key_field(self, name: str) -> str:
         """Returns the argument that errors about the key of this feature point to."""
@@ -120,7 +120,7 @@ class DescribedRecords(FeatureSource):
     @model_validator(mode="after")
     def _in_one_place(self) -> DescribedRecords:
         for name, feature in self.features.items():
-            if feature.joined and self.join is None:
+            if feature.joined and feature.value is None and self.join is None:
                 raise PartError(
                     f"`{name}` has a `column`, which needs a joined table",
                     "features",
@@ -134,7 +134,7 @@ class DescribedRecords(FeatureSource):
                 ]
                 raise PartError(f"`{name}` is `with: {feature.home}`, but {' and '.join(places)}", "features", name, "with")
         if all(feature.joined for feature in self.features.values()):
-            raise PartError("all features are in the joined table, and none in the records", "features")
+            raise PartError("all features are in columns, and none is read with the records", "features")
         return self
 
     has_rows = by_class = always(False)  # records lie in files, and a file holds records of every class
@@ -156,6 +156,8 @@ class DescribedRecords(FeatureSource):
         held = (f"{names} of all records are read once and held in memory",) if names else ()
         needed = dict.fromkeys(parse_predicate(self.where).columns, "where") if self.where is not None else {}
         needed |= {str(self.join.own): "join"} if self.join is not None else {}
+        computed = (parse_arithmetic(feature.value).columns for feature in self.features.values() if feature.value is not None)
+        needed |= dict.fromkeys(chain.from_iterable(computed), "value")
         return (*held, *(f"{name!r}, for `{argument}`, is {self.columns_cost()}" for name, argument in needed.items()))
 
     def keep_index_in(self, folder: Path | None) -> None:

@@ -39,8 +39,8 @@ class InTable(AnyKind):
     with empty cells is absent."""
 
     value: Computed | None = None
-    """For a tensor or a weight: a number computed from columns, such as `1 / count`, `(right - left) * height` or `count ** -0.5`, with
-    `+`, `-`, `*`, `/`, `**` and brackets. Column names that are not plain words stand in backticks."""
+    """For a tensor or a weight: a number computed from columns, or short values of records, such as `1 / count`, `(right - left) * height`
+    or `count ** -0.5`, with `+`, `-`, `*`, `/`, `**` and brackets. Column names that are not plain words stand in backticks."""
 
     @field_validator("columns")
     @classmethod
@@ -56,7 +56,8 @@ class InTable(AnyKind):
     def _of_columns(self) -> InTable:
         if self.column is not None and self.columns is not None:
             raise ValueError("`column` names one column and `columns` several; leave one of them out")
-        other = next((name for name in ("column", "columns", "shape") if self.value is not None and getattr(self, name) is not None), None)
+        stored = ("column", "columns", "shape", "key", "keys", "path")
+        other = next((name for name in stored if self.value is not None and getattr(self, name, None) is not None), None)
         if other is not None:
             raise ValueError(f"`value` is one number computed from columns; leave `{other}` out")
         if self.columns is not None and self.shape is not None:

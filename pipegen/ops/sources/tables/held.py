@@ -24,7 +24,7 @@ from pipegen.types import DTYPE_BYTES
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.tables.features import InTable, TableFeature
-    from pipegen.ops.sources.tables.table import Table
+    from pipegen.ops.sources.tables.table import Columns, Table
 
 _BETWEEN = re.compile(r"[\s,]+")
 
@@ -115,7 +115,7 @@ def _numbers(table: Table, name: str, feature: InTable) -> Column:
     if feature.shape is not None:
         return Column(read_arrays(table, column, feature.shape, f"{field}.column", feature.dtype), feature.type())
     if feature.value is not None:
-        return Column(_computed(table, feature.value, f"{field}.value", feature), feature.type())
+        return computed(table, name, feature, range(table.num_rows))
     if feature.columns is None:
         return Column(_one_number(table, column, f"{field}.column", feature), feature.type())
     tried = Attempts()
@@ -125,16 +125,20 @@ def _numbers(table: Table, name: str, feature: InTable) -> Column:
     return Column(np.stack(each, axis=-1), feature.type())
 
 
-def _computed(table: Table, value: str, field: str, feature: InTable) -> Any:
-    """Computes a number for each row from columns of numbers."""
-    found = parse_arithmetic(value)
-    places = {name: table.at(name, field).place for name in found.columns}
-    each = {name: read_numbers(table.column(name, field), places[name], field, "float64") for name in found.columns}
+def computed(table: Columns, name: str, feature: InTable, rows: Sequence[int]) -> Column:
+    """Computes the number that `value` describes for some rows, from columns of numbers; for errors see `read_held`."""
+    value, field = feature.value or "", f"features.{name}.value"
+    each, places = {}, []
+    for column in parse_arithmetic(value).columns:
+        own, texts = table.at(column, field), table.column(column, field)
+        place = table.place if own is None else own.place
+        places.append(lambda i, place=place: place(rows[i]))
+        each[column] = read_numbers([texts[row] for row in rows], places[-1], field, "float64")
     with np.errstate(all="ignore"):
-        numbers = found.compute(each)
-    place = places[found.columns[0]]
-    of_row = lambda row: f"`{value}` with {place(row)}"  # noqa: E731
-    return read_numbers([*map(repr, numbers.tolist())], of_row, field, feature.dtype, weights=feature.own_kind.has(LossWeight))
+        numbers = parse_arithmetic(value).compute(each)
+    of_row = lambda i: f"`{value}` with {places[0](i)}"  # noqa: E731
+    found = read_numbers([*map(repr, numbers.tolist())], of_row, field, feature.dtype, weights=feature.own_kind.has(LossWeight))
+    return Column(found, feature.type())
 
 
 def _one_number(table: Table, column: str | int, field: str, feature: InTable) -> Any:

@@ -15,7 +15,7 @@ from pipegen.ops.fields.label_values import label_texts, text_of
 from pipegen.ops.fields.notes import LeftOut, Note, quoted
 from pipegen.ops.sources.features.predicate import parse_predicate
 from pipegen.ops.sources.listing.base import ADD_COLUMNS, Listing
-from pipegen.ops.sources.tables.held import read_held
+from pipegen.ops.sources.tables.held import computed, read_held
 from pipegen.ops.sources.tables.table import NO_ROW, SEVERAL_ROWS, Columns, Partners, Table, TableColumn
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class RecordColumns(Columns):
         Args:
             where: The predicate.
             join: The joined table.
-            joined: The features in columns of it.
+            joined: The features in columns of it, and those computed from these and the records' own columns.
             base: What relative paths are relative to.
 
         Returns:
@@ -61,14 +61,16 @@ class RecordColumns(Columns):
         """
         if join is not None:
             self.partners = partners_of(join, self, base)
-        elif where is None:
+        elif where is None and not joined:
             return range(self.num_rows), (), {}
         rows, notes = kept_rows(self, where, joined)
         tried = Attempts()
-        held = read_held(joined, self.partners.beside.only(rows), tried) if self.partners is not None and joined else {}
+        stored = {name: feature for name, feature in joined.items() if feature.value is None}
+        held = read_held(stored, self.partners.beside.only(rows), tried) if self.partners is not None and stored else {}
+        made = {name: tried.of(computed, self, name, feature, rows) for name, feature in joined.items() if name not in stored}
         if tried.errors:
             raise OpErrors(dict.fromkeys(tried.errors))
-        return rows, notes, held
+        return rows, notes, {**held, **{name: column for name, column in made.items() if column is not None}}
 
     def at(self, wanted: str | int, field: str) -> TableColumn | None:
         """Returns a column of the table, `None` for one of the records; `PG421` if both have one of that name."""
@@ -206,7 +208,7 @@ def kept_rows(table: Columns, where: str | None, features: Mapping[str, InTable]
         if feature.chosen:  # of a label
             field = f"features.{name}"
             cells = table.labels(feature.column_of(name), f"{field}.column")
-            notes += feature.chosen.notes(cells, feature.separator, field)
+            notes += replace(feature.chosen, unlabelled=()).notes(cells, feature.separator, field)  # these are reported when read
             renamed = feature.chosen.renamed([cells[row] for row in rows], feature.separator)
             stays = feature.chosen.without_ignored(renamed, feature.separator)
             rows = some([rows[i] for i in stays], table, f"{field}.ignore", "has a class that `ignore` keeps")

@@ -45,7 +45,7 @@ class SelectingSource(Source):
 
     @model_validator(mode="after")
     def _of_a_table(self) -> SelectingSource:
-        first = next(iter(self.joined), None)
+        first = next((name for name, feature in self.joined.items() if feature.value is None), None)
         if first is not None and self.join is None:
             help_ = "such as `join: {table: {csv: {path: FILE}}, on: {path: COLUMN}}`"
             raise PartError(f"`{first}` is in a joined table, which needs a `join`", "features", first, help=help_)
