@@ -75,8 +75,8 @@ def export(
 ) -> None:
     """Write augmented examples as files, with a table of the draws.
 
-    It writes an image for each example, with its masks, and `metadata.jsonl`: a line for each image with its source
-    file, its place in the epoch, its class, and the drawn parameters of every random step, such as
+    It writes an image for each example, with its masks and dense maps, and `metadata.jsonl`: a line for each image with
+    its source file, its place in the epoch, its class, and the drawn parameters of every random step, such as
     "random_rotation.degrees": -12.3. The pixels are those that training sees at that place, before the closing `rescale`,
     `normalize` and `standardize`. Other values are mapped to 0 to 255; the table has their range.
 

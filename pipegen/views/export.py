@@ -217,7 +217,8 @@ class _Source:
         name = f"{self.wanted.prefix}{stem}-e{epoch:03d}-p{slot:0{digits}d}"
         found = {}
         for i, (feature, t) in enumerate(self.types.items()):
-            suffix = _SUFFIXES[self.wanted.form if kind_of(t).has(Levels) else "png"]
+            pixels = kind_of(t).pixels
+            suffix = _SUFFIXES[self.wanted.form] if kind_of(t).has(Levels) or pixels is None else pixels.suffix
             found[f"{feature}_file_name" if i else "file_name"] = f"{name}-{feature}.{suffix}" if i else f"{name}.{suffix}"
         return found
 

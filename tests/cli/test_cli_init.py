@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from cli_helpers import Cli, write_images
 
@@ -209,7 +210,6 @@ def test_a_table(cli: Cli, tmp_path: Path, name: str, text: str, expected: list[
 
 
 def test_a_file_of_arrays(cli: Cli, tmp_path: Path) -> None:
-    import numpy as np
 
     x: np.ndarray[Any, Any] = np.arange(120 * 6 * 5, dtype=np.uint32).reshape(120, 6, 5).astype(np.uint8)
     y: np.ndarray[Any, Any] = np.arange(120)[:, None] % 3
@@ -311,6 +311,66 @@ def test_images_and_masks(cli: Cli, tmp_path: Path, folders: tuple[str, str], va
     assert (spec.model.output.x, spec.model.output.y) == ("image", "mask")
     assert manifest.num_examples("train") == 16
     assert cli("validate", "scenes.pipegen.yaml", "--strict").exit_code == 0
+
+
+def write_maps(folder: Path, form: str, count: int, size: tuple[int, int] = (20, 18)) -> None:
+    """Dense maps, one for each image of `write_photos`."""
+    from PIL import Image
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for i in range(count):
+        values = np.linspace(i, 900 + i, size[0] * size[1]).reshape(size[1], size[0])
+        if form == "flo":
+            pair = np.stack([values, -values], -1).astype("<f4")
+            (folder / f"{i:02d}.flo").write_bytes(b"PIEH" + np.array(size, "<i4").tobytes() + pair.tobytes())
+        elif form.startswith("npy"):
+            np.save(folder / f"{i:02d}.npy", np.stack([values, values], -1) if form == "npy 2" else values)
+        else:
+            Image.fromarray(values.astype(np.uint16 if form == "16 bits" else np.uint8)).save(folder / f"{i:02d}.png")
+
+
+@pytest.mark.parametrize(
+    ("folders", "form", "says", "output"),
+    [
+        (("images", "flow"), "flo", "flow: {kind: dense, path: scenes/flow/, values: vectors}", "flow"),
+        (("frames", "motion"), "npy 2", "flow: {kind: dense, path: scenes/motion/, format: npy, values: vectors}", "flow"),
+        (("rgb", "depth"), "16 bits", "depth: {kind: dense, path: scenes/depth/, bits: 16}", "depth"),
+        (("images", "depth_maps"), "8 bits", "depth: {kind: dense, path: scenes/depth_maps/}", "depth"),
+        (("a", "b"), "npy", "map: {kind: dense, path: scenes/b/, format: npy}", "map"),
+        (("a", "b"), "npy 2", "map: {kind: dense, path: scenes/b/, format: {npy: {channels: 2}}}", "map"),
+    ],
+)
+def test_images_and_dense_maps(cli: Cli, tmp_path: Path, folders: tuple[str, str], form: str, says: str, output: str) -> None:
+    write_photos(tmp_path / "scenes" / folders[0], 20)
+    write_maps(tmp_path / "scenes" / folders[1], form, 20)
+    text, (spec, manifest) = written(cli, "scenes")
+    assert says in text
+    assert "found 20 images, each with a dense map of the same name." in text
+    assert (spec.model.output.x, spec.model.output.y) == ("image", output)
+    assert ("add `values: vectors`" in text) is (form == "npy 2" and output == "map")
+    assert manifest.num_examples("train") == 16
+    assert cli("validate", "scenes.pipegen.yaml", "--strict", "--data").exit_code == 0
+
+
+def test_dense_maps_of_splits(cli: Cli, tmp_path: Path) -> None:
+    for split, count in (("train", 12), ("val", 4), ("test", 4)):
+        write_photos(tmp_path / "scenes" / split / "images", count)
+        write_maps(tmp_path / "scenes" / split / "depth", "npy" if split != "test" else "16 bits", count)
+    text, (_, manifest) = written(cli, "scenes")
+    assert manifest.num_examples("train"), manifest.num_examples("validation") == (12, 4)
+    assert "# test/ has no pairs of images and dense maps, and is ignored" in text
+
+
+@pytest.mark.parametrize("what", ["vectors of another size", "a damaged file", "embeddings"])
+def test_other_arrays_beside_images_are_no_maps(cli: Cli, tmp_path: Path, what: str) -> None:
+    write_photos(tmp_path / "scenes" / "images", 20)
+    write_maps(tmp_path / "scenes" / "depth", "npy", 20, (20, 18) if what != "vectors of another size" else (9, 9))
+    if what == "a damaged file":
+        (tmp_path / "scenes" / "depth" / "00.npy").write_bytes(b"\x93NUMPY")
+    if what == "embeddings":
+        for path in (tmp_path / "scenes" / "depth").iterdir():
+            np.save(path, np.zeros(64))
+    assert "kind: dense" not in written(cli, "scenes")[0]
 
 
 @pytest.mark.parametrize("names", ["ABXYZ", "xyz"])

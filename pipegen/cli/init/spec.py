@@ -17,27 +17,31 @@ _SIZES = (32, 48, 64, 96, 128, 160, 192, 224)
 _SMALL = 256  # images of one size keep it up to this length of the sides
 _CLASSES_SHOWN = 12
 Step = Literal[
-    "flip", "flip boxes", "flip points", "flip mask", "maybe flip", "maybe flip mask", "rotate", "brighten", "brighten image", "rescale"
-]
+    "flip", "flip boxes", "flip points", "flip mask", "flip map", "maybe flip", "maybe flip mask", "rotate", "brighten", "brighten image",
+    "rescale", "rescale image",
+]  # fmt: skip
 _STEPS: dict[Step, str] = {
     "flip": "- random_flip  # left and right; remove it if direction matters, as in text",
     "flip boxes": "- random_flip  # left and right, boxes as well; remove it if direction matters, as in text",
     "flip points": "- random_flip  # left and right, points as well; remove it if direction matters, as in text",
     "flip mask": "- random_flip  # left and right, the mask as the image; remove it if direction matters",
+    "flip map": "- random_flip  # left and right, the map as the image; remove it if direction matters",
     "maybe flip": "# - random_flip  # where a mirrored image means the same",
     "maybe flip mask": "# - random_flip  # left and right, the mask as the image",
     "rotate": "- random_rotation: {degrees: 10}",
     "brighten": "- random_brightness: {factor: 0.2}",
-    "brighten image": "- random_brightness: {factor: 0.2}  # changes the image, not the mask",
+    "brighten image": "- random_brightness: {factor: 0.2}  # changes the image alone",
     "rescale": "- rescale: {to: [0, 1]}  # or what a pretrained model needs, such as normalize: {preset: resnet50}",
+    "rescale image": "- rescale: {to: [0, 1]}  # the image alone, or what a pretrained model needs, such as normalize: {preset: resnet50}",
 }
 """The lines of steps after the resizing."""
 _BOXES = "output: {x: image, y: {boxes: boxes, labels: labels, there: boxes_valid}}  # left, top, right, bottom; false `there` is padding"
-_OUTPUTS = {
+_OUTPUTS: dict[tuple[str, ...], str] = {
     ("boxes", "labels"): _BOXES,
     ("boxes",): _BOXES.replace(" labels: labels,", ""),
     ("points",): "output: {x: image, y: points}  # x, y and visibility of each point; a visibility of 0 is an absent point",
     ("mask",): "output: {x: image, y: mask}  # the mask holds the class index of each pixel",
+    **{(name,): f"output: {{x: image, y: {name}}}  # float32 numbers of each pixel" for name in ("flow", "depth", "map")},
 }
 """What a model receives, by features of a source; a label needs no `output`."""
 _PARTS = "parts: {train: 0.8, validation: 0.2}"

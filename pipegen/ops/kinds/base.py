@@ -46,6 +46,7 @@ class Overlay:
 class PixelValues:
     """What the values of the pixels of a kind are."""
 
+    suffix: ClassVar[str] = "png"  # the ending of a file in an export
     also: ClassVar[str] = ""  # what a record may hold besides the bytes of an image file, where arrays are read
 
     def interpolation(self, x: FeatureType) -> Literal["nearest", "bilinear"] | None:
@@ -71,7 +72,7 @@ class PixelValues:
         raise NotImplementedError
 
     def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        """Encodes a value for its file in an export: levels in a format, others as PNG."""
+        """Encodes a value for its file in an export: levels in a format, others with the ending `suffix`."""
         raise NotImplementedError
 
 

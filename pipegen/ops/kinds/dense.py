@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import as_array
 from pipegen.ops.kinds.base import FeatureKind, Overlay, PixelValues
-from pipegen.ops.lowering.pictures import blended, directions, encode_image, levels
+from pipegen.ops.lowering.pictures import blended, directions, levels
 from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType
 
@@ -29,6 +30,7 @@ class DenseRules:
 class DenseValues(PixelValues, Overlay):
     """Numbers from dark to bright, or vectors by the colour of their direction."""
 
+    suffix = "npy"
     also = ", or an array of uint8, uint16 or float32"
 
     def interpolation(self, x: FeatureType) -> Literal["nearest", "bilinear"] | None:
@@ -54,7 +56,9 @@ class DenseValues(PixelValues, Overlay):
         return blended(image, self.shown(value, x))
 
     def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        return encode_image(self.shown(value, x), "png", quality)
+        stream = io.BytesIO()
+        np.save(stream, value)
+        return stream.getvalue()
 
 
 class Dense(FeatureKind):
