@@ -299,6 +299,9 @@ def test_a_key_of_a_section_that_stands_beside_it_is_told_its_place() -> None:
         ({"GaussianNoise": {"stddev": 0.05}}, ["random_gaussian_noise: {std: [12.75, 12.75]}"]),
         ({"GaussianNoise": {"sigma": 0.05}}, ["random_gaussian_noise: {std: [12.75, 12.75]}"]),
         ({"GaussNoise": {"var_limit": [10, 50]}}, ["no argument `var_limit`", "`std_range`"]),
+        ({"AdjustHue": {"hue_factor": 0.1}}, ["hue: {degrees: 36}"]),
+        ({"RandomMedianBlur": {"blur_limit": 5}}, ["random_median_blur: {side: 5}"]),
+        ({"AugMixAugmentation": {"severity": 5, "num_chains": 2}}, ["aug_mix: {magnitude: 5, chains: 2}"]),
     ],
     ids=str,
 )

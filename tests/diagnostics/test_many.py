@@ -11,6 +11,7 @@ from pipegen.diagnostics.diagnostic import Diagnostics, FullError, Label
 from pipegen.diagnostics.machine_readable import render_json
 from pipegen.diagnostics.suggest import closest
 from pipegen.diagnostics.text import render_text
+from pipegen.phases.compilation import inspect
 from pipegen.spec.expect import one_of
 from pipegen.spec.load import load
 
@@ -67,3 +68,12 @@ def test_where_several_words_say_yes_none_is_suggested(word: str) -> None:
 def test_where_one_word_says_no_it_is_suggested() -> None:
     assert closest("no", ["auto", "always", "never"]) == "never"
     assert closest("off", ["global", "none"]) == "none"
+
+
+def test_steps_in_two_places_are_not_checked_for_what_follows_from_them() -> None:
+    """Steps under a misspelt section may belong among the others, so that sizes say nothing."""
+    spec = {"pipegen": 1, "source": {"image_folder": {"path": "x"}}, "batch": {"size": 4}}
+    steps = [{"resize": {"size": 64}}, {"crop": {"size": 80}}]
+    assert "PG206" in [d.code for d in inspect({**spec, "transforms": steps}).diagnostics]
+    found = inspect({**spec, "transforms": steps, "transfroms": ["random_flip"]}).diagnostics
+    assert [d.code for d in found if d.severity.value == "error"] == ["PG102"]

@@ -41,6 +41,8 @@ BUDGETS_S = {False: 20.0, True: 40.0}
 """Processor time of the tests that a mutant is tried by: those without TensorFlow, then those with it."""
 ENDLESS_S, WAITS_S = 30.0, 900.0
 """Processor time beyond that, after which a test counts as one that never ends, and so has noticed; and seconds of waiting."""
+_BESIDE = ("-m", "peers or not peers")
+"""Names the tests beside other libraries, which also run by day."""
 _STOPPED = 2
 """How pytest ends where it was stopped."""
 _IMPORTED_ONCE = (
@@ -96,7 +98,7 @@ def note_lines(copy: Path, folders: Sequence[str], asked: Sequence[str], kept: P
     making = kept.with_name(f"{kept.name}.part")
     shutil.rmtree(making, ignore_errors=True)
     making.mkdir(parents=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "covering", "-p", "no:cacheprovider", *asked]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "covering", "-p", "no:cacheprovider", *_BESIDE, *asked]
     told = environment(copy, COVERING=str(making), COVERING_SOURCE=os.pathsep.join(str(copy / folder) for folder in folders))
     done = subprocess.run(command, cwd=copy, env=told, capture_output=True, text=True, check=False)
     print(*done.stdout.splitlines()[-1:], flush=True)
@@ -192,7 +194,7 @@ def _run_tests(copy: Path, tests: list[str], budget_s: float) -> None:
         for descriptor in (0, 1, 2):
             os.dup2(silent, descriptor)
         budget = Budget(tests, budget_s)
-        done = int(import_module("pytest").main(["-q", "-x", "-n0", "-p", "no:cacheprovider", *tests], plugins=[budget]))
+        done = int(import_module("pytest").main(["-q", "-x", "-n0", "-p", "no:cacheprovider", *_BESIDE, *tests], plugins=[budget]))
         code = int(budget.failed or done not in (0, _STOPPED))
     finally:
         os._exit(code)

@@ -367,16 +367,14 @@ class _Albumentations(_Library):
             return self._one_of(self._each(always), [child.p for child, _ in inner], node.p)
         if node.name == "OneOrOther":
             return self._one_of(self._each([always[0], always[-1]]), [node.p, 1 - node.p], 1)
-        if node.name in ("RandomOrder", "SomeOf") and node.arguments.get("replace") and count > 1:
+        if node.name not in ("RandomOrder", "SomeOf"):
+            return super().own(node)
+        if node.arguments.get("replace") and count > 1:
             refuse("a step can be chosen twice", "replace")
-        if node.name == "SomeOf":
-            return self._some_of(self._each(inner), count, node.p)
-        if node.name == "RandomOrder" and count in (1, len(inner)):
-            steps = self._each(inner)
-            return self._some_of(steps, 1, node.p) if count == 1 else self._random_order(steps, node.p)
-        if node.name == "RandomOrder":
+        if node.name == "RandomOrder" and 1 < count < len(inner):
             refuse("`random_order` does all of its steps", "n")
-        return super().own(node)
+        steps = self._each(inner)
+        return self._random_order(steps, node.p) if node.name == "RandomOrder" and count > 1 else self._some_of(steps, count, node.p)
 
 
 class _Torchvision(_Library):
@@ -490,10 +488,8 @@ def _of_object(value: Any) -> _Node:
     if isinstance(value, (list, tuple)):
         return _Node("", {}, tuple(map(_of_object, value)))
     cls = type(value)
-    if not _is_of(value, "torchvision") and not (_is_of(value, "torch") and cls.__name__ in ("Identity", "Sequential")):
+    if cls.__name__ == "Lambda" or not _is_of(value, "torchvision") and not (_is_of(value, "torch") and cls.__name__ in ("Identity", "Sequential")):
         return _Node(getattr(value, "__name__", cls.__name__), {}, problem=OWN)
-    if cls.__name__ == "Lambda":
-        return _Node("Lambda", {}, problem=OWN)
     children = list(value) if cls.__name__ == "Sequential" else getattr(value, "transforms", None)
     names = [] if _is_of(value, "torch") else [name for name in inspect.signature(cls).parameters if name != "transforms"]
     kept = {name: name if hasattr(value, name) else f"_{name}" for name in names}
