@@ -77,10 +77,8 @@ def columns_of(table: Table) -> list[Column]:
         whole = all(value.is_integer() for value in known) and not any("." in cell for cell in cells)
         none = "" if "" in cells else -1 if whole and limits is not None and limits[0] == -1 and name.lower() in LABELS else None
         classes = [cell for cell in cells if cell != str(none)]
-        values = len(set(classes))
-        labels = (
-            1 < values <= min(len(classes) // 2, _MOST_CLASSES) and 2 * len(classes) >= len(cells) and (whole or len(known) < len(classes))
-        )
+        values, words = len(set(classes)), len(known) < len(classes)
+        labels = 1 < values <= min(len(classes) // 2, _MOST_CLASSES) and (whole or words) and 2 * len(classes) >= len(cells)
         found.append(Column(number, called, name, limits, values, cells.count(""), labels, none if labels else None))
     return found
 

@@ -167,7 +167,7 @@ def _image_spec(
         steps[:0] = ["maybe flip"] if pixels is None else []
     read = keys_read(items, "column")
     known = {i for i, name in enumerate(table.names or ()) if any(key == name or key.startswith(f"{name}.") for key in read)}
-    left = unused(columns_of(table), known | {c for c in (*used, mask, label and label.number) if c is not None})
+    left = unused(columns_of(table), known | {c for c in (*used, mask, label.number if label is not None else None) if c is not None})
     source, output = ["source:", *block(op, arguments, features | items, left)], output_of(features | items)
     return spec_of(summary, remarks + doubts, source, rows, splits=splits, sample=sample, steps=steps, output=output)
 
