@@ -228,6 +228,7 @@ def test_a_part_of_labelled_records_takes_none_without(tmp_path: Path) -> None:
     ("label", "said"),
     [
         ({"unlabelled": ["-1"], "map": {"-1": "x"}}, "stands for no class, and so has `map`"),
+        ({"unlabelled": ["none"], "map": {"?": "none"}}, "`unlabelled` takes stored values: '?'"),
         ({"unlabelled": ["x"], "ignore": ["x"]}, "stands for no class, and so has `ignore`"),
         ({"unlabelled": ["x"], "classes": ["x", "y"]}, "stands for no class, and so has `classes`"),
         ({"unlabelled": [""], "separator": ";"}, "any number of classes, so none is missing"),
