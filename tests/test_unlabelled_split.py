@@ -205,6 +205,22 @@ def test_they_are_kept_shared_and_resumed_like_others(tmp_path: Path, op: str) -
     assert '"label"' not in (tmp_path / "out" / "metadata.jsonl").read_text()
 
 
+@pytest.mark.tf
+@pytest.mark.parametrize("labels", ["none", "folder"])
+def test_labels_of_a_joined_table_may_be_missing(tmp_path: Path, labels: str) -> None:
+    write(tmp_path / "photos", 6, ("cat", "dog"))
+    paths = [f"{'cat' if i % 2 == 0 else 'dog'}/{i}.png" for i in range(6)]
+    rows = "\n".join(f"{path},{'' if i > 3 else 'ab'[i // 2]}" for i, path in enumerate(paths))
+    (tmp_path / "t.csv").write_text(f"file,breed\n{rows}\n")
+    features = {"breed": {"kind": "label", "unlabelled": [""]}}
+    join = {"table": {"csv": {"path": str(tmp_path / "t.csv")}}, "on": {"path": "file"}}
+    source = {"path": str(tmp_path / "photos"), "labels": labels, "join": join, "features": features}
+    pipe = pipegen.build({"pipegen": 1, "source": {"image_folder": source}, "transforms": STEPS, "output": {"y": "breed"}} | BY)
+    assert {file.rpartition("photos/")[2] for file in pipe.files("predict")} == set(paths[4:])
+    assert sorted(label for _, batch in pipe.dataset("train") for label in batch.numpy().tolist()) == [0, 0, 1, 1]
+    assert all(not isinstance(batch, tuple) for batch in pipe["predict"])
+
+
 def refused(spec: dict[str, Any], **data: Any) -> str:
     with pytest.raises(SpecError) as raised:
         pipegen.build(spec, **data)
