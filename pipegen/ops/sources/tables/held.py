@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.tables.features import InTable, TableFeature
     from pipegen.ops.sources.tables.table import Columns, Table
 
-_EXACT = 2**53  # float64 holds every integer up to it
+_EXACT = 2**53  # float64 holds every integer below it
 _BETWEEN = re.compile(r"[\s,]+")
 
 
@@ -146,10 +146,10 @@ def computed(table: Columns, name: str, feature: InTable, rows: Sequence[int]) -
 
 
 def _refuse_inexact(numbers: Any, place: Callable[[int], str], field: str) -> None:
-    """Raises `PG666` for a number beyond which float64, in which values are computed, does not hold every integer."""
-    odd = np.flatnonzero(np.isfinite(numbers) & (np.abs(numbers) > _EXACT))
+    """Raises `PG666` for a number so large that float64, in which values are computed, does not hold every integer."""
+    odd = np.flatnonzero(np.isfinite(numbers) & (np.abs(numbers) >= _EXACT))
     if len(odd):
-        message = f"{place(int(odd[0]))} has a number beyond {_EXACT:,}, which `value` would round: it is computed in float64"
+        message = f"{place(int(odd[0]))} has a number of {_EXACT:,} or more, which `value` may round: it is computed in float64"
         raise OpError("PG666", message, field=field, help="read the column itself, without `value`: it then stays exact")
 
 
