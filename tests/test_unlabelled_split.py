@@ -206,6 +206,27 @@ def test_they_are_kept_shared_and_resumed_like_others(tmp_path: Path, op: str) -
 
 
 @pytest.mark.tf
+def test_predict_without_weights_gives_its_images_alone(tmp_path: Path) -> None:
+    parts = tables(tmp_path)
+    train = parts["train"]["csv"]
+    own = {name: feature for name, feature in train["features"].items() if name != "trust"}
+    source = {"by_split": {"train": parts["train"], "predict": {"csv": train | {"features": own}}}}
+    pipe = pipegen.build({"pipegen": 1, "source": source, "transforms": STEPS, "output": {"sample_weight": "trust"}} | BY)
+    assert len(next(iter(pipe.train))) == 3
+    assert not isinstance(next(iter(pipe["predict"])), tuple)
+
+
+def test_what_predict_lacks_is_not_an_input(tmp_path: Path) -> None:
+    parts = tables(tmp_path)
+    said = "`label` has no values in the split `predict`, so it cannot be an input"
+    assert said in refused({"pipegen": 1, "source": {"by_split": parts}, "transforms": STEPS, "output": {"x": ["image", "label"]}})
+    train = parts["train"]["csv"]
+    train["features"]["label"] |= {"unlabelled": ["dog"]}
+    spec = {"pipegen": 1, "source": {"csv": train}, "transforms": STEPS, "output": {"x": ["image", "label"], "y": "trust"}}
+    assert said in refused(spec)
+
+
+@pytest.mark.tf
 @pytest.mark.parametrize("labels", ["none", "folder"])
 def test_labels_of_a_joined_table_may_be_missing(tmp_path: Path, labels: str) -> None:
     write(tmp_path / "photos", 6, ("cat", "dog"))
