@@ -273,7 +273,7 @@ def assign_shards(
     given = listing if each else replace(listing, shards=replace(held, kept=labelled))
     members = _assign_shards(splits, given, names if each else [name for name in names if name != PREDICTED], source_name, folder)
     for name, own in members.items() if each else ():
-        refuse_unlabelled(name, names_of(own.among(unlabelled), listing.keys.__getitem__))
+        refuse_unlabelled(name, names_of(own.among(unlabelled), listing.location.paths.__getitem__))
     if each:
         unlabelled[members[PREDICTED].numbers(np.arange(len(members[PREDICTED])))] = True
     predicted = Selected(held.rows, np.flatnonzero(held.rows), bitmap_of(unlabelled), held.offsets)

@@ -141,7 +141,7 @@ def assign(splits: Splits, listing: Listing, names: Sequence[str], unlabelled: I
     if places_each(splits, listing):
         members = _assign(splits, listing, names)
         for name, own in members.items():
-            refuse_unlabelled(name, [listing.keys[i] for i in own[unlabelled[own]].tolist()])
+            refuse_unlabelled(name, listing.location.paths.take(own[unlabelled[own]]))
     else:
         known = np.flatnonzero(~unlabelled)
         members = {name: known[own] for name, own in _assign(splits, listing.take(known), names).items()}
@@ -154,11 +154,11 @@ def places_each(splits: Splits, listing: Listing) -> bool:
     return listing.parts is not None or splits.column is not None or splits.method == "folder"
 
 
-def refuse_unlabelled(split: str, keys: Sequence[str]) -> None:
-    """Raises `PG420` for records without a label, unless the split is `predict`."""
-    if split != PREDICTED and keys:
-        message = f"{count(len(keys), 'record')} of `{split}` {'has' if len(keys) == 1 else 'have'} no label, such as {keys[0]!r}"
-        help_ = "examples without a label are `predict`: name another value for them, or leave them out by `ignore`"
+def refuse_unlabelled(split: str, places: Sequence[str]) -> None:
+    """Raises `PG420` for records without a label, at some places, unless the split is `predict`."""
+    if split != PREDICTED and len(places):
+        message = f"{count(len(places), 'record')} of `{split}` {'has' if len(places) == 1 else 'have'} no label, such as {places[0]}"
+        help_ = "examples without a label are `predict`: list what they hold in the column there, or leave them out by `where`"
         raise OpError("PG420", message, field=f"parts.{split}", help=help_)
 
 

@@ -145,7 +145,7 @@ def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Loca
         asked = f"{size:g} of {count(n, 'example')} is less than one"
     help_ = "give the part a larger share, or add data"
     if split == PREDICTED and spec.source.lacks(PREDICTED):
-        asked, help_ = "every example has a label", "remove `unlabelled`"
+        asked, help_ = "every example has a label", "name the values that stand for none in `unlabelled`, or remove it"
     elif spec.splits.group is not None:
         groups = count(count_groups(spec.splits, manifest.listing), "group")
         asked = f"there are {count(n, 'example')} in {groups}, which stay whole" if n else asked
@@ -230,7 +230,7 @@ def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list
     empty.sort()
     if not empty:
         return []
-    message = f"{count(len(empty), 'image file')} of 0 bytes cannot be decoded: {quoted(empty)}"
+    message = f"{count(len(empty), 'file')} of 0 bytes cannot be decoded: {quoted(empty)}"
     help_ = "remove them, or list them in `errors: {exclude: FILE}`; in training `errors: {decode: {skip: {}}}` skips them"
     return [make("PG406", message, locate(("source",)), help=help_)]
 

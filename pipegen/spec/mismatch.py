@@ -98,7 +98,7 @@ def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
         return [write(words_of(annotation)[0], "value")]
     if _is_of_a_split(place) and isinstance(value, float):
         return ["write a fraction below 1, or a whole number of examples"]
-    if _is_of_a_split(place) and valid(annotation, [value]):
+    if isinstance(value, (int, float, str)) and valid(annotation, [value]):
         return [write(flow([value]), "value")]
     if (form := _as_first(annotation, value)) is not None:
         return [write(form, "value", shown=f"{key}: {form}")]

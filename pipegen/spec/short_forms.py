@@ -90,11 +90,13 @@ def read_classes(spec: dict[str, Any], place: Place) -> None:
     """Replaces each `classes: {file: FILE}` of a source by the names that the file lists, in place."""
     for path, value in [*scalars(spec.get("source"), ("source",))]:
         at = next((path[: i + 1] for i, key in enumerate(path) if key == "classes" and path[i - 1] not in NAMES), ())
-        if not at or not isinstance(given := lookup(spec, at), dict) or at in place.spoiled:
+        given = lookup(spec, at) if at and at not in place.spoiled else None
+        if not isinstance(given, dict) and not (isinstance(given, str) and given.endswith(LISTS)):
             continue
-        if [*given] != ["file"] or not isinstance(value, str) or path != (*at, "file"):
+        if isinstance(given, str) or [*given] != ["file"] or not isinstance(value, str) or path != (*at, "file"):
             message = f"`{format_path(at[1:])}` is a list of names, or a file of some, got {show(given)}"
-            place.at(*at).add(make("PG104", message, place.locate.label(at), help="such as `classes: {file: classes.txt}`"))
+            file = given if isinstance(given, str) else "classes.txt"
+            place.at(*at).add(make("PG104", message, place.locate.label(at), help=f"such as `classes: {{file: {file}}}`"))
             place.spoiled.add(at)
         elif (names := _names(value, path, place)) is None:
             place.spoiled.add(at)

@@ -175,7 +175,7 @@ def test_empty_files_are_found_before_training(files: Files, make_spec: MakeSpec
     root = files("cat/*40")
     (root / "cat/7.jpg").write_bytes(b"")
     finding = one(collect(make_spec(root)), "PG406")
-    assert "1 image file of 0 bytes cannot be decoded: 'cat/7.jpg'" in finding.message
+    assert "1 file of 0 bytes cannot be decoded: 'cat/7.jpg'" in finding.message
     assert codes(collect(make_spec(root, errors={"decode": {"skip": {}}}))) == []
 
 

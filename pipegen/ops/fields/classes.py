@@ -80,8 +80,8 @@ class Classes:
             also = next((argument for argument, named in others.items() if str(name) in named), None)
             if also is not None:
                 message = f"`unlabelled` has {str(name)!r}, which stands for no class, and so has `{also}`"
-                stored = [str(own) for own, to in self.names.items() if str(to) == str(name)]
-                help_ = f"`unlabelled` takes stored values: {quoted(stored)}" if stored else "remove it from one of the two"
+                meaning = [str(own) for own, to in self.names.items() if str(to) == str(name)]
+                help_ = f"`unlabelled` takes stored values: {quoted(meaning)}" if meaning else "remove it from one of the two"
                 raise PartError(message, "unlabelled", i, help=help_)
 
     def __bool__(self) -> bool:
@@ -137,7 +137,7 @@ _MOST = 100_000
 _LISTED = 12  # largest number of classes that advice lists
 _ALL_OF_THEM = "list all of them in `classes`, or remove such rows"
 _NO_LABEL = (
-    "leave rows of -1 out with `ignore: [-1]`; if they are only predicted on, write `unlabelled: [-1]`",
+    "list -1 in `ignore` to leave its rows out, or in `unlabelled` if they are only predicted on",
     "if all are -1, for no label, remove the feature",
 )
 _SHOWN = 3

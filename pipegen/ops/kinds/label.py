@@ -39,8 +39,11 @@ class Label(FeatureKind):
         stays = np.isin(stored.codes, feature.chosen.without_ignored(texts, None))
         known: Any = np.isin(stored.codes, feature.chosen.without_unlabelled(stored.texts))
         if len(stored) and not (stays & known).any():
-            message = f"none of the {len(stored):,} labels of `{name}` has a class that `ignore` and `unlabelled` keep"
-            raise OpError("PG402", message, field="ignore" if feature.chosen.ignored else "unlabelled")
+            taking = [argument for argument in ("ignore", "unlabelled") if getattr(feature, argument)]
+            message = (
+                f"{' and '.join(f'`{one}`' for one in taking)} {'take' if len(taking) > 1 else 'takes'} all {count(len(stored), 'label')}"
+            )
+            raise OpError("PG402", f"{message} of `{name}`", field=taking[0], help="leave a value of each class out of the list")
         kept = np.flatnonzero(stays & known)
         meant = Values.of_texts(texts)
         meant = Values(meant.texts, meant.codes[stored.codes]).take(kept)

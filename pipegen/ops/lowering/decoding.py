@@ -416,11 +416,14 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int | None, int]] | 
         place = tf.minimum(tf.searchsorted(codes, tf.reshape(stored, [-1])), len(named) - 1)
         place = tf.reshape(place, tf.shape(stored))
         found = tf.where(tf.gather(codes, place) == stored, tf.gather(tf.constant([*named.values()], tf.int32), place), rest)
-        said = "the mask holds the colour [{}, {}, {}], which is none of its `palette`"
+        said = "the mask holds the colour [{}, {}, {}], which is none of its `palette`; `else` there takes all others"
     else:
         table: np.ndarray[Any, Any] = np.full(_STORED, rest, np.int32)
         table[[*named]] = [*named.values()]
-        found, said = tf.gather(tf.constant(table), stored), "the mask holds {}, which is none of its `values` or `classes`"
+        found, said = (
+            tf.gather(tf.constant(table), stored),
+            "the mask holds {}, which is none of its `values` or `classes`; `else` in `values` takes all others",
+        )
     odd = tf.reduce_max(tf.where(found == _NONE, stored, _NONE))
     parts = [tf.bitwise.right_shift(odd, 16), tf.bitwise.right_shift(odd, 8) % 256, odd % 256] if palette else [odd]
     return tf.cast(asserted(found, odd == _NONE, tf.strings.format(said, parts)), tf.uint8)

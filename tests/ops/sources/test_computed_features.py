@@ -95,11 +95,11 @@ def test_a_weight_and_a_tensor(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("feature", "rows", "code", "words"),
     [
-        ({"kind": "weight", "value": "1 / (count - 2)"}, "", "PG423", "`1 / (count - 2)` with"),
+        ({"kind": "weight", "value": "1 / (count - 2)"}, "", "PG423", "`1 / (count - 2)` at"),
         ({"kind": "weight", "value": "3 - count"}, "", "PG423", "has the weight -1"),
         ({"kind": "tensor", "value": "count / 4", "dtype": "int64"}, "", "PG423", "a 64-bit integer"),
         ({"kind": "tensor", "value": "count - 1", "dtype": "int64"}, "a.jpg,9007199254740993,3\n", "PG666", "computed in float64"),
-        ({"kind": "tensor", "value": "count * count", "dtype": "int64"}, "a.jpg,100000001,3\n", "PG666", "`count * count` with"),
+        ({"kind": "tensor", "value": "count * count", "dtype": "int64"}, "a.jpg,100000001,3\n", "PG666", "`count * count` at"),
         ({"kind": "tensor", "value": "1 / counts"}, "", "PG421", "no column 'counts'"),
         ({"kind": "tensor", "value": "1 / count"}, "a.jpg,x,3\n", "PG423", "'x'"),
     ],
@@ -186,6 +186,6 @@ def test_a_record_without_a_number_is_named(tmp_path: Path) -> None:
     with pytest.raises(OpError) as raised:
         source.list(tmp_path)
     assert raised.value.every[0].field == "features.w.value"
-    assert "`1 / count` with" in raised.value.every[0].message
+    assert "`1 / count` at" in raised.value.every[0].message
     assert "a.tfrecord#1" in raised.value.every[0].message
     assert any("'count', for `value`, is read once" in line for line in source.remarks())

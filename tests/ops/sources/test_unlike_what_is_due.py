@@ -60,7 +60,7 @@ def test_rows_without_a_label(tmp_path: Path) -> None:
 
     pq.write_table(pa.table({"image": [png(1, 2, 3)] * 3, "label": [-1, 0, 1]}), tmp_path / "a.parquet")
     error = refusal("parquet", tmp_path / "a.parquet", IMAGE | LABEL)
-    assert "`ignore: [-1]`" in str(error.help)
+    assert "list -1 in `ignore`" in str(error.help)
     told = {"kind": "label", "ignore": [-1]}
     listing = sources()["parquet"].model_validate({"path": "a.parquet", "features": IMAGE | {"label": told}}).list(tmp_path)
     assert len(listing.keys) == 2

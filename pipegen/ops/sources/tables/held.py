@@ -129,20 +129,29 @@ def _numbers(table: Table, name: str, feature: InTable) -> Column:
 def computed(table: Columns, name: str, feature: InTable, rows: Sequence[int]) -> Column:
     """Computes the number that `value` describes for some rows, from columns of numbers; for errors see `read_held`."""
     value, field = feature.value or "", f"features.{name}.value"
-    each, places = {}, []
+    each: dict[str, Any] = {}
+    places: list[Place] = []
     for column in dict.fromkeys(parse_arithmetic(value).columns):
         own, texts = table.at(column, field), table.column(column, field)
-        place = table.place if own is None else own.place
-        places.append(lambda i, place=place: place(rows[i]))
+        places.append(partial(_place_of, table.place if own is None else own.place, rows))
         each[column] = read_numbers([texts[row] for row in rows], places[-1], field, "float64")
     with np.errstate(all="ignore"):
         numbers = parse_arithmetic(value).compute(each)
-    of_row = lambda i: f"`{value}` with {places[0](i)}"  # noqa: E731
+    of_row = lambda i: f"`{value}` at {places[0](i)}"  # noqa: E731
+    wrong = np.flatnonzero(~np.isfinite(numbers))
+    if len(wrong):
+        more = f"; {count(len(wrong) - 1, 'more row is like it', 'more rows are like it')}" if len(wrong) > 1 else ""
+        what = "infinite" if np.isinf(numbers[wrong[0]]) else "not a number"
+        raise OpError("PG423", f"{of_row(int(wrong[0]))} is {what}{more}", field=field, help="leave such rows out by `where`")
     if feature.dtype == "int64":
         for given, place in (*zip(each.values(), places, strict=True), (numbers, of_row)):
             _refuse_inexact(given, place, field)
     found = read_numbers([*map(repr, numbers.tolist())], of_row, field, feature.dtype, weights=feature.own_kind.has(LossWeight))
     return Column(found, feature.type())
+
+
+def _place_of(place: Place, rows: Sequence[int], i: int) -> str:
+    return place(rows[i])
 
 
 def _refuse_inexact(numbers: Any, place: Callable[[int], str], field: str) -> None:
