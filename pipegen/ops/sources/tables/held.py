@@ -137,7 +137,10 @@ def computed(table: Columns, name: str, feature: InTable, rows: Sequence[int]) -
         each[column] = read_numbers([texts[row] for row in rows], places[-1], field, "float64")
     with np.errstate(all="ignore"):
         numbers = parse_arithmetic(value).compute(each)
-    of_row = lambda i: f"`{value}` at {places[0](i)}"  # noqa: E731
+
+    def of_row(i: int) -> str:
+        return f"`{value}` at {places[0](i)}"
+
     wrong = np.flatnonzero(~np.isfinite(numbers))
     if len(wrong):
         more = f"; {count(len(wrong) - 1, 'more row is like it', 'more rows are like it')}" if len(wrong) > 1 else ""
