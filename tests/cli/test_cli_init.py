@@ -377,7 +377,9 @@ def test_other_arrays_beside_images_are_no_maps(cli: Cli, tmp_path: Path, what: 
     if what == "embeddings":
         for path in (tmp_path / "scenes" / "depth").iterdir():
             np.save(path, np.zeros(64))
-    assert "kind: dense" not in written(cli, "scenes")[0]
+    text = written(cli, "scenes")[0]
+    assert "kind: dense" not in text
+    assert "# depth/ has arrays that do not fit the images as dense maps, and is not used" in text
 
 
 @pytest.mark.parametrize("names", ["ABXYZ", "xyz"])

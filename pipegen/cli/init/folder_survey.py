@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from io import BytesIO
@@ -103,6 +103,7 @@ def first_folder(folder: str, spec_folder: str, progress: Callable[[int], None] 
     if linked:
         are = "are links to folders" if len(linked) > 1 else "is a link to a folder"
         remarks.append(f"{quoted(linked)} {are}, which the spec enters")
+    remarks += [f"{name}/ has arrays that do not fit the images as dense maps, and is not used" for name in of_arrays(folder, full)]
     full = sorted([*full, *linked])
     labelled, parts = len(full) > 1, split_folders(full)
     if "train" in parts and len(parts) > 1:
@@ -170,6 +171,16 @@ def level(folder: str, *, follow_links: bool = False) -> tuple[list[str], int]:
     with readable():
         names, links, loose = scan.level("")
         return [name for name in sorted([*names, *links]) if scan.tree(name)], len(loose)
+
+
+ARRAYS = (".npy", ".flo")  # endings of files of arrays, which may be dense maps of images
+
+
+def of_arrays(folder: str, images: Collection[str]) -> list[str]:
+    """Lists the sub-folders with files of arrays, beside those with images."""
+    inside = (name for name in sorted(os.listdir(folder)) if name not in images and not name.startswith("."))
+    walked = ((name, some_folders(os.path.join(folder, name))) for name in inside)
+    return [name for name, found in walked if any(file.lower().endswith(ARRAYS) for _, files in found for file in files)]
 
 
 def some_folders(folder: str) -> Iterator[tuple[str, list[str]]]:

@@ -8,10 +8,9 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from itertools import islice
 from typing import Any
 
-from pipegen.cli.init.folder_survey import enter, level, sample_of, split_folders
+from pipegen.cli.init.folder_survey import ARRAYS, enter, level, of_arrays, sample_of, split_folders
 from pipegen.cli.init.spec import Step, Written, about_sample, by_split, output_of, parts_of, pixels_of, relative, spec_of
 from pipegen.data.rounding import spread
 from pipegen.frozen import dataclass
@@ -27,7 +26,6 @@ MASKS = frozenset({
 _FLOWS = frozenset({"flow", "flows", "motion", "vectors"})
 _DEPTHS = frozenset({"depth", "depths", "disparity", "disparities"})
 _MAPS = _FLOWS | _DEPTHS | {"map", "maps", "heatmap", "heatmaps", "density", "densities", "height", "heights", "elevation"}
-_MAP_FILES = (".npy", ".flo")
 _ALONE = frozenset({"x", "y", "input", "inputs", "target", "targets", "label", "labels"})
 """Names that count only if there is no third folder."""
 _NEARLY = 0.9  # minimal share of files with a partner
@@ -168,16 +166,13 @@ def _files(folder: str, progress: Callable[[int], None]) -> Sequence[str]:
     images = Scan(folder, progress=progress).tree().paths
     if len(images):
         return images
-    return [path for path in Scan(folder, every_file=True, progress=progress).tree().paths if path.lower().endswith(_MAP_FILES)]
+    return [path for path in Scan(folder, every_file=True, progress=progress).tree().paths if path.lower().endswith(ARRAYS)]
 
 
 def _full(folder: str) -> list[str]:
     """Lists the sub-folders with images, or with the files of dense maps."""
     images = level(folder)[0]
-    inside = (name for name in os.listdir(folder) if name not in images and not name.startswith("."))
-    walked = ((name, islice(os.walk(os.path.join(folder, name)), _LOOKED_AT)) for name in inside)
-    maps = [name for name, found in walked if any(file.lower().endswith(_MAP_FILES) for _, _, files in found for file in files)]
-    return sorted([*images, *maps])
+    return sorted([*images, *of_arrays(folder, images)])
 
 
 def maps_of(files: Sequence[tuple[str, str]], folder: str) -> Maps | None:
