@@ -37,8 +37,8 @@ from pipegen.ops.kinds.mask import with_numbers
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.feature import Beside, HeldKindName, KeepsBoxes, NamesPoints, VectorMaps
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, always
-from pipegen.ops.sources.listing.blocks import by_block
-from pipegen.ops.sources.listing.reader import Hold, Read, Reader, Together
+from pipegen.ops.sources.listing.blocks import TakingReader, by_block
+from pipegen.ops.sources.listing.reader import Hold, Read, Reader
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
@@ -321,20 +321,12 @@ class StoredRows(Reader):
 ENCODED = "/encoded"  # suffix of a feature's name that makes the key of its encoded file in a `tf.Example`
 
 
-class StoredMessages(StoredRows):
+class StoredMessages(TakingReader, StoredRows):
     """A reader of encoded files in `tf.Example` records, in one call into Python for all features."""
 
     def __init__(self, root: Path, about: StoreAbout) -> None:
         super().__init__(root, about)
         self._files = [str(own[RECORDS]) for own in shard_files(root, about.shards, about.pixels, about.suffix)]
-
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.stored_readers import called
-
-        return called(self._take, dict.fromkeys(features, ("string", ())))
-
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        return list(self._take((feature,), place[0])[0])
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return "records of ArrayRecord files"
@@ -357,15 +349,15 @@ class StoredMessages(StoredRows):
 
         return opened(ArrayRecords, self._files[shard])
 
-    def _take(self, names: Sequence[str], rows: Any) -> list[Any]:
+    def take_each(self, features: Sequence[str], *place: Any) -> list[Any]:
         """Reads features of some rows: arrays `(n,)` of byte strings; `StoreError` if one is unreadable."""
         from pipegen.ops.sources.records.messages import read_key
         from pipegen.ops.sources.stores.base import byte_strings
 
-        each = self.about.rows
+        (rows,), each = place, self.about.rows
         (messages,) = by_block(rows // each, lambda shard, here: self._store(shard).read(("",), rows[here] % each))
         found = []
-        for name in names:
+        for name in features:
             values = [read_key(message, f"{name}{ENCODED}") for message in messages]
             found.append(byte_strings([value.items[0] if value is not None and value.items else b"" for value in values]))  # type: ignore[misc]
         return found

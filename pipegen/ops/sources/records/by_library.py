@@ -17,8 +17,7 @@ from pipegen.ops.fields.numbers import changed_whole, check_channels
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, by_block
-from pipegen.ops.sources.listing.reader import Hold, Together
+from pipegen.ops.sources.listing.blocks import Block, TakingReader, by_block
 from pipegen.ops.sources.records.columns import LabelColumn
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
@@ -38,7 +37,7 @@ from pipegen.ops.sources.stores.field_types import (
 from pipegen.types import PIXEL_RANGES, ElementType
 
 
-class StoreReader(RecordReader):
+class StoreReader(TakingReader, RecordReader):
     """Records read by a library: one call into Python reads all features of all requested records, `at_once` of which are unpacked
     together. Each process opens files by path."""
 
@@ -52,23 +51,17 @@ class StoreReader(RecordReader):
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return self.source.read_by_python()
 
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.stored_readers import called
+    def taken_types(self, features: Iterable[str]) -> Mapping[str, tuple[str, tuple[int | None, ...]]]:
+        return {name: (t.dtype, t.shape) for name, t in self.type.items()}
 
-        self.check()
-        return called(self.take, {name: (t.dtype, t.shape) for name, t in self.type.items()})
-
-    def take(self, names: Sequence[str], shards: Any, rows: Any) -> list[Any]:
+    def take_each(self, features: Sequence[str], *place: Any) -> list[Any]:
         """Reads features of records, by numbers of files and rows in them, int64 `(n,)`: an array `(n, ...)` for each, of its dtype; byte
         strings as objects. `StoreError` if a record cannot be read."""
-        found = self.values(tuple(self.source.key_of(name) for name in names), shards, rows)
-        return [self._finished(name, values) for name, values in zip(names, found, strict=True)]
-
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        return self.take((feature,), *place)[0]
+        found = self.values(tuple(self.source.key_of(name) for name in features), *place)
+        return [self._finished(name, values) for name, values in zip(features, found, strict=True)]
 
     def values(self, keys: Sequence[str], shards: Any, rows: Any) -> list[Any]:
-        """Reads stored values of records by key; see `take`."""
+        """Reads stored values of records by key; see `take_each`."""
         return by_block(shards, lambda shard, here: self._read(shard, keys, rows[here]))
 
     def _read(self, shard: int, keys: Sequence[str], rows: Any) -> list[Any]:
@@ -91,7 +84,7 @@ class StoreReader(RecordReader):
 
         def load(block: int, _: str) -> Block:
             first = block * self.at_once
-            return ArrayBlock(*store.read((key,), np.arange(first, min(first + self.at_once, store.rows))))
+            return Block(*store.read((key,), np.arange(first, min(first + self.at_once, store.rows))))
 
         held = partial(self.window.get, feature=f"{shard}/{key}", load=load)
         return by_block(rows // self.at_once, lambda block, here: [held(block).take(rows[here] % self.at_once)])[0]
