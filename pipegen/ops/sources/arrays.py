@@ -15,7 +15,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.columns import Column, Place
+from pipegen.ops.fields.columns import Column
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.base import Levels, having
@@ -153,7 +153,7 @@ def _rows_of(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], la
     errors: list[OpError] = []
     for name, feature in features.items():
         try:
-            found[name] = feature.own_kind.read_array(name, feature, arrays[name], row_of(name))
+            found[name] = feature.own_kind.read_array(name, feature, arrays[name], lambda row, name=name: f"row {row} of `{name}`")
         except OpError as error:
             errors.append(error.below(f"features.{name}"))
     types = {name: column.type for name, column in found.items()}
@@ -222,8 +222,3 @@ def _unknown_instances(types: Mapping[str, FeatureType], columns: Mapping[str, A
         elif most > MOST_INSTANCES:
             message = f"an image has {most} of `{x.instances}`; `{name}` can hold {MOST_INSTANCES}"
             yield OpError("PG419", message, help="remove the mask, or such images", field=f"features.{name}")
-
-
-def row_of(name: str) -> Place:
-    """Returns the function that names the rows of an array."""
-    return lambda row: f"row {row} of `{name}`"

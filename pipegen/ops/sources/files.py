@@ -162,8 +162,9 @@ class Files(SelectingSource, FeatureSource):
         folder, pattern = _split(str(self.features[name].path))
         field = f"features.{name}.path"
         root = find_root(base, folder, field=field)
-        match, every = compile_glob(pattern) if pattern else None, self.features[name].in_arrays
-        scan = Scan(root, match=match, follow_links=self.follow_links, progress=progress, every_file=every)
+        match, feature = compile_glob(pattern) if pattern else None, self.features[name]
+        in_arrays = feature.format is not None or feature.values == "vectors"
+        scan = Scan(root, match=match, follow_links=self.follow_links, progress=progress, every_file=in_arrays)
         files = scan.tree()
         if not files:
             raise nothing_found(scan, pattern=pattern).at(field)

@@ -24,7 +24,7 @@ from pipegen.ops.sources.listing.base import Listing, SplitSource, always, shard
 from pipegen.ops.sources.listing.paths import close_names, find_root
 from pipegen.ops.sources.records.source import IMAGE_AND_LABEL, RecordFeature, missing_key
 from pipegen.ops.sources.shards.paths import check_sets
-from pipegen.ops.sources.stores.field_types import MissingLibrary
+from pipegen.ops.sources.stores.base import needs, translated
 from pipegen.ops.sources.table_sources import Parquet
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.parquet import read_parquet
@@ -128,11 +128,9 @@ def _on_hub(root: str) -> dict[str, tuple[str, ...]]:
 def _columns(file: str) -> dict[str, Any]:
     """Reads the types of a Parquet file's columns from the library's metadata; binary columns are images by default. `PG440` without
     PyArrow, `PG443` for an unreadable file."""
-    try:
+    with translated("Parquet", repr(file), "path"), needs("PyArrow", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingLibrary("PyArrow", "parquet", error).diagnosed("Parquet") from None
     try:
         schema = pq.read_schema(file)
         said = json.loads((schema.metadata or {}).get(HUB_METADATA, b"{}"))

@@ -333,15 +333,10 @@ class StoredMessages(TakingReader, StoredRows):
 
     def examine(self) -> None:
         """Opens the first file; `PG440` without the library, `PG570` if it is damaged."""
-        from pipegen.ops.sources.stores.field_types import MissingLibrary, StoreError
+        from pipegen.ops.sources.stores.base import translated
 
-        try:
+        with translated("ArrayRecord", repr(self._files[0]), "path", "PG570", PREPARE_AGAIN):
             self._store(0)
-        except MissingLibrary as error:
-            raise error.diagnosed("ArrayRecord") from None
-        except StoreError as error:
-            message = f"{self._files[0]!r} cannot be read: {error}"
-            raise OpError("PG570", message, field="path", help=PREPARE_AGAIN) from None
 
     def _store(self, shard: int) -> Store:
         from pipegen.ops.sources.array_record import ArrayRecords

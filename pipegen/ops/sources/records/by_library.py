@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from typing import Any, ClassVar
@@ -23,7 +22,7 @@ from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, co
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource, check_field, check_pickled, missing_key
 from pipegen.ops.sources.shards.paths import Found
-from pipegen.ops.sources.stores.base import Store, opened
+from pipegen.ops.sources.stores.base import Store, opened, translated
 from pipegen.ops.sources.stores.field_types import (
     FieldType,
     Form,
@@ -180,16 +179,6 @@ class StoreSource(RecordSource):
             if store is not None:
                 store.close()
 
-    @contextmanager
-    def _translated(self, what: str, field: str | None, code: str = "PG431") -> Iterator[None]:
-        """Raises errors of stores as `OpError`; `what` cannot be read."""
-        try:
-            yield
-        except MissingLibrary as error:
-            raise error.diagnosed(self.called) from None
-        except StoreError as error:
-            raise OpError(code, f"{what} cannot be read: {error}", field=field) from None
-
     def opened(self, shard: Found) -> Store:
         """Opens a file."""
         return opened(self.store, shard.path, (shard.size, shard.mtime), *self.store_arguments())
@@ -197,7 +186,7 @@ class StoreSource(RecordSource):
     def first(self, found: Indexed) -> Store:
         """Returns the store of the first file with a record; `PG440` if the index was kept but the library is gone."""
         shard = found.first.file
-        with self._translated(repr(shard.path), "path", "PG430"):
+        with translated(self.called, repr(shard.path), "path", "PG430"):
             store = self.opened(shard)
             store.check_beside()
             return store
@@ -222,7 +211,7 @@ class StoreSource(RecordSource):
         if form == "label":
             return [value[0] if isinstance(value, list) else value for value in self.column(name, key, shard)]
         what, code = (f"`{name}`", "PG431") if form == "list" else (repr(key), "PG430")
-        with self._translated(f"{what} of {shard.path!r}", None, code):
+        with translated(self.called, f"{what} of {shard.path!r}", None, code):
             store = self.opened(shard)
             if form == "list":
                 return list(store.lists(key, texts=self.features[name].separator is not None))
@@ -241,7 +230,7 @@ class StoreSource(RecordSource):
 
     def column(self, name: str, key: str, shard: Found) -> Iterator[Any]:
         """Yields the values of a key for every record of a file; `PG431` if the file has no such key."""
-        with self._translated(f"the labels of {shard.path!r}", f"features.{name}"):
+        with translated(self.called, f"the labels of {shard.path!r}", f"features.{name}"):
             store = self.opened(shard)
             if key not in store.columns():
                 raise StoreError(f"the file lacks the key {key!r} of the first one")

@@ -318,9 +318,7 @@ class RecordSource(DescribedRecords):
         used = np.arange(found.total) if found.used is None else found.used
         about = lambda row: found.place(int(used[row])), field, feature.dtype
         values = read_numbers([cells[row] for row in used.tolist()], *about, weights=feature.own_kind.has(LossWeight))
-        every: Ints = np.zeros(len(cells), values.dtype)
-        every[used] = values
-        return found.of(every, files)
+        return found.of(spread(values, used, found.total), files)
 
     def _index(self, path: str, size: int) -> ShardRecords:
         """Calls `index_shard`, and distinguishes compressed shards from damaged ones. Raises `OpError`: `PG430` for a shard that needs
