@@ -25,7 +25,7 @@ from pipegen.ops.sources.features.items import item_numbers, items_apart
 from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.ops.sources.listing.npz import arrays_of, read_array, read_member
 from pipegen.ops.sources.listing.paths import find_file
-from pipegen.ops.sources.listing.rows import Rows
+from pipegen.ops.sources.listing.reader import Rows
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.types import MOST_INSTANCES, ElementType, FeatureType
 
@@ -164,7 +164,9 @@ def _rows_of(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], la
         counted = " and ".join(f"`{name}` has {count(n, 'row')}" for name, n in lengths.items())
         errors.append(OpError("PG418", f"{counted}; all arrays need the same number of rows", field="features"))
     if not errors:
-        errors += [*_items_apart(types, columns), *_unknown_instances(types, columns, images)]
+        each = ((name, columns[name].lengths, x.beside, columns[x.beside].lengths) for name, x in types.items() if x.beside is not None)
+        errors += filter(None, (items_apart(*one, "row {}".format) for one in each))
+        errors += _unknown_instances(types, columns, images)
     if not errors:
         type_ = record_type(types, aligned_images(features))
         errors += _sizes_apart({name: type_[name] for name in images})
@@ -188,13 +190,6 @@ def _rows_of(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], la
         label=label,
         type=type_,
     )
-
-
-def _items_apart(types: Mapping[str, FeatureType], columns: Mapping[str, Any]) -> Iterator[OpError]:
-    """Yields errors of features with more or fewer items than the feature that they belong to."""
-    beside = ((name, x.beside) for name, x in types.items() if x.beside is not None)
-    found = (items_apart(name, columns[name].lengths, home, columns[home].lengths, lambda row: f"row {row}") for name, home in beside)
-    return filter(None, found)
 
 
 def _sizes_apart(types: Mapping[str, FeatureType]) -> Iterator[OpError]:

@@ -287,8 +287,7 @@ class Huggingface(SplitSource, Arrow):
         """Returns the arguments of a feature that the metadata tells; `PG431` if its column is missing."""
         key = feature.key or (feature.keys_of(name)[0] if feature.keys else key_for(saved, name, feature.kind))
         if key is None or (key not in saved.features and "." not in key):
-            known, message = tuple(saved.features), f"{saved.folder!r} has no column {key or name!r}"
-            error = missing_key(message, feature, name, key or name, known, f"its columns are {quoted(known)}")
+            error = missing_key(repr(saved.folder), feature, name, key or name, tuple(saved.features), "column")
             raise error.at(f"features.{name}" if "features" in self.model_fields_set else None)
         told: dict[str, Any] = {} if feature.keys else {"key": key}
         names = class_names(described(saved, key))

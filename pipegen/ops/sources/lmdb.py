@@ -13,7 +13,7 @@ from pipegen.lazy import np
 from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.records.index import Indexed, ShardRecords
+from pipegen.ops.sources.records.index import Indexed, ShardRecords, counted
 from pipegen.ops.sources.records.parts import PartSource
 from pipegen.ops.sources.records.reader import stretches
 from pipegen.ops.sources.records.source import RecordFeature, check_pickled
@@ -59,13 +59,12 @@ class Lmdb(PartSource):
         """List the keys and group them into records; `PG440` without LMDB, `PG442` if no key matches or values are missing."""
         from pipegen.ops.sources.stores.lmdb_keys import list_values
 
-        parts = len(self.features)
         try:
             values = list_values(path)
         except MissingLibrary as error:
             raise error.diagnosed("LMDB") from None
         except StoreError as error:
-            return ShardRecords(np.zeros((0, parts), np.int64), np.zeros((0, parts), np.int32), f"({error})")
+            return counted(0, f"({error})", parts=len(self.features))
         rows = self._matched(path, values.keys)
         unused: Ints = np.ones(len(values.keys), bool)
         unused[rows] = False

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.label_values import label_texts
-from pipegen.ops.fields.notes import quoted
 from pipegen.ops.fields.numbers import changed_whole, check_channels
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers
@@ -197,8 +196,7 @@ class StoreSource(RecordSource):
         for name, feature in self.read_features.items():
             key = self.key_of(name)
             if key not in columns:
-                listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
-                raise missing_key(f"the first file has no key {key!r}", feature, name, key, list(columns), listed)
+                raise missing_key("the first file", feature, name, key, list(columns), none="nothing in it can be read")
             check_field(name, feature, key, columns[key], arrays=self.arrays)
             if feature.own_kind.has(Levels) and len(shape := columns[key].shape) == 3:
                 check_channels(name, (found.total, *shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
