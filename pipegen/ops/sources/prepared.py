@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import math
 import mmap
 import os
 import zlib
@@ -41,7 +42,7 @@ from pipegen.ops.sources.listing.blocks import TakingReader, by_block
 from pipegen.ops.sources.listing.reader import Hold, Read, Reader
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.ops.transform import SplitName, Transform
-from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
+from pipegen.types import DTYPE_BYTES, INTEGER_RANGES, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.stores.base import Store
@@ -68,8 +69,7 @@ class Pixels:
     @property
     def row(self) -> int:
         """Bytes of a row."""
-        bits = 2 if self.dtype == "uint16" else 4 if self.dtype == "float32" else 1
-        return bits * self.canvas[0] * self.canvas[1] * self.canvas[2] if len(self.canvas) == 3 else 0
+        return DTYPE_BYTES[self.dtype] * math.prod(self.canvas) if self.canvas else 0
 
 
 @dataclass(frozen=True)
