@@ -130,7 +130,7 @@ def records(contents: tuple[bytes, ...], classes: int = 3) -> Records:
     import numpy as np
 
     from pipegen.backend.reading.split_records import Records
-    from pipegen.ops.sources.listing.reader import Rows
+    from pipegen.ops.sources.listing.rows import Rows
 
     n = len(contents)
     ids = [(i + 1) * 0x9E3779B97F4A7C15 % 2**64 for i in range(n)]

@@ -32,7 +32,8 @@ from pipegen.ops.kinds.image import read_image
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.feature import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
-from pipegen.ops.sources.listing.reader import FileReader, Reader, Rows
+from pipegen.ops.sources.listing.reader import FileReader, Reader
+from pipegen.ops.sources.listing.rows import Rows
 from pipegen.ops.sources.records.archives import LISTS
 from pipegen.ops.stage import step_kwargs
 from pipegen.ops.traits import ANY_IMAGE, Family

@@ -25,7 +25,7 @@ from pipegen.ops.sources.features.items import item_numbers, items_apart
 from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.ops.sources.listing.npz import arrays_of, read_array, read_member
 from pipegen.ops.sources.listing.paths import find_file
-from pipegen.ops.sources.listing.reader import Rows
+from pipegen.ops.sources.listing.rows import Rows
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.types import MOST_INSTANCES, ElementType, FeatureType
 

@@ -1,13 +1,11 @@
-"""`Reader`: reads the records of a source, however they are stored; readers of files, and of rows of arrays."""
+"""`Reader`: reads the records of a source, however they are stored."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from pipegen.lazy import np
-from pipegen.ops.fields.strings import Ints, aligned
+from pipegen.ops.fields.strings import Ints
 
 Read: TypeAlias = Callable[..., Any]
 """Returns a feature at places of records, as TensorFlow ops: scalars if encoded, else `(..., *shape)`."""
@@ -113,66 +111,3 @@ class FileReader(Reader):
         from pipegen.lazy import tf
 
         return tf.io.read_file
-
-
-_HASHED_WHOLE = 2**28  # bytes of an array up to which its digest covers every row
-
-
-class Rows(Reader):
-    """A reader of array rows. Each array is held once for all splits and datasets, or stays in its mapped file if that is large for the RAM
-    budget.
-
-    Args:
-        arrays: Images by feature, as NumPy arrays `(n, height, width, channels)`; everything else is in the listing.
-    """
-
-    def __init__(self, arrays: Mapping[str, Any]) -> None:
-        self.arrays = arrays
-        self._open: dict[tuple[str, bool], Read] = {}
-
-    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        from pipegen.ops.lowering.stored_readers import Mapped
-
-        key = feature, self._stays(feature, ram_budget)
-        if key not in self._open:
-            array = self.arrays[feature]
-            copies = array.dtype != object and not key[1]  # the user may change the original
-            self._open.setdefault(key, (Mapped if key[1] else hold)(aligned([array]) if copies else array))
-        return self._open[key]
-
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        (rows,) = place
-        return [self.arrays[feature][row] for row in rows.tolist()]
-
-    def python(self, features: Iterable[str], ram_budget: int) -> str:
-        return "rows of a mapped file" if any(self._stays(name, ram_budget) for name in features if name in self.arrays) else ""
-
-    def held_bytes(self, features: Iterable[str], ram_budget: int) -> int:
-        return sum(self.arrays[name].nbytes for name in features if name in self.arrays and not self._stays(name, ram_budget))
-
-    def _stays(self, feature: str, ram_budget: int) -> bool:
-        array = self.arrays[feature]
-        return isinstance(array, np.memmap) and 2 * array.nbytes > ram_budget
-
-    def digest(self, *, whole: bool = False) -> str:
-        """Identifies the images, in hexadecimal: BLAKE2b over names, dtypes, shapes and bytes.
-
-        For an array above 256 MiB, evenly spaced rows of that total are read, with the first and the last; all of them if `whole`.
-        """
-        found = hashlib.blake2b(digest_size=32)
-        for name in sorted(self.arrays):
-            array = self.arrays[name]
-            found.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
-            for block in _hashed(array, whole):
-                found.update(block)
-        return found.hexdigest()
-
-
-def _hashed(array: Any, whole: bool) -> Iterator[Any]:
-    if array.nbytes <= _HASHED_WHOLE:
-        yield np.ascontiguousarray(array).data.cast("B")
-        return
-    n = len(array)
-    taken = n if whole else max(2, _HASHED_WHOLE // (array.nbytes // n))
-    for i in range(taken):
-        yield np.ascontiguousarray(array[i * (n - 1) // (taken - 1)]).data.cast("B")

@@ -27,7 +27,8 @@ from pipegen.ops.sources.features.file_formats import GeoTiff, unread_formats
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.blocks import BlockReader, TakingReader
-from pipegen.ops.sources.listing.reader import FileReader, Reader, Rows
+from pipegen.ops.sources.listing.reader import FileReader, Reader
+from pipegen.ops.sources.listing.rows import Rows
 from pipegen.ops.sources.stores.base import byte_strings
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.held import read_held, read_images

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.listing.base import Listing, Location, Source
-from pipegen.ops.sources.listing.reader import Rows
+from pipegen.ops.sources.listing.rows import Rows
 from pipegen.types import ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
