@@ -22,8 +22,7 @@ from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import LATER, AnyKindName, EncodedFeature, FeatureSource, FileKindName
 from pipegen.ops.sources.features.file_formats import unread_formats
-from pipegen.ops.sources.folders.glob import compile_glob
-from pipegen.ops.sources.folders.scan import Scan, Tree, nothing_found, tally_notes
+from pipegen.ops.sources.folders.scan import Scan, Tree, compile_glob, nothing_found, tally_notes
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.tables.features import FileFeature

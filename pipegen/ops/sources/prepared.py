@@ -391,7 +391,7 @@ class StoredFeature(VectorMaps, KeepsBoxes, NamesPoints, Beside):
         """Returns the rules for keeping boxes; stored boxes already lie on their image."""
         return self.rules(None)
 
-    def type(self, of: str | None = None) -> FeatureType:
+    def type(self) -> FeatureType:
         kind = kind_of(self)
         if kind.ragged:
             return kind.array_types(self)[0].with_(dtype=self.dtype, shape=self.shape, most=self.places or 0)
