@@ -153,7 +153,7 @@ def _rows_of(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], la
     errors: list[OpError] = []
     for name, feature in features.items():
         try:
-            found[name] = feature.own_kind.read_array(name, feature, arrays[name], lambda row, name=name: f"row {row} of `{name}`")
+            found[name] = feature.own_kind.read_array(name, feature, arrays[name], partial("row {1} of `{0}`".format, name))
         except OpError as error:
             errors.append(error.below(f"features.{name}"))
     types = {name: column.type for name, column in found.items()}
