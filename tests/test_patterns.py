@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from pipegen.ops.sources.folders.glob import compile_glob
+from pipegen.ops.sources.folders.scan import compile_glob
 from pipegen.patterns import compile_pattern
 from pipegen.phases.compilation import inspect
 

@@ -28,7 +28,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.kept import REMOTE, below, make_below, user_folder
 from pipegen.mounts import ChangedError, mount
-from pipegen.ops.sources.folders.glob import compile_glob
+from pipegen.ops.sources.folders.scan import compile_glob
 from pipegen.ops.sources.listing.base import Listing, Location, Source
 from pipegen.ops.sources.listing.reader import FileReader, Hold, Read
 from pipegen.ops.sources.shards.paths import expand

@@ -107,10 +107,6 @@ class Classes:
             return [row for row, cell in enumerate(cells) if cell not in gone and plain(cell) not in gone]
         return [row for row, cell in enumerate(cells) if gone.isdisjoint([*(found := parts(cell, separator)), *map(plain, found)])]
 
-    def without_unlabelled(self, cells: Sequence[str]) -> list[int]:
-        """Returns the numbers of the cells that have a class."""
-        return Classes(ignored=self.unlabelled).without_ignored(cells, None)
-
     def notes(self, cells: Sequence[str], separator: str | None, field: str) -> Iterator[Note]:
         """Reports names that no stored cell has."""
         stored = set(cells) if separator is None else {part for cell in set(cells) for part in parts(cell, separator)}

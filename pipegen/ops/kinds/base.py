@@ -380,6 +380,11 @@ def kind_of(x: Kinded) -> FeatureKind:
     return kind_named(kind.each) if kind.each and getattr(x, "home", None) is not None else kind
 
 
+def item_type(kind: str, home: str, dtype: str, shape: tuple[int | None, ...] = (), classes: int | None = None) -> FeatureType:
+    """Returns the type of a kind with a value for each item of the feature `home`."""
+    return FeatureType(kind, dtype, (None, *shape), of=home, classes=classes, most=0, beside=home)
+
+
 def geometry_of(kind: str) -> Geometry:
     """Returns what moves the items of a kind that follows its image."""
     found = kind_named(kind).geometry

@@ -6,12 +6,12 @@ from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.classes import as_values, check_written_lists, named_classes, read_labels
+from pipegen.ops.fields.classes import Classes, as_values, check_written_lists, named_classes, read_labels
 from pipegen.ops.fields.columns import Column, Place, Ragged
 from pipegen.ops.fields.label_values import LIST, Values, label_texts, parts, split_text
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import read_ragged
-from pipegen.ops.kinds.base import ExampleClass, FeatureKind, ItemClass
+from pipegen.ops.kinds.base import ExampleClass, FeatureKind, ItemClass, item_type
 from pipegen.types import FeatureType, Interval
 
 
@@ -37,7 +37,7 @@ class Label(FeatureKind):
         stored = as_values(name, given)
         texts = feature.chosen.renamed(stored.texts, None)
         stays = np.isin(stored.codes, feature.chosen.without_ignored(texts, None))
-        known: Any = np.isin(stored.codes, feature.chosen.without_unlabelled(stored.texts))
+        known: Any = np.isin(stored.codes, Classes(ignored=feature.chosen.unlabelled).without_ignored(stored.texts, None))
         if len(stored) and not (stays & known).any():
             taking = [argument for argument in ("ignore", "unlabelled") if getattr(feature, argument)]
             message = (
@@ -97,7 +97,7 @@ class ItemLabel(FeatureKind):
     meaning = ItemClass()
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
-        return (item_label_type(feature.home, feature.num_classes),)
+        return (item_type(self.name, feature.home, "int64", classes=feature.num_classes),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
         notes: list[Any] = []
@@ -115,9 +115,4 @@ class ItemLabel(FeatureKind):
         else:
             indices, names = read_labels(name, feature.classes, feature.offset, items.values, said, notes)
         column = Ragged(np.asarray(indices, np.int64), items.lengths)
-        return Column(column, item_label_type(feature.home, len(names)), names, notes=tuple(notes))
-
-
-def item_label_type(home: str, classes: int | None) -> FeatureType:
-    """Returns the type of the class of each item of the feature `home`."""
-    return FeatureType("item_label", "int64", (None,), of=home, classes=classes, most=0, beside=home)
+        return Column(column, item_type(self.name, feature.home, "int64", classes=len(names)), names, notes=tuple(notes))

@@ -10,7 +10,7 @@ from pipegen.lazy import np
 from pipegen.ops.families.decoder import LARGEST, MaskDecoder
 from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.numbers import as_array
-from pipegen.ops.kinds.base import FeatureKind, Indices, InstanceNumber, Meaning, PixelClass, Presence
+from pipegen.ops.kinds.base import FeatureKind, Indices, InstanceNumber, Meaning, PixelClass, Presence, item_type
 from pipegen.ops.lowering.pictures import encode_mask, overlay
 from pipegen.ops.transform import Transform
 from pipegen.types import MOST_INSTANCES, ElementType, FeatureType, Interval
@@ -136,14 +136,9 @@ class ItemNumber(FeatureKind):
 def with_numbers(type_: ElementType) -> ElementType:
     """Adds the numbers of items, as `NAME_number`, to the type of a record with masks of instances."""
     homes = dict.fromkeys(t.instances for _, t in type_.items() if t.instances is not None)
-    return type_.replace(**{number_name(home): item_number_type(home) for home in homes})
+    return type_.replace(**{number_name(home): item_type("item_number", home, "float32") for home in homes})
 
 
 def number_name(home: str) -> str:
     """Returns the name of the numbers of the items of the feature `home`."""
     return f"{home}_number"
-
-
-def item_number_type(home: str) -> FeatureType:
-    """Returns the type of the number of each item of the feature `home`."""
-    return FeatureType("item_number", "float32", (None,), of=home, most=0, beside=home)

@@ -9,7 +9,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.numbers import NumberType, as_array, as_numbers, read_ragged, unfit
-from pipegen.ops.kinds.base import FeatureKind, LossWeight, Meaning, Numbers
+from pipegen.ops.kinds.base import FeatureKind, LossWeight, Meaning, Numbers, item_type
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
@@ -81,16 +81,11 @@ class ItemTensor(FeatureKind):
     storage = "ragged"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
-        return (item_tensor_type(feature.home, dtype=feature.dtype),)
+        return (item_type(self.name, feature.home, feature.dtype or "float32"),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place) -> Column:
         items = read_ragged(name, given, None, place, feature.dtype)
-        return Column(items, item_tensor_type(feature.home, tuple(items.values.shape[1:]), feature.dtype))
+        return Column(items, item_type(self.name, feature.home, feature.dtype or "float32", items.values.shape[1:]))
 
     def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
         return (numbers // items,) if items and numbers != items and numbers % items == 0 else ()
-
-
-def item_tensor_type(home: str, shape: tuple[int | None, ...] = (), dtype: str | None = None) -> FeatureType:
-    """Returns the type of numbers for each item of the feature `home`."""
-    return FeatureType("item_tensor", dtype or "float32", (None, *shape), of=home, most=0, beside=home)

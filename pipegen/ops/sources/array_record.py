@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
 from pipegen.ops.sources.records.index import Indexed, InShard
 from pipegen.ops.sources.records.messages import MessageReader, MessageSource
-from pipegen.ops.sources.stores.base import Store, Translated, byte_strings, needs
+from pipegen.ops.sources.stores.base import Store, Translated, byte_strings, needs, translated
 from pipegen.ops.sources.stores.field_types import BYTES, FieldType, StoreError
 
 if TYPE_CHECKING:
@@ -77,12 +76,8 @@ class ArrayRecord(MessageSource, StoreSource):
     reads: ClassVar[type[StoreReader]] = _Messages
 
     def first_message(self, found: Indexed) -> bytes:
-        try:
-            (record,) = self.first(found).read(("",), np.zeros(1, np.int64))[0]
-        except StoreError as error:
-            message = f"record 0 of {found.first.file.path!r} cannot be read: {error}"
-            raise OpError("PG430", message, field="path") from None
-        return record
+        with translated(self.called, f"record 0 of {found.first.file.path!r}", "path", "PG430"):
+            return bytes(self.first(found).read(("",), np.zeros(1, np.int64))[0][0])
 
     def contents(self, name: str, records: InShard) -> Iterator[bytes]:
         return self.column(name, "", records.file)

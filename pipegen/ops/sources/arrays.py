@@ -15,7 +15,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.columns import Column, Place
+from pipegen.ops.fields.columns import Column
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.base import Levels, having
@@ -153,7 +153,7 @@ def _rows_of(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], la
     errors: list[OpError] = []
     for name, feature in features.items():
         try:
-            found[name] = feature.own_kind.read_array(name, feature, arrays[name], row_of(name))
+            found[name] = feature.own_kind.read_array(name, feature, arrays[name], partial("row {1} of `{0}`".format, name))
         except OpError as error:
             errors.append(error.below(f"features.{name}"))
     types = {name: column.type for name, column in found.items()}
@@ -164,7 +164,9 @@ def _rows_of(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], la
         counted = " and ".join(f"`{name}` has {count(n, 'row')}" for name, n in lengths.items())
         errors.append(OpError("PG418", f"{counted}; all arrays need the same number of rows", field="features"))
     if not errors:
-        errors += [*_items_apart(types, columns), *_unknown_instances(types, columns, images)]
+        each = ((name, columns[name].lengths, x.beside, columns[x.beside].lengths) for name, x in types.items() if x.beside is not None)
+        errors += filter(None, (items_apart(*one, "row {}".format) for one in each))
+        errors += _unknown_instances(types, columns, images)
     if not errors:
         type_ = record_type(types, aligned_images(features))
         errors += _sizes_apart({name: type_[name] for name in images})
@@ -188,13 +190,6 @@ def _rows_of(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], la
         label=label,
         type=type_,
     )
-
-
-def _items_apart(types: Mapping[str, FeatureType], columns: Mapping[str, Any]) -> Iterator[OpError]:
-    """Yields errors of features with more or fewer items than the feature that they belong to."""
-    beside = ((name, x.beside) for name, x in types.items() if x.beside is not None)
-    found = (items_apart(name, columns[name].lengths, home, columns[home].lengths, lambda row: f"row {row}") for name, home in beside)
-    return filter(None, found)
 
 
 def _sizes_apart(types: Mapping[str, FeatureType]) -> Iterator[OpError]:
@@ -222,8 +217,3 @@ def _unknown_instances(types: Mapping[str, FeatureType], columns: Mapping[str, A
         elif most > MOST_INSTANCES:
             message = f"an image has {most} of `{x.instances}`; `{name}` can hold {MOST_INSTANCES}"
             yield OpError("PG419", message, help="remove the mask, or such images", field=f"features.{name}")
-
-
-def row_of(name: str) -> Place:
-    """Returns the function that names the rows of an array."""
-    return lambda row: f"row {row} of `{name}`"

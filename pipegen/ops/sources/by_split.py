@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 from pydantic import field_validator, model_serializer, model_validator
 
 from pipegen.errors import OpError, OpErrors
+from pipegen.lazy import np
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.kinds.base import ExampleClass, Indices, Levels, LossWeight, having, kind_of, several_labels
 from pipegen.ops.sources.listing.base import PREDICTED, Listing, Source, of_each
 from pipegen.ops.sources.mix import InnerSource, written
-from pipegen.ops.sources.parts.merge import merge, without
+from pipegen.ops.sources.parts.adapted import with_values
+from pipegen.ops.sources.parts.merge import merge
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType, FeatureType
 
@@ -161,8 +163,9 @@ class BySplit(Source):
             own = (n for n in listing.notes if split == self.reference or n.code != "PG668")  # its classes are those of the reference
             notes = (replace(n, message=f"`{split}`: {n.message}", field=self._field(split, n.field)) for n in own)
             lost = tuple(replace(group, field=self._field(split, group.field)) for group in listing.missing)
-            lacking = {name: self.infer()[name].dtype for name in self.lacks(split)}
-            listings[split] = without(replace(listing, notes=tuple(notes), missing=lost), lacking)
+            lacking = {name: np.array(-1, self.infer()[name].dtype) for name in self.lacks(split)}  # nothing reads it
+            listing = replace(listing, notes=tuple(notes), missing=lost)
+            listings[split] = with_values(listing, lacking) if lacking else listing
         told = [(self._field(s, e.field), f"`{s}`: {e.message}", e) for s, several in errors.items() for e in several.every]
         if not listings:
             raise OpErrors(OpError(e.code, message, field=field, help=e.help) for field, message, e in told)

@@ -22,8 +22,7 @@ from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import LATER, AnyKindName, EncodedFeature, FeatureSource, FileKindName
 from pipegen.ops.sources.features.file_formats import unread_formats
-from pipegen.ops.sources.folders.glob import compile_glob
-from pipegen.ops.sources.folders.scan import Scan, Tree, nothing_found, tally_notes
+from pipegen.ops.sources.folders.scan import Scan, Tree, compile_glob, nothing_found, tally_notes
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.tables.features import FileFeature
@@ -162,8 +161,9 @@ class Files(SelectingSource, FeatureSource):
         folder, pattern = _split(str(self.features[name].path))
         field = f"features.{name}.path"
         root = find_root(base, folder, field=field)
-        match, every = compile_glob(pattern) if pattern else None, self.features[name].in_arrays
-        scan = Scan(root, match=match, follow_links=self.follow_links, progress=progress, every_file=every)
+        match, feature = compile_glob(pattern) if pattern else None, self.features[name]
+        in_arrays = feature.format is not None or feature.values == "vectors"
+        scan = Scan(root, match=match, follow_links=self.follow_links, progress=progress, every_file=in_arrays)
         files = scan.tree()
         if not files:
             raise nothing_found(scan, pattern=pattern).at(field)

@@ -24,7 +24,7 @@ from pipegen.ops.sources.listing.base import Listing, SplitSource, always, shard
 from pipegen.ops.sources.listing.paths import close_names, find_root
 from pipegen.ops.sources.records.source import IMAGE_AND_LABEL, RecordFeature, missing_key
 from pipegen.ops.sources.shards.paths import check_sets
-from pipegen.ops.sources.stores.field_types import MissingLibrary
+from pipegen.ops.sources.stores.base import needs, translated
 from pipegen.ops.sources.table_sources import Parquet
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.parquet import read_parquet
@@ -128,11 +128,9 @@ def _on_hub(root: str) -> dict[str, tuple[str, ...]]:
 def _columns(file: str) -> dict[str, Any]:
     """Reads the types of a Parquet file's columns from the library's metadata; binary columns are images by default. `PG440` without
     PyArrow, `PG443` for an unreadable file."""
-    try:
+    with translated("Parquet", repr(file), "path"), needs("PyArrow", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingLibrary("PyArrow", "parquet", error).diagnosed("Parquet") from None
     try:
         schema = pq.read_schema(file)
         said = json.loads((schema.metadata or {}).get(HUB_METADATA, b"{}"))
@@ -289,8 +287,7 @@ class Huggingface(SplitSource, Arrow):
         """Returns the arguments of a feature that the metadata tells; `PG431` if its column is missing."""
         key = feature.key or (feature.keys_of(name)[0] if feature.keys else key_for(saved, name, feature.kind))
         if key is None or (key not in saved.features and "." not in key):
-            known, message = tuple(saved.features), f"{saved.folder!r} has no column {key or name!r}"
-            error = missing_key(message, feature, name, key or name, known, f"its columns are {quoted(known)}")
+            error = missing_key(repr(saved.folder), feature, name, key or name, tuple(saved.features), "column")
             raise error.at(f"features.{name}" if "features" in self.model_fields_set else None)
         told: dict[str, Any] = {} if feature.keys else {"key": key}
         names = class_names(described(saved, key))

@@ -17,8 +17,7 @@ from pipegen.lazy import np
 from pipegen.ops.fields.classes import ClassNames, class_notes
 from pipegen.ops.fields.notes import Note, quoted
 from pipegen.ops.fields.strings import Ints, Strings
-from pipegen.ops.sources.folders.glob import compile_glob
-from pipegen.ops.sources.folders.scan import Scan, folder_notes, loose_notes, nothing_found, tally_notes
+from pipegen.ops.sources.folders.scan import Scan, compile_glob, folder_notes, loose_notes, nothing_found, tally_notes
 from pipegen.ops.sources.listing.base import Listing, always
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.tables.selecting import JoiningSource

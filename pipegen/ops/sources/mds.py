@@ -17,7 +17,7 @@ from pipegen.lazy import np
 from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.fields.notes import Note, is_are, quoted
 from pipegen.ops.fields.strings import Ints
-from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, ShardRecords
+from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.parts import PartSource
 from pipegen.ops.sources.records.source import missing_key
 from pipegen.ops.sources.shards.paths import Found
@@ -105,8 +105,7 @@ class Mds(PartSource):
         if column != _place(columns, self.key_of(name))[0]:
             raise OpError("PG431", f"the `keys` of `{name}` must be fields of one column of JSON", field=f"features.{name}.keys")
         if column not in columns:
-            listed = f"the columns are {quoted(list(columns))}"
-            raise missing_key(f"{shard.path!r} has no column {key!r}", self.features[name], name, key, list(columns), listed)
+            raise missing_key(repr(shard.path), self.features[name], name, key, list(columns), "column", "the")
         return FieldType(path=path) if path else columns[column].type
 
     def damaged_files(self, shards: Sequence[Found]) -> Iterator[tuple[str, str]]:
@@ -160,8 +159,7 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
         try:
             columns, starts = read_columns(stream, size)
         except ValueError as error:
-            nothing: Ints = np.zeros((0, len(keys)), np.int64)
-            return ShardRecords(nothing, nothing.astype(np.int32), f"at byte 0, record 0: {error}")
+            return counted(0, f"at byte 0, record 0: {error}", parts=len(keys))
         varying = [i for i, one in enumerate(columns.values()) if one.size is None]
         fixed = [one.size or 0 for one in columns.values()]
         least = 4 * len(varying) + sum(fixed)

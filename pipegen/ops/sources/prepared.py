@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import math
 import mmap
 import os
 import zlib
@@ -37,11 +38,11 @@ from pipegen.ops.kinds.mask import with_numbers
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.feature import Beside, HeldKindName, KeepsBoxes, NamesPoints, VectorMaps
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, always
-from pipegen.ops.sources.listing.blocks import by_block
-from pipegen.ops.sources.listing.reader import Hold, Read, Reader, Together
+from pipegen.ops.sources.listing.blocks import TakingReader, by_block
+from pipegen.ops.sources.listing.reader import Hold, Read, Reader
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.ops.transform import SplitName, Transform
-from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
+from pipegen.types import DTYPE_BYTES, INTEGER_RANGES, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.stores.base import Store
@@ -68,8 +69,7 @@ class Pixels:
     @property
     def row(self) -> int:
         """Bytes of a row."""
-        bits = 2 if self.dtype == "uint16" else 4 if self.dtype == "float32" else 1
-        return bits * self.canvas[0] * self.canvas[1] * self.canvas[2] if len(self.canvas) == 3 else 0
+        return DTYPE_BYTES[self.dtype] * math.prod(self.canvas) if self.canvas else 0
 
 
 @dataclass(frozen=True)
@@ -321,35 +321,22 @@ class StoredRows(Reader):
 ENCODED = "/encoded"  # suffix of a feature's name that makes the key of its encoded file in a `tf.Example`
 
 
-class StoredMessages(StoredRows):
+class StoredMessages(TakingReader, StoredRows):
     """A reader of encoded files in `tf.Example` records, in one call into Python for all features."""
 
     def __init__(self, root: Path, about: StoreAbout) -> None:
         super().__init__(root, about)
         self._files = [str(own[RECORDS]) for own in shard_files(root, about.shards, about.pixels, about.suffix)]
 
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.stored_readers import called
-
-        return called(self._take, dict.fromkeys(features, ("string", ())))
-
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        return list(self._take((feature,), place[0])[0])
-
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return "records of ArrayRecord files"
 
     def examine(self) -> None:
         """Opens the first file; `PG440` without the library, `PG570` if it is damaged."""
-        from pipegen.ops.sources.stores.field_types import MissingLibrary, StoreError
+        from pipegen.ops.sources.stores.base import translated
 
-        try:
+        with translated("ArrayRecord", repr(self._files[0]), "path", "PG570", PREPARE_AGAIN):
             self._store(0)
-        except MissingLibrary as error:
-            raise error.diagnosed("ArrayRecord") from None
-        except StoreError as error:
-            message = f"{self._files[0]!r} cannot be read: {error}"
-            raise OpError("PG570", message, field="path", help=PREPARE_AGAIN) from None
 
     def _store(self, shard: int) -> Store:
         from pipegen.ops.sources.array_record import ArrayRecords
@@ -357,15 +344,15 @@ class StoredMessages(StoredRows):
 
         return opened(ArrayRecords, self._files[shard])
 
-    def _take(self, names: Sequence[str], rows: Any) -> list[Any]:
+    def take_each(self, features: Sequence[str], *place: Any) -> list[Any]:
         """Reads features of some rows: arrays `(n,)` of byte strings; `StoreError` if one is unreadable."""
         from pipegen.ops.sources.records.messages import read_key
         from pipegen.ops.sources.stores.base import byte_strings
 
-        each = self.about.rows
+        (rows,), each = place, self.about.rows
         (messages,) = by_block(rows // each, lambda shard, here: self._store(shard).read(("",), rows[here] % each))
         found = []
-        for name in names:
+        for name in features:
             values = [read_key(message, f"{name}{ENCODED}") for message in messages]
             found.append(byte_strings([value.items[0] if value is not None and value.items else b"" for value in values]))  # type: ignore[misc]
         return found
@@ -404,7 +391,7 @@ class StoredFeature(VectorMaps, KeepsBoxes, NamesPoints, Beside):
         """Returns the rules for keeping boxes; stored boxes already lie on their image."""
         return self.rules(None)
 
-    def type(self, of: str | None = None) -> FeatureType:
+    def type(self) -> FeatureType:
         kind = kind_of(self)
         if kind.ragged:
             return kind.array_types(self)[0].with_(dtype=self.dtype, shape=self.shape, most=self.places or 0)

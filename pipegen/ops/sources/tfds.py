@@ -383,8 +383,7 @@ class Tfds(SplitSource, DescribedRecords):
         """Returns the arguments of a feature that the metadata tells; `PG431` if it is missing or has another kind."""
         key = next((one for one in feature.keys_of(name) if one not in prepared.features), feature.keys_of(name)[0])
         if key not in prepared.features:
-            known, message = tuple(prepared.features), f"{prepared.name!r} has no feature {key!r}"
-            error = missing_key(message, feature, name, key, known, f"its features are {quoted(known)}")
+            error = missing_key(repr(prepared.name), feature, name, key, tuple(prepared.features), "feature")
             raise error.at(f"features.{name}" if "features" in self.model_fields_set else None)
         about, kind = prepared.features[key], feature.own_kind
         if kind.pixels is not None and "image" not in about:

@@ -15,7 +15,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.fields.strings import Ints
-from pipegen.ops.sources.listing.blocks import ArrayBlock, by_block
+from pipegen.ops.sources.listing.blocks import Block, by_block
 from pipegen.ops.sources.listing.reader import Hold, Together
 from pipegen.ops.sources.records.columns import LabelColumn
 from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, RecordIndex, ShardRecords
@@ -162,10 +162,10 @@ class InflatedReader(MessageReader):
     def messages(self, shards: Any, rows: Any) -> Any:
         return by_block(shards, lambda shard, here: [self.window.get(shard, "", self._load).take(rows[here])])[0]
 
-    def _load(self, shard: int, _: str) -> ArrayBlock:
+    def _load(self, shard: int, _: str) -> Block:
         content = inflate(self.shards[shard].path, inflated_size(self.index, shard), whole=True)
         places = zip(*(part[:, 0].tolist() for part in self.index.of(shard)), strict=True)
-        return ArrayBlock(byte_strings([content[offset : offset + length] for offset, length in places]))
+        return Block(byte_strings([content[offset : offset + length] for offset, length in places]))
 
 
 def inflated_size(index: RecordIndex, shard: int) -> int:

@@ -14,7 +14,6 @@ from pipegen.errors import ModelMismatchError, OpError, SpecError
 from pipegen.ops.arguments.geometry import BoxFormat, BoxRules
 from pipegen.ops.families.item_stages import Move
 from pipegen.ops.kinds.base import geometry_of, kind_named
-from pipegen.ops.sources.arrays import row_of
 from pipegen.ops.sources.features.feature import ArrayFeature
 from pipegen.types import ElementType
 
@@ -280,7 +279,7 @@ def test_boxes_that_are_none(given: Any, more: dict[str, Any], says: str) -> Non
     feature = _feature(**more)
     rows = given if isinstance(given, int) else [np.array(row, np.float32) for row in given]
     with pytest.raises(OpError, match=says):
-        kind_named("boxes").read_array("boxes", feature, rows, row_of("boxes"))
+        kind_named("boxes").read_array("boxes", feature, rows, "row {} of `boxes`".format)
 
 
 @pytest.mark.parametrize(("change", "says"), [
@@ -354,7 +353,9 @@ def test_splits_and_parts_with_more_boxes_have_as_many_places(tmp_path: Path) ->
 @pytest.mark.tf
 def test_labels_without_an_item_have_the_classes_of_others() -> None:
     feature = ArrayFeature.model_validate({"kind": "label", "with": "boxes", "classes": 3, "offset": 1})
-    none, some = (kind_named("item_label").read_array("names", feature, given, row_of("names")) for given in ([[], []], [[1], [3, 2]]))
+    none, some = (
+        kind_named("item_label").read_array("names", feature, given, "row {} of `names`".format) for given in ([[], []], [[1], [3, 2]])
+    )
     assert none.classes == some.classes == ("1", "2", "3")
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pipegen.data.shards import Selected, bitmap_of
 from pipegen.ops.sources.listing import blocks
-from pipegen.ops.sources.listing.blocks import ArrayBlock, BlockReader, Window
+from pipegen.ops.sources.listing.blocks import Block, BlockReader, Window
 
 
 class Counted(BlockReader):
@@ -24,11 +24,11 @@ class Counted(BlockReader):
         super().__init__(np.array(sizes, np.int64))
         self.read: list[int] = []
 
-    def load(self, block: int, feature: str) -> ArrayBlock:
+    def load(self, block: int, feature: str) -> Block:
         self.read.append(block)
         if feature == "broken":
             raise KeyError("of a library's own")
-        return ArrayBlock(np.arange(self.starts[block], self.starts[block + 1]))
+        return Block(np.arange(self.starts[block], self.starts[block + 1]))
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=9).filter(any), st.data())
@@ -45,9 +45,9 @@ def test_many_threads_read_a_block_once() -> None:
     begun, reads = threading.Barrier(8, timeout=20), []
     window = Window()
 
-    def load(block: int, feature: str) -> ArrayBlock:
+    def load(block: int, feature: str) -> Block:
         reads.append(block)
-        return ArrayBlock(np.array([b"a"], object))
+        return Block(np.array([b"a"], object))
 
     def ask(_: int) -> Any:
         begun.wait()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipegen.ops.sources.folders.glob import compile_glob
+from pipegen.ops.sources.folders.scan import compile_glob
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,10 @@ from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses
 from pipegen.ops.fields.columns import Packed, Ragged, most_items, within
 from pipegen.ops.fields.notes import LeftOut, Note, count, is_are, quoted
 from pipegen.ops.fields.strings import Ints, Strings, as_sizes
+from pipegen.ops.kinds.base import item_type
 from pipegen.ops.kinds.boxes import boxes_type
 from pipegen.ops.kinds.keypoints import check_names, keypoints_type
-from pipegen.ops.kinds.label import item_label_type
 from pipegen.ops.kinds.mask import number_name, with_numbers
-from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.files import damaged
 from pipegen.ops.sources.annotations.outlines import NO_OUTLINE, Outlines
 from pipegen.ops.sources.annotations.sizes import sides_of
@@ -160,9 +159,9 @@ class BoxedSource(KeepsBoxes, JoiningSource):
         features = {
             "image": FeatureType("image", "string", ()),
             "boxes": boxes_type("image", rules, most=most),
-            "labels": item_label_type("boxes", classes).with_(most=most),
+            "labels": item_type("item_label", "boxes", "int64", classes=classes).with_(most=most),
         }
-        features |= {name: item_tensor_type("boxes").with_(most=most) for name in self.items}
+        features |= {name: item_type("item_tensor", "boxes", "float32").with_(most=most) for name in self.items}
         return ElementType(tuple(features.items()))
 
     def _with_mask(self, type_: ElementType, classes: int | None, ignore: int) -> ElementType:
@@ -491,7 +490,7 @@ class PointedSource(NamesPoints, BoxedSource):
             return type_.replace(**{POINTS: keypoints_type("image", rules, home="boxes")})
         most = 0 if found is None else most_items(found.own[POINTS])  # type: ignore[arg-type]  # points are ragged
         classes = None if found is None or found.points is None else len(found.points.names) or None
-        labels = item_label_type(POINTS, classes).with_(most=most)
+        labels = item_type("item_label", POINTS, "int64", classes=classes).with_(most=most)
         return type_.replace(**{POINTS: keypoints_type("image", rules, most=most), POINT_LABELS: labels})
 
     def _point_rules(self, stored: PointNames) -> PointRules:

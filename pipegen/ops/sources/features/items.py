@@ -13,8 +13,8 @@ from pipegen.ops.fields.columns import Column, Place, Ragged, counted_up, spread
 from pipegen.ops.fields.label_values import split_text
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.strings import Ints
-from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, ItemClass
-from pipegen.ops.kinds.mask import item_number_type, number_name
+from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, ItemClass, item_type
+from pipegen.ops.kinds.mask import number_name
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.features.feature import AnyKind, Feature
@@ -77,7 +77,9 @@ def items_apart(name: str, own: Ints, home_name: str, home: Ints, place: Place, 
 def item_numbers(features: Mapping[str, Feature], columns: Mapping[str, Column]) -> dict[str, Column]:
     """Numbers the items of masks of instances."""
     homes = dict.fromkeys(feature.home for feature in features.values() if feature.home and feature.own_kind.has(InstanceNumber))
-    return {number_name(home): Column(counted_up(columns[home].values.lengths), item_number_type(home)) for home in homes}
+    return {
+        number_name(home): Column(counted_up(columns[home].values.lengths), item_type("item_number", home, "float32")) for home in homes
+    }
 
 
 def _of_used(name: str, feature: AnyKind, items: Ragged, place: Place, used: Ints | None) -> Column:

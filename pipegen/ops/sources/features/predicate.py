@@ -207,15 +207,11 @@ class _Token:
 
 def parse_predicate(text: str) -> Predicate:
     """Parses a predicate. Raises `ValueError` if it is invalid; the message names the character and what to write."""
-    if len(text) > _LONGEST:
-        raise ValueError(f"a predicate can have at most {_LONGEST:,} characters; this one has {len(text):,}")
     return _Parser(text).whole()
 
 
 def parse_arithmetic(text: str) -> Arithmetic:
     """Parses arithmetic; for errors see `parse_predicate`."""
-    if len(text) > _LONGEST:
-        raise ValueError(f"an expression can have at most {_LONGEST:,} characters; this one has {len(text):,}")
     return _ArithmeticParser(text).number()
 
 
@@ -235,6 +231,8 @@ class _Parser:
     pattern: ClassVar[re.Pattern[str]] = _TOKEN
 
     def __init__(self, text: str) -> None:
+        if len(text) > _LONGEST:
+            raise ValueError(f"{self.called} can have at most {_LONGEST:,} characters; this one has {len(text):,}")
         self._tokens = _tokens(text, self.pattern, self.called)
         self._next = 0
         self._depth = 0

@@ -6,9 +6,9 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any
 
 from pipegen.lazy import np
 from pipegen.ops.fields.strings import Ints
@@ -20,23 +20,15 @@ _BESIDE = 4  # blocks kept whatever their size, since several threads read one e
 _USUAL = 2**28  # bytes of blocks kept for a sequential order, within the budget
 
 
-class Block(Protocol):
-    """One feature of the records of a block."""
-
-    nbytes: int
-
-    def take(self, rows: Ints) -> Any:
-        """Returns the values of some rows of the block: an array `(n, ...)`, of objects for encoded bytes."""
-
-
-class ArrayBlock:
-    """Rows of a block in an array `(rows, ...)`, of objects for encoded bytes."""
+class Block:
+    """One feature of the records of a block, in an array `(rows, ...)`, of objects for encoded bytes."""
 
     def __init__(self, values: Any) -> None:
         self.values = values
         self.nbytes = sum(map(len, values)) if values.dtype == object else int(values.nbytes)
 
     def take(self, rows: Ints) -> Any:
+        """Returns the values of some rows: an array `(n, ...)`, of objects for encoded bytes."""
         return self.values[rows]
 
 
@@ -101,7 +93,15 @@ def by_block(blocks: Ints, take: Callable[[int, Ints], Sequence[Any]]) -> list[A
 
 
 class TakingReader(Reader):
-    """A reader that takes encoded features of records in Python: one call for all requested ones."""
+    """A reader that takes features of records in Python: one call for all requested ones."""
+
+    def taken_types(self, features: Iterable[str]) -> Mapping[str, tuple[str, tuple[int | None, ...]]]:
+        """Returns the dtype and the shape in one record of features; by default all are encoded."""
+        return dict.fromkeys(features, ("string", ()))
+
+    def take_each(self, features: Sequence[str], *place: Any) -> list[Any]:
+        """Reads several features of records; see `take`."""
+        return [self.take(name, *place) for name in features]
 
     def take(self, feature: str, *place: Any) -> Any:
         """Reads the bytes of a feature of records at places `(n,)`, as objects `(n,)`; `OSError` or `ValueError` if one cannot be read."""
@@ -110,14 +110,11 @@ class TakingReader(Reader):
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         from pipegen.ops.lowering.stored_readers import called
 
-        def take(names: Sequence[str], *place: Any) -> list[Any]:
-            return [self.take(name, *place) for name in names]
-
         self.check()
-        return called(take, dict.fromkeys(features, ("string", ())))
+        return called(self.take_each, self.taken_types(features))
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        return self.take(feature, *place)
+        return self.take_each((feature,), *place)[0]
 
 
 class BlockReader(TakingReader):

@@ -18,18 +18,16 @@ def find_root(base: str, path: str, *, field: str = "path") -> str:
     root = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
     if os.path.isdir(root):
         return root
+    help_: str | None = None
     if "://" in path:
-        raise OpError("PG401", f"{path!r} is an address, not a folder", field=field, help=_REMOTE)
-    if os.path.exists(root):
-        raise OpError(
-            "PG401",
-            f"{root!r} is a file, not a folder",
-            field=field,
-            help="give a folder; unpack archives other than ZIP and plain tar first",
-        )
-    if os.path.islink(root):
-        raise OpError("PG401", f"{root!r} is a broken link: {os.readlink(root)!r}", field=field)
-    raise OpError("PG401", f"the folder {root!r} does not exist", field=field, help=nearest_folder(root))
+        message, help_ = f"{path!r} is an address, not a folder", _REMOTE
+    elif os.path.exists(root):
+        message, help_ = f"{root!r} is a file, not a folder", "give a folder; unpack archives other than ZIP and plain tar first"
+    elif os.path.islink(root):
+        message = f"{root!r} is a broken link: {os.readlink(root)!r}"
+    else:
+        message, help_ = f"the folder {root!r} does not exist", nearest_folder(root)
+    raise OpError("PG401", message, field=field, help=help_)
 
 
 def find_file(base: str, path: str, *, field: str = "path", what: str = "table", help: str | None = None) -> str:

@@ -72,7 +72,11 @@ def filled(listing: Listing, adapting: Adapting, classes: Mapping[str, tuple[str
     every = {**classes, PART: adapting.parts} if adapting.parts else classes
     values = {name: kind_of(t).meaning.filled(name, t, value, every.get(name, ())) for name, (t, value) in adapting.fill.items()}
     known = {**listing.classes, **{name: classes[name] for name in values if name in classes}}
-    listing = replace(listing, classes=known)
+    return with_values(replace(listing, classes=known), values)
+
+
+def with_values(listing: Listing, values: Mapping[str, Any]) -> Listing:
+    """Adds features that have the same value, an array, for all records."""
     if listing.shards is not None:
         return read_with(listing, Changes(values=values))
     columns = {name: np.broadcast_to(value, (len(listing.keys), *value.shape)) for name, value in values.items()}

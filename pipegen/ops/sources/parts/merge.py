@@ -14,7 +14,7 @@ from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.kinds.base import Indices, kind_of
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, Shards
-from pipegen.ops.sources.parts.adapted import Changes, counts_classes, item_classes, read_with
+from pipegen.ops.sources.parts.adapted import counts_classes, item_classes
 from pipegen.types import ElementType, Interval
 
 
@@ -74,15 +74,6 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
             for group in listing.missing
         ),
     )
-
-
-def without(listing: Listing, lacking: Mapping[str, str]) -> Listing:
-    """Adds -1 for the labels and weights that the records of a split do not have, with their dtypes; nothing reads it."""
-    if not lacking:
-        return listing
-    if listing.shards is not None:
-        return read_with(listing, Changes(values={name: np.array(-1, dtype) for name, dtype in lacking.items()}))
-    return replace(listing, columns={**listing.columns, **{n: np.full(len(listing.keys), -1, dtype) for n, dtype in lacking.items()}})
 
 
 def _some(columns: Sequence[Any], otherwise: Sequence[Any]) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from typing import Any, ClassVar
@@ -12,19 +11,17 @@ from typing import Any, ClassVar
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.label_values import label_texts
-from pipegen.ops.fields.notes import quoted
 from pipegen.ops.fields.numbers import changed_whole, check_channels
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.listing.blocks import ArrayBlock, Block, by_block
-from pipegen.ops.sources.listing.reader import Hold, Together
+from pipegen.ops.sources.listing.blocks import Block, TakingReader, by_block
 from pipegen.ops.sources.records.columns import LabelColumn
 from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource, check_field, check_pickled, missing_key
 from pipegen.ops.sources.shards.paths import Found
-from pipegen.ops.sources.stores.base import Store, opened
+from pipegen.ops.sources.stores.base import Store, opened, translated
 from pipegen.ops.sources.stores.field_types import (
     FieldType,
     Form,
@@ -38,7 +35,7 @@ from pipegen.ops.sources.stores.field_types import (
 from pipegen.types import PIXEL_RANGES, ElementType
 
 
-class StoreReader(RecordReader):
+class StoreReader(TakingReader, RecordReader):
     """Records read by a library: one call into Python reads all features of all requested records, `at_once` of which are unpacked
     together. Each process opens files by path."""
 
@@ -52,23 +49,17 @@ class StoreReader(RecordReader):
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return self.source.read_by_python()
 
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.stored_readers import called
+    def taken_types(self, features: Iterable[str]) -> Mapping[str, tuple[str, tuple[int | None, ...]]]:
+        return {name: (t.dtype, t.shape) for name, t in self.type.items()}
 
-        self.check()
-        return called(self.take, {name: (t.dtype, t.shape) for name, t in self.type.items()})
-
-    def take(self, names: Sequence[str], shards: Any, rows: Any) -> list[Any]:
+    def take_each(self, features: Sequence[str], *place: Any) -> list[Any]:
         """Reads features of records, by numbers of files and rows in them, int64 `(n,)`: an array `(n, ...)` for each, of its dtype; byte
         strings as objects. `StoreError` if a record cannot be read."""
-        found = self.values(tuple(self.source.key_of(name) for name in names), shards, rows)
-        return [self._finished(name, values) for name, values in zip(names, found, strict=True)]
-
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        return self.take((feature,), *place)[0]
+        found = self.values(tuple(self.source.key_of(name) for name in features), *place)
+        return [self._finished(name, values) for name, values in zip(features, found, strict=True)]
 
     def values(self, keys: Sequence[str], shards: Any, rows: Any) -> list[Any]:
-        """Reads stored values of records by key; see `take`."""
+        """Reads stored values of records by key; see `take_each`."""
         return by_block(shards, lambda shard, here: self._read(shard, keys, rows[here]))
 
     def _read(self, shard: int, keys: Sequence[str], rows: Any) -> list[Any]:
@@ -91,7 +82,7 @@ class StoreReader(RecordReader):
 
         def load(block: int, _: str) -> Block:
             first = block * self.at_once
-            return ArrayBlock(*store.read((key,), np.arange(first, min(first + self.at_once, store.rows))))
+            return Block(*store.read((key,), np.arange(first, min(first + self.at_once, store.rows))))
 
         held = partial(self.window.get, feature=f"{shard}/{key}", load=load)
         return by_block(rows // self.at_once, lambda block, here: [held(block).take(rows[here] % self.at_once)])[0]
@@ -187,16 +178,6 @@ class StoreSource(RecordSource):
             if store is not None:
                 store.close()
 
-    @contextmanager
-    def _translated(self, what: str, field: str | None, code: str = "PG431") -> Iterator[None]:
-        """Raises errors of stores as `OpError`; `what` cannot be read."""
-        try:
-            yield
-        except MissingLibrary as error:
-            raise error.diagnosed(self.called) from None
-        except StoreError as error:
-            raise OpError(code, f"{what} cannot be read: {error}", field=field) from None
-
     def opened(self, shard: Found) -> Store:
         """Opens a file."""
         return opened(self.store, shard.path, (shard.size, shard.mtime), *self.store_arguments())
@@ -204,7 +185,7 @@ class StoreSource(RecordSource):
     def first(self, found: Indexed) -> Store:
         """Returns the store of the first file with a record; `PG440` if the index was kept but the library is gone."""
         shard = found.first.file
-        with self._translated(repr(shard.path), "path", "PG430"):
+        with translated(self.called, repr(shard.path), "path", "PG430"):
             store = self.opened(shard)
             store.check_beside()
             return store
@@ -215,8 +196,7 @@ class StoreSource(RecordSource):
         for name, feature in self.read_features.items():
             key = self.key_of(name)
             if key not in columns:
-                listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
-                raise missing_key(f"the first file has no key {key!r}", feature, name, key, list(columns), listed)
+                raise missing_key("the first file", feature, name, key, list(columns), none="nothing in it can be read")
             check_field(name, feature, key, columns[key], arrays=self.arrays)
             if feature.own_kind.has(Levels) and len(shape := columns[key].shape) == 3:
                 check_channels(name, (found.total, *shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
@@ -229,7 +209,7 @@ class StoreSource(RecordSource):
         if form == "label":
             return [value[0] if isinstance(value, list) else value for value in self.column(name, key, shard)]
         what, code = (f"`{name}`", "PG431") if form == "list" else (repr(key), "PG430")
-        with self._translated(f"{what} of {shard.path!r}", None, code):
+        with translated(self.called, f"{what} of {shard.path!r}", None, code):
             store = self.opened(shard)
             if form == "list":
                 return list(store.lists(key, texts=self.features[name].separator is not None))
@@ -248,7 +228,7 @@ class StoreSource(RecordSource):
 
     def column(self, name: str, key: str, shard: Found) -> Iterator[Any]:
         """Yields the values of a key for every record of a file; `PG431` if the file has no such key."""
-        with self._translated(f"the labels of {shard.path!r}", f"features.{name}"):
+        with translated(self.called, f"the labels of {shard.path!r}", f"features.{name}"):
             store = self.opened(shard)
             if key not in store.columns():
                 raise StoreError(f"the file lacks the key {key!r} of the first one")

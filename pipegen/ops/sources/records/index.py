@@ -221,9 +221,9 @@ def _read(folder: Path | None, name: str, parts: int) -> _Kept:
     return _Kept({}, np.zeros((0, parts), np.int64), np.zeros((0, parts), np.int32))
 
 
-def counted(rows: int, damage: str = "", findings: Findings | None = None) -> ShardRecords:
-    """Returns the index of a shard whose library finds records by number."""
-    return ShardRecords(np.zeros((rows, 0), np.int64), np.zeros((rows, 0), np.int32), damage, findings or {})
+def counted(rows: int, damage: str = "", findings: Findings | None = None, parts: int = 0) -> ShardRecords:
+    """Returns the index of a shard whose library finds records by number, or, with `parts`, of one without records."""
+    return ShardRecords(np.zeros((rows, parts), np.int64), np.zeros((rows, parts), np.int32), damage, findings or {})
 
 
 def _threads() -> ThreadPoolExecutor:

@@ -12,7 +12,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
-from pipegen.ops.fields.notes import count, quoted
+from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.sources.listing.reader import Hold, Together
 from pipegen.ops.sources.records.index import Indexed, InShard
@@ -194,8 +194,7 @@ def _type_in(record: Mapping[str, Value], name: str, feature: RecordFeature) -> 
         texts = [column for column, one in record.items() if one.held == "bytes" and len(one.items) == 1]
         column, path = column_and_path(key, texts)
         if not path:
-            listed = f"its keys are {quoted(list(record))}" if record else "it has no keys"
-            raise missing_key(f"the first record has no key {key!r}", feature, name, key, list(record), listed)
+            raise missing_key("the first record", feature, name, key, list(record), none="it has no keys")
         (text,) = record[column].items
         try:
             held = FieldType.of_member(field_of(text, path), path)

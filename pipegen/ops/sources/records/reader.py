@@ -41,9 +41,6 @@ class RecordReader(Reader):
         self.away = (away[0][0], [key for _, key in filter(None, away)]) if away and away[0] is not None else None
         """The remote mount of the shards and their keys in it, if they are remote."""
 
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        raise NotImplementedError
-
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
         if self.at_once > 1:
             self.window.reserve(num_bytes, ram_budget)

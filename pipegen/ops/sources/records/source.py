@@ -19,7 +19,7 @@ from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.fields.columns import Ragged, spread
-from pipegen.ops.fields.notes import Note
+from pipegen.ops.fields.notes import Note, quoted
 from pipegen.ops.fields.numbers import read_numbers
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
@@ -318,9 +318,7 @@ class RecordSource(DescribedRecords):
         used = np.arange(found.total) if found.used is None else found.used
         about = lambda row: found.place(int(used[row])), field, feature.dtype
         values = read_numbers([cells[row] for row in used.tolist()], *about, weights=feature.own_kind.has(LossWeight))
-        every: Ints = np.zeros(len(cells), values.dtype)
-        every[used] = values
-        return found.of(every, files)
+        return found.of(spread(values, used, found.total), files)
 
     def _index(self, path: str, size: int) -> ShardRecords:
         """Calls `index_shard`, and distinguishes compressed shards from damaged ones. Raises `OpError`: `PG430` for a shard that needs
@@ -455,9 +453,13 @@ def check_field(name: str, feature: RecordFeature, key: str, held: FieldType, wh
     raise OpError("PG431", f"{key!r}{where} holds {held}, but `{name}` needs {due}", field=feature.key_field(name), help=help_)
 
 
-def missing_key(message: str, feature: RecordFeature, name: str, key: str, known: Sequence[str], listed: str) -> OpError:
-    """Returns the error for a key that records lack, which suggests a known one."""
-    near = closest(key, known)
+def missing_key(
+    where: str, feature: RecordFeature, name: str, key: str, known: Sequence[str], word: str = "key", whose: str = "its", none: str = ""
+) -> OpError:
+    """Returns the error for a key that records lack, which suggests a known one; `word` is what the format calls a key, and `none` says
+    that there are no others."""
+    near, message = closest(key, known), f"{where} has no {word} {key!r}"
+    listed = f"{whose} {word}s are {quoted(known)}" if known or not none else none
     help_ = listed if near is None else (write(f"key: {near}", "arguments", "is {} meant?"), listed)
     return OpError("PG431", message, field=feature.key_field(name), help=help_)
 

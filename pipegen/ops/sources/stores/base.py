@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from pipegen.diagnostics.suggest import suggested
+from pipegen.errors import OpError
 from pipegen.files import stamp
 from pipegen.lazy import np
 from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError, Unsuitable, column_and_path, list_in
@@ -158,6 +159,17 @@ class Translated:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, self._errors) and not isinstance(error, StoreError):
             raise StoreError(self._said(error)) from None
+
+
+@contextmanager
+def translated(called: str, what: str, field: str | None, code: str = "PG431", help: str | None = None) -> Iterator[None]:
+    """Raises errors of stores as `OpError`: `what` cannot be read from files of the format `called`; `PG440` without its library."""
+    try:
+        yield
+    except MissingLibrary as error:
+        raise error.diagnosed(called) from None
+    except StoreError as error:
+        raise OpError(code, f"{what} cannot be read: {error}", field=field, help=help) from None
 
 
 class _Handles:

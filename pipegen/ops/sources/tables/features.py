@@ -113,11 +113,6 @@ class FormattedFeature(InTable, EncodedFeature):
             raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
         return self
 
-    @property
-    def in_arrays(self) -> bool:
-        """Whether its files are arrays, not images."""
-        return self.format is not None or self.values == "vectors"
-
     def array_decoder(self) -> ArrayDecoder:
         """Returns the decoder of files of its `format`."""
         return decoder_of(self.format)  # type: ignore[arg-type]  # which a caller has checked

@@ -17,7 +17,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import Note, count
 from pipegen.ops.fields.strings import Ints, Strings
-from pipegen.ops.sources.listing.blocks import BlockReader
+from pipegen.ops.sources.listing.blocks import Block, BlockReader
 from pipegen.ops.sources.stores.base import byte_strings
 from pipegen.ops.sources.stores.field_types import is_list, is_number
 from pipegen.ops.sources.tables.table import Table, TableColumn, needed
@@ -241,16 +241,16 @@ _EMPTY = "the cell is empty"
 _EMPTY_FIELD = "the field {!r} is empty; if a path beside it names the image, write the file again with the bytes"
 
 
-class ArrowBlock:
+class ArrowBlock(Block):
     """The encoded bytes of a row group in one Arrow buffer; `empty` is the error for a row without any."""
 
     def __init__(self, column: Any, empty: str) -> None:
-        self.column, self.empty = column, empty
+        self.values, self.empty = column, empty
         self.nbytes = int(column.nbytes)
 
     def take(self, rows: Ints) -> Any:
         """Returns the bytes of some rows as objects; `ValueError` for a row without any."""
-        values = [self.column[row] for row in rows.tolist()]
+        values = [self.values[row] for row in rows.tolist()]
         if not all(value.is_valid for value in values):
             raise ValueError(self.empty)
         return byte_strings([value.as_py() for value in values])

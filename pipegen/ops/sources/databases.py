@@ -1,24 +1,27 @@
-"""`lmdb`: the values of LMDB environments, read in place."""
+"""`lmdb` and `sqlite`: the values of LMDB environments, read in place, and the rows of tables in SQLite files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import chain
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.sources.listing.base import always
-from pipegen.ops.sources.records.index import Indexed, ShardRecords
+from pipegen.ops.sources.records.by_library import StoreSource
+from pipegen.ops.sources.records.index import Indexed, ShardRecords, counted
 from pipegen.ops.sources.records.parts import PartSource
 from pipegen.ops.sources.records.reader import stretches
 from pipegen.ops.sources.records.source import RecordFeature, check_pickled
 from pipegen.ops.sources.shards.findings import tallied
+from pipegen.ops.sources.stores.base import Store
 from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError
+from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
 
 ANY = "*"
 
@@ -59,13 +62,12 @@ class Lmdb(PartSource):
         """List the keys and group them into records; `PG440` without LMDB, `PG442` if no key matches or values are missing."""
         from pipegen.ops.sources.stores.lmdb_keys import list_values
 
-        parts = len(self.features)
         try:
             values = list_values(path)
         except MissingLibrary as error:
             raise error.diagnosed("LMDB") from None
         except StoreError as error:
-            return ShardRecords(np.zeros((0, parts), np.int64), np.zeros((0, parts), np.int32), f"({error})")
+            return counted(0, f"({error})", parts=len(self.features))
         rows = self._matched(path, values.keys)
         unused: Ints = np.ones(len(values.keys), bool)
         unused[rows] = False
@@ -106,3 +108,22 @@ class Lmdb(PartSource):
             if self.features[name].own_kind.pixels is not None:
                 check_pickled(name, *stretches(shard.path, *place))
         return super().types(found)
+
+
+class Sqlite(StoreSource):
+    """SQLite files: each row of a table is an example, and the key of a feature is a column.
+
+    A column of images is a `BLOB` of the bytes of image files; one of several numbers is a `BLOB` of `.npy` files. Rows are read in the
+    order of their `rowid`, which views and tables made `WITHOUT ROWID` lack. Files are opened read-only, and no code stored in them runs.
+    """
+
+    op: ClassVar[str] = "sqlite"
+    suffixes: ClassVar[tuple[str, ...]] = (".sqlite", ".sqlite3", ".db")
+    called: ClassVar[str] = "SQLite"
+    store: ClassVar[type[Store]] = SqliteRows
+
+    table: Annotated[str, Field(min_length=1)] | None = None
+    """Name of the table; by default the only one."""
+
+    def store_arguments(self) -> tuple[Hashable, ...]:
+        return (self.table,)
