@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
 from pipegen.backend.index.bucketed_order import BucketedOrder
-from pipegen.backend.index.draws import Draws, MixedDraws
+from pipegen.backend.index.draws import Draws
 from pipegen.backend.index.interleaving import Counts, MixedOrder
 from pipegen.backend.index.order import Order, window_size
 from pipegen.backend.kernels.chain import DeviceKernel, lower_kernel
@@ -94,7 +94,7 @@ class Executor:
         self.wide = widened(plan, self.order)
         """Rows of a batch up to the last kernel that combines examples, if its block is widened to whole groups."""
         self.tensors = MixedTensors(records) if isinstance(records, MixedRecords) else RecordTensors(records)
-        self.draws = MixedDraws(spec.seed, index) if index.parts else Draws(spec.seed, index.draws, scheduled=index.scheduled)
+        self.draws = Draws(spec.seed, index)
         self._plain_files = records.plain_files(plan.read)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
         self._device_kernels: dict[int, DeviceKernel] = {}
