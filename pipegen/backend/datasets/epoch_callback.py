@@ -220,7 +220,7 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def _now(self, state: dict[str, Any], record: Record, place: Place) -> Place:
         """Converts a place of the saved run to this run, whose batch size may differ."""
-        epoch, done = self._timeline_of(state, record).at(place.batches)
+        epoch, done = self._resized(state).at(place.batches)
         at, size = record.located(epoch, done), self._sizes(state)[self._timeline.stage(epoch)]
         position = self._pipe._position_of({**state, **at._asdict(), "examples": at.origin + at.step * size})
         if self._sizes(state) == self._sizes():
@@ -278,10 +278,6 @@ class ResumeCallback(keras.callbacks.Callback):
     def _fitted(self) -> Timeline:
         """The epochs of `fit`: with `steps_per_epoch`, not the pipeline's."""
         return Timeline.endless(self._per_epoch())
-
-    def _timeline_of(self, state: dict[str, Any], record: Record) -> Timeline:
-        """Returns the epochs of the pipeline that saved a state."""
-        return Timeline.endless(record.steps)
 
     def _resized(self, state: dict[str, Any]) -> Timeline:
         """Returns the epochs of this pipeline with the batch sizes of a state."""
@@ -421,9 +417,6 @@ class StageCallback(ResumeCallback):
         return self._whole.timeline
 
     _fitted = _timeline
-
-    def _timeline_of(self, state: dict[str, Any], record: Record) -> Timeline:
-        return self._resized(state)
 
     def _sizes(self, state: dict[str, Any] | None = None) -> tuple[int, ...]:
         return batch_sizes(self._whole.spec.model, state)

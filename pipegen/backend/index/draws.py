@@ -47,14 +47,13 @@ class Draws:
         self._seed = [seed & 0xFFFFFFFF, seed >> 32]
         self._scheduled, self.num_draws = index.scheduled, index.num_draws
         each = [part.draws for part in index.parts] or [index.draws]
-        steps, numbers = (np.zeros((len(each), self.num_draws), np.uint32) for _ in range(2))
-        self._shared: np.ndarray = np.zeros(steps.shape, bool)
+        self._tables: list[np.ndarray] = [np.zeros((len(each), self.num_draws), dtype) for dtype in (np.uint32, np.uint32, bool)]
+        steps, numbers, self._shared = self._tables
         for row, refs in enumerate(each):
             for ref in refs:
                 own = row, slice(ref.start, ref.start + ref.num_draws)
                 steps[own], numbers[own] = step_hash(ref.id), np.arange(ref.num_draws)
                 self._shared[own] = ref.step.draw == "group"
-        self._tables = steps, numbers, self._shared
 
     @property
     def shares(self) -> bool:

@@ -80,9 +80,6 @@ Sampled = RepeatTensors | EasiestTensors | PacedTensors
 
 def sampled(epochs: Epochs | Paced) -> Sampled:
     """Converts sampled epochs, or the passes through a part of a mix, to tensors."""
-    match epochs:
-        case Easiest():
-            return EasiestTensors(epochs)
-        case Paced():
-            return PacedTensors(epochs)
-    return RepeatTensors(epochs)
+    if isinstance(epochs, Repeats):
+        return RepeatTensors(epochs)
+    return EasiestTensors(epochs) if isinstance(epochs, Easiest) else PacedTensors(epochs)

@@ -110,13 +110,10 @@ class Executor:
         return self._make_cache(node)
 
     @cached_property
-    def _buckets(self) -> Column:
+    def bucket_of(self) -> Column:
+        """The bucket of each record."""
         assert self.buckets is not None  # noqa: S101 - read only with buckets
         return Column(self.buckets.of)
-
-    def bucket_of(self, record: tf.Tensor) -> tf.Tensor:
-        """Returns the bucket of a record: an int32 scalar."""
-        return tf.cast(self._buckets(record), tf.int32)
 
     def plan_of(self, record: int) -> Plan:
         """Returns the plan of a single record: with buckets, that of the record's bucket."""
@@ -241,10 +238,9 @@ def order_of(extent: Extent, index: Index, records: Records, seed: int, buckets:
     if buckets is not None:
         return BucketedOrder(**extent.__dict__, kind=index.order, window=0, seed=seed, members=Column(buckets.members))
     if isinstance(records, MixedRecords) and records.mixture is not None:
-        held = tuple(map(len, records.parts))
-        orders = tuple(_order_of_part(records, number, extent, index, seed) for number in range(len(held)))
-        counts = Counts(records.mixture)
-        return MixedOrder(**extent.__dict__, kind=index.order, window=0, seed=seed, parts=orders, counts=counts, held=held)
+        orders = tuple(_order_of_part(records, number, extent, index, seed) for number in range(len(records.parts)))
+        counts, begins = Counts(records.mixture), tuple(records.firsts())
+        return MixedOrder(**extent.__dict__, kind=index.order, window=0, seed=seed, parts=orders, counts=counts, begins=begins)
     size, kind = index.window_bytes, index.order
     if index.parts and kind != "stored" and records.reader.at_once > 1:  # only some parts of a mix may be read in blocks
         kind, size = "window", size or max(USUAL, int(records.reader.at_once * records.mean_bytes))

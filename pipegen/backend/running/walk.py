@@ -132,8 +132,7 @@ class Run:
                 return lambda f: chunks.cut(f, function.chunk, full=function.full)
             case p.Examples() if function.chunk > 1:
                 of = self.plan.plan.batch.out if self.plan.plan.buckets else None
-                given = self.x.tensors.read_each, self.x.element, function.chunk, self.x.scope, of
-                return lambda f: chunks.each(f, function.nodes, *given)
+                return lambda f: chunks.each(f, function.nodes, self.x, function.chunk, of)
             case p.Examples():
                 return self._one(function)
             case p.MapRequest():
@@ -167,7 +166,7 @@ class Run:
             case p.SplitForDevice():
                 return lambda f: self._send(f, function)
             case p.Deliver():
-                return self._deliver(function)
+                return partial(self._deliver, function)
 
     def _kernel(self, kernel: p.Kernel) -> Callable[[Features], Features]:
         run = self.x.kernel(kernel.node, kernel.entry, kernel.batch, kernel.depth)
@@ -226,7 +225,7 @@ class Run:
         """Draws for one record; `numbers` are the epoch and the number of its group, if groups share draws."""
         given = dict(zip(("calendar", "group"), (number[None] for number in numbers), strict=False))
         drawn = {"@record": record, "@draws": self.x.draws(self.x.tensors, record[None], cycle[None], **given)[0]}
-        return drawn | {"@bucket": self.x.bucket_of(record)} if buckets else drawn
+        return drawn | {"@bucket": tf.cast(self.x.bucket_of(record), tf.int32)} if buckets else drawn
 
     def _choose(self, choose: p.SwitchBucket) -> Callable[[Features], Features]:
         """Makes a function that calls the functions of the batch's bucket."""
@@ -287,13 +286,10 @@ class Run:
             return gather
         return lambda f: {name: value[0] for name, value in gather({name: value[None] for name, value in f.items()}).items()}
 
-    def _deliver(self, deliver: p.Deliver) -> Callable[..., Any]:
-        def handed(*numbered: Any) -> Any:
-            if deliver.notes and self.progress is not None:
-                numbered = self.progress.deliver(*numbered)
-            return numbered if deliver.numbered else numbered[2]
-
-        return handed
+    def _deliver(self, deliver: p.Deliver, *numbered: Any) -> Any:
+        if deliver.notes and self.progress is not None:
+            numbered = self.progress.deliver(*numbered)
+        return numbered if deliver.numbered else numbered[2]
 
     def _is_ours(self, features: Features) -> tf.Tensor:
         """Compares an example's row with this host's block of its global batch."""
