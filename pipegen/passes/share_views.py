@@ -14,7 +14,6 @@ from pipegen.ops.families.item_stages import Measure
 from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, retyped, rewrite, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Plan
-from pipegen.plan.stages import plainly
 from pipegen.types import ElementType
 
 
@@ -55,7 +54,7 @@ def _shared(forks: list[s.Fork], items: list[Placed]) -> dict[str, int]:
     chains = {name: [item.stage for item in items if item.stage.feature == name] for fork in forks for name in fork.names}
     back = {name: fork.feature for fork in forks for name in fork.names}
     for fork in forks:
-        alike = [[plainly(_renamed(stage, back)) for stage in chains[name]] for name in fork.names]
+        alike = [[s.plainly(_renamed(stage, back)) for stage in chains[name]] for name in fork.names]
         count = 0
         while all(count < len(chain) and chain[count] == alike[0][count] for chain in alike) and not s.is_random(
             chains[fork.names[0]][count]

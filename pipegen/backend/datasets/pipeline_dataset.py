@@ -26,7 +26,6 @@ from pipegen.physical.extent import FIRST, Position
 from pipegen.physical.nodes import FIXED, TRAINING, Form
 from pipegen.private import keras, tensorflow
 from pipegen.private.functions import callers, untraced
-from pipegen.private.tensorflow import CustomDataset
 
 FAILURES = (tf.errors.OpError, UnicodeDecodeError)
 """Exceptions of TensorFlow for a failed batch; `UnicodeDecodeError` if its message quotes bytes of a damaged record."""
@@ -383,7 +382,7 @@ class CountingIterator(TranslatingIterator):
 
 
 @untraced
-class Explains(CustomDataset):
+class Explains(tensorflow.CustomDataset):
     """A dataset whose errors are translated, also after `repeat`, `map`, `prefetch`, `take` and `skip`, some of which `fit` calls.
 
     After other transformations the error is TensorFlow's and quotes ours.

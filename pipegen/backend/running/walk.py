@@ -15,9 +15,8 @@ from pipegen.backend.index import combined_groups
 from pipegen.backend.index.bucketed_order import BucketedOrder
 from pipegen.backend.index.draws import STANDS_IN
 from pipegen.backend.index.order import START, From, window_size
-from pipegen.backend.process import traced_functions
 from pipegen.backend.process.devices import ANY_THREADS, make_options
-from pipegen.backend.process.traced_functions import Traced, map_and_stack, plain, plain_flat_map, plain_map, plain_unbatch
+from pipegen.backend.process.traced_functions import Traced, available, map_and_stack, plain, plain_flat_map, plain_map, plain_unbatch
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.graph_caches import fill, fill_all
 from pipegen.backend.reading.manifest_columns import columns_captured
@@ -29,7 +28,6 @@ from pipegen.backend.running.requests import WEIGHT, batch_of, each
 from pipegen.kept import COLUMNS, kept_folder
 from pipegen.physical import nodes as p
 from pipegen.physical.decide import decide
-from pipegen.physical.nodes import FIXED, Form
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
@@ -182,7 +180,7 @@ class Run:
         x, rows = self.x, index.rows
         window = window_size(index.node.window_bytes, self.x.records.mean_bytes)
         order = replace(x.order, shard=index.shard, kind=index.node.order, window=window)
-        jit = index.compiled and traced_functions.available()
+        jit = index.compiled and available()
         placed = self.plan.setting.replaces or any(isinstance(operation, p.Filter) for operation in self.plan.operations)
 
         def named(epoch: tf.Tensor, slot: tf.Tensor, since: From, laid: tuple[tf.Tensor, ...] = ()) -> Features:
@@ -330,13 +328,13 @@ def with_rows(features: Features, rows: int) -> Features:
     return features
 
 
-def plan_elsewhere(executor: Executor, form: Form, *, columns: bool = True) -> p.Physical:
+def plan_elsewhere(executor: Executor, form: p.Form, *, columns: bool = True) -> p.Physical:
     """Returns the physical plan of a form for another machine: without the number of threads of this one, perhaps without columns."""
     threads = executor.setting.threads if executor.spec.runtime.threads != "auto" else ANY_THREADS
     return decide(executor.plan, form, replace(executor.setting, threads=threads, columns=columns and executor.setting.columns))
 
 
-def batches_of(executor: Executor, entering: tf.data.Dataset, form: Form = FIXED) -> tf.data.Dataset:
+def batches_of(executor: Executor, entering: tf.data.Dataset, form: p.Form = p.FIXED) -> tf.data.Dataset:
     """Makes the batches of epochs, or of single steps: elements `(epoch, step, batch)`, where `batch` is what the model receives.
 
     Elements of `entering` are `(epoch, first step)`, or `(epoch, step)` for single steps, int64 scalars, optionally followed by
@@ -345,7 +343,7 @@ def batches_of(executor: Executor, entering: tf.data.Dataset, form: Form = FIXED
     return Run(executor, executor.physical(form)).dataset(entering)
 
 
-def handed_over(executor: Executor, made: tf.data.Dataset, form: Form, progress: Progress | None = None) -> tf.data.Dataset:
+def handed_over(executor: Executor, made: tf.data.Dataset, form: p.Form, progress: Progress | None = None) -> tf.data.Dataset:
     """Makes the delivered batches from numbered ones, the result of `batches_of`; `progress` is for a form that updates it."""
     handed = Run(executor, executor.physical(form), progress).dataset(made, hands_over=True)
     return handed if form.device is not None else handed.with_options(make_options(executor.spec.runtime))
