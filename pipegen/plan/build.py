@@ -337,9 +337,7 @@ class Builder:
             self.assembly.emit_all(limit, resized(limit, self.type, limit.most))
         for stage, types in renumbered(self.type):
             self.assembly.emit_all(stage, types)
-        findings, locate = self.findings, self.findings.locate
-        output = infer_output(self.spec, self.split, self.type, locate, findings.poisoned)
-        findings.found.extend(output.findings)
+        findings, output = self.findings, infer_output(self.spec, self.split, self.type, self.findings)
         if output.failed:
             findings.poisoned.add("output")
             return
@@ -347,7 +345,7 @@ class Builder:
             self._emit(stage, feature, y)
         idle = next((t for f, t in self.type.items() if kind_of(t).pixels is not None and not t.is_static), None)
         if idle is not None:  # it is batched, though it is not part of the output
-            findings.found.append(unbatchable(self.spec, self.split, idle, locate))
+            findings.found.append(unbatchable(self.spec, self.split, idle, findings.locate))
             findings.poisoned.add("output")
             return
         self.assembly.stack(self.spec.batch, self.split)

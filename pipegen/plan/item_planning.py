@@ -30,7 +30,6 @@ class Items:
     """An open run of steps whose matrices are multiplied, as for the image."""
 
     feature: str
-    kind: str
     mode: tuple[Fill, str] | None  # the fill and the interpolation of its steps; a step with others starts a new run. A mirror has none.
     entry: FeatureType  # the type of the image that enters
     size: tuple[int | None, int | None]  # height and width of the image that leaves, in pixels
@@ -47,7 +46,7 @@ class Items:
         known = self.entry.uniform or None not in (*canvas, *self.size)
         x, riders = self.type_[self.feature], self.type_.riders(self.feature)
         made = (i.Bend if known else i.BendEach) if self.displaced else (i.Move if known else i.MoveEach)
-        return made(self.feature, self.kind, tuple(self.refs), canvas, self.size, x.details, riders, x.beside, self.projective)
+        return made(self.feature, x.kind, tuple(self.refs), canvas, self.size, x.details, riders, x.beside, self.projective)
 
 
 class Images:
@@ -102,7 +101,7 @@ class Images:
         alone |= ref.conditional and step.only_sizes
         divided = run is not None and None not in (mode, run.mode) and mode != run.mode
         if run is None or (not joined and (run.closed or alone or divided)):
-            run = Items(feature, items.kind, mode, image, (None, None), type_, displaced=traits.displaces, policy=policy)
+            run = Items(feature, mode, image, (None, None), type_, displaced=traits.displaces, policy=policy)
         run.refs.append(ref)
         run.mode, run.projective = run.mode or mode, run.projective or traits.projective
         run.size = after.height, after.width

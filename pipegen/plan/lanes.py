@@ -45,8 +45,7 @@ class Lanes:
         self._type = type_
         self.viewed = viewed(type_)
         self.spec = spec if spec.views == 1 else spec.model_copy(update={"output": arranged(spec, self._lanes, self.viewed)})
-        made_of = (own.beside(whole) for own in recipes(spec, split))
-        each = dict(zip(dict.fromkeys(lane.branch for lane in self._lanes), made_of, strict=True))
+        each = {branch: own.beside(whole) for branch, own in recipes(spec, split).items()}
         self._steps = [_with_decode(each[lane.branch].steps, type_) for lane in self._lanes]
         self._places: dict[str, tuple[int, str]] = {}
         draws: list[StepRef] = []
@@ -138,10 +137,10 @@ def first_view(spec: PipelineSpec, locate: Locate, record: ElementType | Mapping
     return single(spec, viewed(type_.padded())), relocated(locate, spec, next(iter(branches(spec))))
 
 
-def recipes(spec: PipelineSpec, split: str) -> list[Recipe]:
+def recipes(spec: PipelineSpec, split: str) -> dict[str | None, Recipe]:
     """The steps of each branch that a split runs."""
     named = dict.fromkeys(lane.branch for lane in lanes(spec, split))
-    return [recipe(of_branch(spec, name), split, partial(relocate, spec=spec, name=name)) for name in named]
+    return {name: recipe(of_branch(spec, name), split, partial(relocate, spec=spec, name=name)) for name in named}
 
 
 def viewed(type_: ElementType) -> dict[str, str]:
