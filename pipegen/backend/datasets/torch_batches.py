@@ -12,6 +12,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from pipegen.backend.datasets.numpy_batches import NotingIterator, OwnLoop, owned_arrays
 from pipegen.backend.datasets.owner import Owner
+from pipegen.errors import StateError
 from pipegen.private.functions import untraced
 
 
@@ -44,12 +45,19 @@ class TorchBatches(IterableDataset[Any]):
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position of the split as plain JSON; `pipe.state()` for the training split."""
-        return self._loop.state()
+        loop = self._loop
+        return loop.pipe.state() if loop.split == "train" else {"split": loop.split, "step": loop.step}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Starts the next epoch at the position of a state. Raises `StateError` if the state is of another spec, other data or another
         split."""
-        self._loop.restore(state)
+        loop, step = self._loop, state.get("step")
+        if loop.split == "train":
+            loop.pipe.restore(state)
+            return
+        if state.get("split") != loop.split or not isinstance(step, int) or not 0 <= step < max(len(loop), 1):
+            raise StateError(f"this is not a state of split `{loop.split}`, which has {len(loop)} batches: {dict(state)}")
+        loop.begin = loop.step = step
 
 
 def tensors(batch: Any) -> Any:

@@ -139,7 +139,7 @@ class Executor:
             made = lower_kernel(node, entry, batch or self.order.local_batch, self.spec.runtime.jit, reuse, self.scope)
 
             def run(features: Features) -> Features:
-                with self.scope(node):
+                with self.compiling_late(features["@epoch"][0], features["@slot"][0]), self.scope(node):
                     return made(features)
 
             self._kernels[key] = run

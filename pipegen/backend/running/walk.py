@@ -24,7 +24,7 @@ from pipegen.backend.reading.split_records import files_of
 from pipegen.backend.running import chunks
 from pipegen.backend.running.damaged_record import place_of_decode
 from pipegen.backend.running.execute import Executor
-from pipegen.backend.running.requests import WEIGHT, batch_of, each
+from pipegen.backend.running.requests import WEIGHT, batch_of, chained, each
 from pipegen.kept import COLUMNS, kept_folder
 from pipegen.physical import nodes as p
 from pipegen.physical.decide import decide
@@ -65,7 +65,7 @@ class Run:
     def one(self) -> Callable[..., Features]:
         """Returns the function of the only map of a plan, not traced."""
         (functions,) = (operation.functions for operation in self.plan.operations if isinstance(operation, p.Map))
-        return self._called(functions)
+        return chained(functions, self.function)
 
     def operation(self, ds: tf.data.Dataset, operation: p.Operation, name: str) -> tf.data.Dataset:
         """Extends the dataset by one operation."""
@@ -96,22 +96,10 @@ class Run:
     def _traced(self, functions: tuple[p.Function, ...], entry: Any) -> Traced:
         """Traces the functions of a map once for all eager datasets of the executor, except for those that update the progress."""
         if self.progress is not None or not tf.executing_eagerly():
-            return Traced(self._called(functions), entry)
+            return Traced(chained(functions, self.function), entry)
         form = self.plan.form
         key = functions, entry, form.derived, form.tells, tf.constant(0).device  # a trace is placed on the current `tf.device`
-        return self.x.traced(key, lambda: Traced(self._called(functions), entry))
-
-    def _called(self, functions: tuple[p.Function, ...]) -> Callable[..., Any]:
-        """Chains functions, each in its scope. They are made before tracing: tensors made while a map is traced belong to it."""
-        made = [(p.node_name(function), self.function(function)) for function in functions]
-
-        def call(*given: Any) -> Any:
-            for scope, function in made:
-                with tf.name_scope(scope):
-                    given = (function(*given),)
-            return given[0]
-
-        return call
+        return self.x.traced(key, lambda: Traced(chained(functions, self.function), entry))
 
     def function(self, function: p.Function) -> Callable[..., Any]:  # noqa: C901 - one line for each function of a closed set
         """Lowers a function of the plan."""
@@ -153,7 +141,7 @@ class Run:
             case p.Rows():
                 return lambda f: f | self.x.tensors.locate(f["@record"], function.node.out, function.in_place)
             case p.Kernel():
-                return self._kernel(function)
+                return self.x.kernel(function.node, function.entry, function.batch, function.depth)
             case p.Prepare():
                 kernel, prefix = self.x.device_kernel(function), f"{_PREPARED}{function.number:03}/"
                 return lambda f: f | {f"{prefix}{i:03}": leaf for i, leaf in enumerate(kernel.parameters(f))}
@@ -165,15 +153,6 @@ class Run:
                 return lambda f: self._send(f, function)
             case p.Deliver():
                 return partial(self._deliver, function)
-
-    def _kernel(self, kernel: p.Kernel) -> Callable[[Features], Features]:
-        run = self.x.kernel(kernel.node, kernel.entry, kernel.batch, kernel.depth)
-
-        def lowered(features: Features) -> Features:
-            with self.x.compiling_late(features["@epoch"][0], features["@slot"][0]):
-                return run(features)
-
-        return lowered
 
     def _index(self, index: p.Index) -> Callable[..., Features]:
         """Makes a function from an epoch and a step to the slots, records and draws of that step, or of all steps from there on."""
@@ -227,7 +206,7 @@ class Run:
 
     def _choose(self, choose: p.SwitchBucket) -> Callable[[Features], Features]:
         """Makes a function that calls the functions of the batch's bucket."""
-        made = [self._called(functions) for functions in choose.functions]
+        made = [chained(functions, self.function) for functions in choose.functions]
 
         def alone(own: Callable[..., Any], features: Features) -> Features:
             # Copies, whose shapes a branch may set. Internal features of a branch stay there.
