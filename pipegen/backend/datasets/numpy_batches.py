@@ -82,27 +82,27 @@ class OwnLoop:
     """
 
     def __init__(self, pipe: Owner, split: str, share: tuple[int, int] | None = None, *, sends: bool = False) -> None:
-        self.pipe, self.split, self.share, self._sends = pipe, split, share, sends
-        self.begin = self.step = 0  # of a split other than `train`: where its next epoch begins, and the step of the next batch
+        self._pipe, self._split, self._share, self._sends = pipe, split, share, sends
+        self._begin = self._step = 0  # of a split other than `train`: where its next epoch begins, and the step of the next batch
 
     def __len__(self) -> int:
-        return self.pipe.steps(self.split)
+        return self._pipe.steps(self._split)
 
-    def batches(self) -> Iterator[NotedBatch]:
+    def _batches(self) -> Iterator[NotedBatch]:
         """Yields the batches of the rest of the next epoch, each with a function to call when it is handed over."""
-        pipe = self.pipe._at(self.split)
-        if self.split == "train":
+        pipe = self._pipe._at(self._split)
+        if self._split == "train":
             progress = pipe._engine.train_progress()
             progress.check()
             at, note = progress.next_start(), progress.note
         else:
-            at, note = Position(0, self.begin), self._note
-            self.begin = 0  # an abandoned epoch starts again
-        for step, batch in enumerate(pipe._from(self.split, at, self.share, sends=self._sends), at.step):
+            at, note = Position(0, self._begin), self._note
+            self._begin = 0  # an abandoned epoch starts again
+        for step, batch in enumerate(pipe._from(self._split, at, self._share, sends=self._sends), at.step):
             yield batch, partial(note, at._replace(step=step))
 
     def _note(self, at: Position) -> None:
-        self.step = at.step + 1 if at.step + 1 < len(self) else 0
+        self._step = at.step + 1 if at.step + 1 < len(self) else 0
 
 
 def ahead(batches: Iterator[NotedBatch], send: Callable[[Any], Any]) -> Iterator[NotedBatch]:

@@ -158,7 +158,9 @@ class Paths:
         return {name: Column(column) for name, column in columns.items() if column is not None}
 
     def each(self, records: tf.Tensor) -> tf.Tensor:
-        """Returns the paths of records `(n,)`, strings `(n,)`."""
+        """Returns the path of one record, or of records `(n,)`: strings of that shape."""
+        if not records.shape.rank:
+            return self.each(records[None])[0]
         held, before = self._columns, tf.constant([*self._texts.prefixes])
         rows = held["rows"](records) if "rows" in held else records
         starts, ends = (tf.cast(held["bounds"](at), tf.int64) for at in (rows, rows + 1))
@@ -172,7 +174,3 @@ class Paths:
         found = tf.strings.join([tf.gather(before, tf.cast(held["of"](rows), tf.int32)) if "of" in held else before[0], texts])
         below = paths_below.get()
         return found if below is None else tf.strings.join([below[1], tf.strings.substr(found, len(below[0]), _LONGEST)])
-
-    def one(self, record: tf.Tensor) -> tf.Tensor:
-        """Returns the path of one record."""
-        return self.each(record[None])[0]

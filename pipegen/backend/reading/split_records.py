@@ -253,13 +253,12 @@ class _Table:
 
     def path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
         names = dict.fromkeys(name if name in self._paths else "" for name in features) or {"": None}
-        return tf.strings.join([self._paths[name].one(record) for name in names], " or ")
+        return tf.strings.join([self._paths[name].each(record) for name in names], " or ")
 
     def at(self, feature: str, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
         if self._rows is not None:
             return (self._rows(record),)
-        paths = self._paths.get(feature) or self._paths[""]
-        return (paths.each(record) if record.shape.rank else paths.one(record),)
+        return ((self._paths.get(feature) or self._paths[""]).each(record),)
 
 
 class _Shards(ShardTensors):
@@ -271,7 +270,7 @@ class _Shards(ShardTensors):
 
     def path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
         shard, row = self.locate(record[None])
-        return tf.strings.join([self._files.one(shard[0]), tf.strings.as_string(row[0])], "#")
+        return tf.strings.join([self._files.each(shard[0]), tf.strings.as_string(row[0])], "#")
 
     def at(self, feature: str, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
         shard, row = (tf.reshape(part, tf.shape(record)) for part in self.locate(tf.reshape(record, [-1])))
