@@ -15,7 +15,7 @@ from pipegen.backend.running.walk import Run, with_rows
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.stage import Stage
 from pipegen.physical import nodes as p
-from pipegen.plan.nodes import Kernel, Plan, Read
+from pipegen.plan.nodes import Kernel, Plan
 from pipegen.private.functions import untraced
 
 Function = Callable[[Features], Features]
@@ -55,7 +55,6 @@ class Lowered:
         whole = {id(stage) for node in executor.plan.nodes if isinstance(node, Kernel) for stage in node.stages}
         for name, stage in stage_names(executor.plan):
             self._stages[name] = plain(partial(self._apply, apply_stage if id(stage) in whole else apply_element, stage))
-        self._read = next(node for node in executor.plan.nodes if isinstance(node, Read))
         self._rows = next((f.rows for f in functions if isinstance(f, p.SetBatchSize)), None)
         self.steps = executor.steps
 
@@ -66,7 +65,7 @@ class Lowered:
 
     def read(self, features: Features) -> Features:
         """Reads the stored features of an example by its `@record`; for rows of arrays, also of a batch."""
-        return features | self._x.tensors.read(features["@record"], self._read.out)
+        return features | self._x.tensors.read(features["@record"], self._x.plan.read)
 
     def own(self, features: Features) -> Features:
         """Drops the examples that were added to a batch to complete its groups of combined examples."""
