@@ -7,14 +7,19 @@ is found by a permutation, so any step can be the first, and the slot of an exam
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.features import last_begun
 from pipegen.backend.index.draws import keys, permute, permuted
 from pipegen.backend.index.order import STAND_INS, START, Found, From, Order
-from pipegen.backend.reading.manifest_columns import Column, last_begun
 from pipegen.frozen import dataclass
 from pipegen.ops.families.combining import GROUP
+
+if TYPE_CHECKING:
+    from pipegen.backend.reading.manifest_columns import Column
 
 _BATCHES = -4  # in place of a window's number in the keys of the order of batches
 

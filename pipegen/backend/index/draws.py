@@ -10,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.process.traced_functions import compiled, vectors
-from pipegen.backend.reading.mixed_records import MixedTensors
 from pipegen.ops.lowering.random import Word, threefry2x32
 from pipegen.ops.transform import Policy, Transform
 from pipegen.spec.step_list import step_hash
@@ -91,7 +90,7 @@ class Draws:
             return tf.zeros([tf.shape(record)[0], 1], tf.float64)
         stood = tf.zeros_like(epoch, tf.uint32) if occurrence is None else tf.cast(occurrence, tf.uint32)
         # Shared by all records, `(num_draws,)` each; or those of each record's part, `(n, num_draws)`.
-        part = records.part_of(record) if isinstance(records, MixedTensors) and len(self._shared) > 1 else None
+        part = records.part_of(record) if len(self._shared) > 1 else None  # type: ignore[attr-defined]  # `MixedTensors`
         step, number, shared = (tf.constant(table[0]) if part is None else tf.gather(tf.constant(table), part) for table in self._tables)
         seed, calendar = tf.constant(self._seed, tf.uint32), epoch if calendar is None else calendar
         drawn = _cipher(jit, step.shape.rank)(seed, step, number, epoch, *records.words(record), stood)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.features import last_begun
 from pipegen.backend.process.devices import Once, on_this_host
 from pipegen.kept import COLUMNS, keep, open_kept
 from pipegen.ops.fields.strings import Collector, Strings, shareable
@@ -46,12 +47,6 @@ def columns_captured(folder: Path | None) -> Iterator[None]:
 def runs_elsewhere() -> bool:
     """Checks whether functions traced now may run in another process, without the variables of this one."""
     return bool(_captured.get()) or columns_saved.get() is not None
-
-
-def last_begun(begins: tf.Tensor, at: tf.Tensor) -> tf.Tensor:
-    """Finds the last of ascending `begins` that is at or before each number: int64, like `at`. Empty stretches hold no number."""
-    found = tf.searchsorted(begins, tf.reshape(at, [-1]), side="right", out_type=tf.int64) - 1
-    return tf.reshape(found, tf.shape(at))
 
 
 class Column:

@@ -8,8 +8,7 @@ from dataclasses import field
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.features import Features
-from pipegen.backend.reading.manifest_columns import last_begun
+from pipegen.backend.features import Features, last_begun
 from pipegen.backend.reading.split_records import Records, RecordTensors, records_from
 from pipegen.data.manifest import Manifest
 from pipegen.data.mixed_manifest import MixedManifest, Several

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from pipegen.backend.features import last_begun
 from pipegen.backend.index.draws import permuted
-from pipegen.backend.reading.manifest_columns import Column, last_begun
+from pipegen.backend.reading.manifest_columns import Column
 from pipegen.data.sampling import GOLDEN, UNIT, Easiest, Epochs, Paced, Repeats
 
 _WITHIN = -2
