@@ -50,9 +50,12 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
-class PassRecord(Pass):
-    """A pass, and its effect on one plan."""
+class PassRecord:
+    """The effect of one pass on one plan."""
 
+    name: str
+    rewrite_class: RewriteClass
+    reason: str
     before: Plan
     after: Plan
     notes: tuple[str, ...]
@@ -91,7 +94,7 @@ def run_passes(plan: Plan, passes: tuple[Pass, ...], context: PassContext) -> Co
             verify(after, step.name)
             if not same_output(done.plan, after):
                 raise InternalError(f"{step.name} changed the output from {done.plan.out} to {after.out}")
-        done.records.append(PassRecord(step.name, step.rewrite_class, step.reason, step.run, done.plan, after, tuple(said)))
+        done.records.append(PassRecord(step.name, step.rewrite_class, step.reason, done.plan, after, tuple(said)))
         done.plan = after
     return done
 
