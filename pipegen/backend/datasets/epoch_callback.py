@@ -38,7 +38,7 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def __init__(self, pipe: Owner, directory: Path | None = None) -> None:
         super().__init__()
-        self._pipe = pipe
+        self._pipe, self._spec = pipe, pipe.spec.model
         self._kept = Checkpoints(directory)
         self._saved: dict[str, Any] | None = None
         self._record: Record | None = None
@@ -290,7 +290,7 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def _sizes(self, state: dict[str, Any] | None = None) -> tuple[int, ...]:
         """Returns the batch size of the pipeline, or of a state: one for each stage."""
-        return batch_sizes(self._pipe.spec.model, state)
+        return batch_sizes(self._spec, state)
 
     def _save(self, *, late: bool = False) -> None:
         if self._kept.file is not None:
@@ -312,7 +312,7 @@ class StageCallback(ResumeCallback):
 
     def __init__(self, whole: OwnerOfStages, stage: OwnerInStage | None, directory: Path | None = None) -> None:
         super().__init__(stage if stage is not None else whole.current, directory)
-        self._whole, self._stage, self._folder = whole, stage, directory
+        self._whole, self._stage, self._folder, self._spec = whole, stage, directory, whole.spec.model
         self._come_back()
 
     # What Keras calls
@@ -417,9 +417,6 @@ class StageCallback(ResumeCallback):
         return self._whole.timeline
 
     _fitted = _timeline
-
-    def _sizes(self, state: dict[str, Any] | None = None) -> tuple[int, ...]:
-        return batch_sizes(self._whole.spec.model, state)
 
 
 def _beside(folder: Path) -> tuple[Path, Path]:
