@@ -156,7 +156,8 @@ def interpret(plan: Plan, spec: PipelineSpec, data: Records) -> dict[str, Any]:
     draws = x.draws(x.tensors, record, tf.zeros_like(record))
     compute = plain(x.compute([n for n in plan.nodes if isinstance(n, (Read, Element))]))
     rows = [compute({"@record": r, "@draws": d}) for r, d in zip(record, draws, strict=True)]
-    features = {name: tf.stack([row[name] for row in rows]) for name in rows[0]} | {"@draws": draws}
+    features = {name: tf.stack([row[name] for row in rows]) for name in rows[0]}
+    features |= {"@draws": draws, "@epoch": tf.zeros_like(record), "@slot": record}
     entry = plan.batch.out
     for node in plan.nodes[plan.nodes.index(plan.batch) :]:
         if isinstance(node, Kernel):

@@ -100,7 +100,7 @@ def test_what_torch_cannot_take_is_said(pipe: Any, photo_folder: Path, monkeypat
     half = tensors({"a": tf.constant([1.5, -2], tf.bfloat16), "b": tf.constant([True])})
     assert half["a"].dtype == torch.bfloat16
     assert half["a"].tolist() == [1.5, -2]
-    with pytest.raises(TypeError, match="no tensors of text"):
+    with pytest.raises(TypeError, match="no string tensors"):
         tensors(tf.constant(["a"]))
     monkeypatch.setattr("pipegen.backend.datasets.torch_batches.get_worker_info", lambda: object())
     with pytest.raises(RuntimeError, match="num_workers=0"):

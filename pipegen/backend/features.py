@@ -1,4 +1,4 @@
-"""Types of the backend: the tensors of an example or a batch by feature, and parameters computed from them."""
+"""Types of the backend: the tensors of an example or a batch by feature, and parameters computed from them; and a search in stretches."""
 
 from __future__ import annotations
 
@@ -13,3 +13,9 @@ Found = tuple[tf.Tensor | None, ...]  # the result of a survey for one example
 Params = tuple[tf.Tensor, ...]
 Phase = Callable[[tf.Tensor, Params], Params]
 """A pure function of a feature `(n, ...)` and of the previous phase's result; the first gets the parameters."""
+
+
+def last_begun(begins: tf.Tensor, at: tf.Tensor) -> tf.Tensor:
+    """Finds the last of ascending `begins` that is at or before each number: int64, like `at`. Empty stretches hold no number."""
+    found = tf.searchsorted(begins, tf.reshape(at, [-1]), side="right", out_type=tf.int64) - 1
+    return tf.reshape(found, tf.shape(at))

@@ -106,14 +106,6 @@ def remove(kept: Kept) -> None:
         kept.path.unlink()
 
 
-def free_bytes(folder: Path) -> int | None:
-    """The free bytes of the disk of a folder, which need not exist yet; `None` if they are unknown."""
-    try:
-        return shutil.disk_usage(nearest(folder)).free
-    except OSError:
-        return None
-
-
 def nearest(folder: Path) -> Path:
     """The folder itself, or the nearest one above it that exists."""
     return next((p for p in (folder, *folder.parents) if p.exists()), Path.cwd())
@@ -152,7 +144,9 @@ def claim_disk(spec: PipelineSpec, plans: Mapping[str, Plan], manifest: Manifest
     if not over.is_dir() or not os.access(over, os.W_OK | os.X_OK):
         code = errno.EACCES if over.is_dir() else errno.ENOTDIR
         raise SpecError([unusable(folder, OSError(code, os.strerror(code)), locate)])
-    room = free_bytes(folder) if room is None else room
+    if room is None:
+        with suppress(OSError):  # then it is unknown
+            room = shutil.disk_usage(over).free
     if room is not None and need > room:
         message = f"the cache still needs {format_bytes(need)}, and the disk of {folder} has {format_bytes(room)} left"
         lists = "`pipegen cache ls` lists the caches there, and `pipegen cache clear` removes them"

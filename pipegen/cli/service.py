@@ -85,7 +85,8 @@ def _run(what: str, port: int, start: Callable[[Any], Any], load: Callable[[Any]
         number, unit = load(server)
         return f"health: {what}, {number} {unit}{'' if number == 1 else 's'}"
 
-    say(f"ready: {what}, {servers.origin_line()}")
+    origin = servers.origin_here()
+    say(f"ready: {what}, TensorFlow {origin.tensorflow}, processor {origin.processor or 'unknown'}")
     name = servers.run_until_told(health, say)
     say(f"stopping: {what}, {name}")
     servers.stop(server, needs)

@@ -10,17 +10,14 @@ from dataclasses import replace
 
 from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, retyped, rewrite, unpack
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Node, Plan, Read
+from pipegen.plan.nodes import Node, Plan, Read
 
 
 @rewrite("E1", "whole batches of fixed shape can be compiled")
 def batch_early(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Moves the batch before the stages that can work on one, and before Read if records have one shape."""
-    items = unpack(plan)
-    at = next(i for i, item in enumerate(items) if isinstance(item, Batch))
-    batch = items[at]
-    assert isinstance(batch, Batch)  # noqa: S101
-    first = at
+    items, batch = unpack(plan), plan.batch
+    first = at = items.index(batch)
     while first > 0 and isinstance(items[first - 1], Placed):
         first -= 1
     stays, moves = _parted([item for item in items[first:at] if isinstance(item, Placed)])

@@ -18,7 +18,7 @@ from itertools import takewhile
 from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, rewrite, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
-from pipegen.plan.nodes import Batch, Cache, Node, Plan, Read
+from pipegen.plan.nodes import Cache, Node, Plan, Read
 
 RARE = 0.7  # the share of examples up to which a branch is cheaper than running the stage on all
 
@@ -27,7 +27,7 @@ RARE = 0.7  # the share of examples up to which a branch is cheaper than running
 def branch_rare(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Moves the rare and costly stages that are first after the batch before it, each under a branch."""
     items = unpack(plan)
-    at = next(i for i, item in enumerate(items) if isinstance(item, Batch))
+    at = items.index(plan.batch)
     reads = isinstance(items[at + 1], Read)
     first = at + 1 + reads
     behind = [item for item in takewhile(lambda item: isinstance(item, Placed), items[first:]) if isinstance(item, Placed)]
@@ -35,7 +35,7 @@ def branch_rare(plan: Plan, context: PassContext, note: Note) -> Plan:
     if not rare or any(isinstance(item, Cache) for item in items):
         return plan
     moved = [_branch(item, compiled=context.runtime.jit != "never") for item in rare]
-    stacked = _reading_each(items[at : at + 2]) if reads else [items[at]]
+    stacked = _reading_each(plan) if reads else [plan.batch]
     branched = pack(plan, [*items[:at], *stacked[:-1], *moved, stacked[-1], *behind[:mirrors], *items[first + mirrors + len(rare) :]])
     given = Circumstances(context.file_bytes or ASSUMED_FILE)  # without the machine's factors, on which no number may depend
     if reads and plan_cost(branched, given).us >= plan_cost(plan, given).us:
@@ -55,12 +55,10 @@ def _rare(behind: list[Placed]) -> tuple[int, list[Placed]]:
     return mirrors, run[: dear[-1] + 1] if dear else []
 
 
-def _reading_each(stacking: list[Node | Placed]) -> list[Node]:
+def _reading_each(plan: Plan) -> list[Node]:
     """Batch, Read → Read, Batch."""
-    batch, read = stacking
-    assert isinstance(batch, Batch)  # noqa: S101 - checked by the caller
-    assert isinstance(read, Read)  # noqa: S101
-    return [Read(read.out.with_batch(None)), replace(batch, out=read.out.with_batch(batch.out.batch))]
+    batch, read = plan.batch, plan.read
+    return [Read(read.with_batch(None)), replace(batch, out=read.with_batch(batch.out.batch))]
 
 
 def _branch(item: Placed, *, compiled: bool) -> Placed:

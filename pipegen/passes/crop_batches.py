@@ -14,20 +14,16 @@ from pipegen.ops.stage import Stage
 from pipegen.ops.step_bases import GeometricTransform
 from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, rewrite, unpack
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Node, Plan, Read
+from pipegen.plan.nodes import Node, Plan
 
 
 @rewrite("E0", "a compiled crop of a batch takes a third of the time of single ones")
 def crop_batches(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Turns crops of images on canvases into crops of batches, if there are no other element stages."""
-    items = unpack(plan)
-    begin = next((i for i, item in enumerate(items) if isinstance(item, Read)), None)
-    end = next((i for i, item in enumerate(items) if isinstance(item, Batch)), None)
-    if begin is None or end is None or not context.canvases:
-        return plan
+    items, read = unpack(plan), plan.reader
+    begin, end = items.index(read), items.index(plan.batch)
     between = [item for item in items[begin + 1 : end] if isinstance(item, Placed)]
-    read = items[begin]
-    if len(between) < end - begin - 1 or not isinstance(read, Read):
+    if not context.canvases or len(between) < end - begin - 1:
         return plan
     first = {name: next((p for p in between if p.stage.feature == name), None) for name in read.out}
     turned = {name: made for name, placed in first.items() if (made := _on_canvas(name, placed, context)) is not None}

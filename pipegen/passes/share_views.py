@@ -14,7 +14,6 @@ from pipegen.ops.families.item_stages import Measure
 from pipegen.passes.plan_pass import Note, PassContext, Placed, pack, retyped, rewrite, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Plan
-from pipegen.plan.stages import plainly
 from pipegen.types import ElementType
 
 
@@ -28,8 +27,8 @@ def share_views(plan: Plan, context: PassContext, note: Note) -> Plan:
     first = next(i for i, item in enumerate(items) if isinstance(item, Placed))
     end = next((i for i, item in enumerate(items) if isinstance(item, Batch)), len(items))
     between = [item for item in items[first:end] if isinstance(item, Placed)]
-    shared = _shared(forks, between)
     home = {name: fork.feature for fork in forks for name in fork.names}
+    shared = _shared(forks, between, home)
     done: list[Placed] = []
     early: list[Placed] = []
     seen: dict[str, int] = {}
@@ -49,13 +48,12 @@ def share_views(plan: Plan, context: PassContext, note: Note) -> Plan:
     return pack(plan, [*items[:first], *retyped([*early, *edges, *done], entry), *items[end:]])
 
 
-def _shared(forks: list[s.Fork], items: list[Placed]) -> dict[str, int]:
-    """Counts the first stages that the views of each feature have in common."""
+def _shared(forks: list[s.Fork], items: list[Placed], home: dict[str, str]) -> dict[str, int]:
+    """Counts the first stages that the views of each feature, its `home`, have in common."""
     found: dict[str, int] = {}
-    chains = {name: [item.stage for item in items if item.stage.feature == name] for fork in forks for name in fork.names}
-    back = {name: fork.feature for fork in forks for name in fork.names}
+    chains = {name: [item.stage for item in items if item.stage.feature == name] for name in home}
     for fork in forks:
-        alike = [[plainly(_renamed(stage, back)) for stage in chains[name]] for name in fork.names]
+        alike = [[s.plainly(_renamed(stage, home)) for stage in chains[name]] for name in fork.names]
         count = 0
         while all(count < len(chain) and chain[count] == alike[0][count] for chain in alike) and not s.is_random(
             chains[fork.names[0]][count]
@@ -66,9 +64,9 @@ def _shared(forks: list[s.Fork], items: list[Placed]) -> dict[str, int]:
             count -= 1
         found[fork.feature] = count
     for name, chain in chains.items():  # a stage that reads another feature's file needs that file in each view
-        for stage in chain[found[back[name]] :]:
+        for stage in chain[found[home[name]] :]:
             if isinstance(stage, (Decode, Measure)) and stage.like:
-                found[back.get(stage.like[0], stage.like[0])] = 0
+                found[home.get(stage.like[0], stage.like[0])] = 0
     return found
 
 

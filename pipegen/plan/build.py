@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
-from pipegen.ops.families.combining import CombiningTransform
-from pipegen.ops.families.combining import anchor as anchor_of
+from pipegen.ops.families.combining import CombiningTransform, anchor
 from pipegen.ops.families.crops import ChooseWindow, ItemCrop
 from pipegen.ops.families.decoder import Decode, DecodeTransform
 from pipegen.ops.kinds.base import Indices, PixelValues, having, kind_of, turns
@@ -21,11 +20,10 @@ from pipegen.ops.stage import Stage, StagedTransform, StepRef
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, PointwiseTransform
 from pipegen.ops.traits import Family
 from pipegen.ops.transform import Transform
-from pipegen.plan import followers
 from pipegen.plan import stages as s
 from pipegen.plan.assembly import Assembly, Colour, Findings, Geometric, Sizing, Unknowns, reading
 from pipegen.plan.combining_plan import late, plan_combining
-from pipegen.plan.followers import Act, another_fill, marked
+from pipegen.plan.followers import Act, Fills, Guides, another_fill, chosen, in_order, marked
 from pipegen.plan.item_planning import Images, Items, joined, limits, nothing_chooses, renumbered, resized, shortened, wrong_buckets
 from pipegen.plan.lanes import Lanes
 from pipegen.plan.nodes import Element, Emit, Index, Plan, Read, Shard, Shuffle
@@ -103,11 +101,11 @@ class Builder:
         self.spec = self.lanes.spec
         self.findings = Findings(locate, wrong_buckets(source_type, locate))
         self.unknowns = Unknowns()
-        homes = {name: anchor_of(record or source_type, name) for name in record or source_type}
+        homes = {name: anchor(record or source_type, name) for name in record or source_type}
         self.decoders = Decoders(self.lanes, frozenset(home for name, home in homes.items() if home != name))
-        self.guides = followers.Guides(self.lanes.home)
+        self.guides = Guides(self.lanes.home)
         self.images = Images()
-        self.fills = followers.Fills()
+        self.fills = Fills()
         self.segment: Geometric | Colour | Items | Sizing | None = None
         self.combined: StepRef | None = None  # the first step that combines examples; everything after it works on batches
 
@@ -147,7 +145,7 @@ class Builder:
             nodes.append(Element(self.type, (fork,)))
 
     def _chosen(self, ref: StepRef) -> tuple[str, ...]:
-        found, error = followers.chosen(ref, self.record, self.spec.transforms)
+        found, error = chosen(ref, self.record, self.spec.transforms)
         if error is not None:
             self.findings.report(ref, error)
         return found
@@ -156,20 +154,20 @@ class Builder:
         """Plans a run of steps for one feature after another, since no step looks at two; an aligned feature shares its image's draws."""
         aligned: list[Diagnostic] = []
         own: list[Diagnostic] = []
-        for feature in followers.in_order(self.type, self.guides.leading(acts, self.type)):
+        for feature in in_order(self.type, self.guides.leading(acts, self.type)):
             known = len(self.findings.found)
             self._feature(feature, acts)
-            (own if anchor_of(self.type, feature) == feature else aligned).extend(self.findings.found[known:])
+            (own if anchor(self.type, feature) == feature else aligned).extend(self.findings.found[known:])
         self.assembly.place()
         self.findings.drop_repeated(aligned, own)
         for ref, error in self.fills.apart(self.type):
             self.findings.report(ref, error, "fill")
-        self.fills = followers.Fills()
+        self.fills = Fills()
 
     def _feature(self, feature: str, acts: list[Act]) -> None:
         """Plans a run of steps for one feature."""
-        image = anchor_of(self.type, feature)
-        together = {name for name, _ in self.type.items() if anchor_of(self.type, name) == image}
+        image = anchor(self.type, feature)
+        together = {name for name, _ in self.type.items() if anchor(self.type, name) == image}
         near = [(self.lanes.own(ref, image), feature in features) for ref, features in acts if together & set(features)]
         self.decoders.note(feature, image, acts, self.type)
         if kind_of(self.type[feature]).geometry is not None:
@@ -339,9 +337,7 @@ class Builder:
             self.assembly.emit_all(limit, resized(limit, self.type, limit.most))
         for stage, types in renumbered(self.type):
             self.assembly.emit_all(stage, types)
-        findings, locate = self.findings, self.findings.locate
-        output = infer_output(self.spec, self.split, self.type, locate, findings.poisoned)
-        findings.found.extend(output.findings)
+        findings, output = self.findings, infer_output(self.spec, self.split, self.type, self.findings)
         if output.failed:
             findings.poisoned.add("output")
             return
@@ -349,7 +345,7 @@ class Builder:
             self._emit(stage, feature, y)
         idle = next((t for f, t in self.type.items() if kind_of(t).pixels is not None and not t.is_static), None)
         if idle is not None:  # it is batched, though it is not part of the output
-            findings.found.append(unbatchable(self.spec, self.split, idle, locate))
+            findings.found.append(unbatchable(self.spec, self.split, idle, findings.locate))
             findings.poisoned.add("output")
             return
         self.assembly.stack(self.spec.batch, self.split)

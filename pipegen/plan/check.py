@@ -27,8 +27,7 @@ from pipegen.spec.drafts import Draft
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import Features, PipelineSpec, ShardIndex, names
 from pipegen.spec.places import check_fetching
-from pipegen.spec.variants import branches, joined, of_branch, of_bucket, part_path, relocated_part
-from pipegen.spec.variants import relocated as relocated_view
+from pipegen.spec.variants import branches, joined, of_branch, of_bucket, part_path, relocated, relocated_part
 from pipegen.types import ElementType, FeatureType, times
 
 
@@ -143,7 +142,7 @@ def _alone(spec: PipelineSpec, locate: Locate, record: Record) -> Iterator[Diagn
             yield from _alone(joined(spec, name), relocated_part(locate, spec, name), type_)
         return
     for branch in branches(spec):
-        yield from lint_recipe(of_bucket(of_branch(spec, branch)), relocated_view(locate, spec, branch), record)
+        yield from lint_recipe(of_bucket(of_branch(spec, branch)), relocated(locate, spec, branch), record)
     yield from check_sampling(spec, locate, record)
     yield from check_fetching(spec, locate)
     yield from check_functions(spec, locate, record)

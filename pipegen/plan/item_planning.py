@@ -15,7 +15,6 @@ from pipegen.ops.families import item_stages as i
 from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.item_stages import Limit, NumberItems, PasteItems, PastingTransform, Renumber, Shorten
 from pipegen.ops.kinds.base import Indices, InstanceNumber, geometry_of, kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import CropTransform, GeometricTransform
@@ -31,7 +30,6 @@ class Items:
     """An open run of steps whose matrices are multiplied, as for the image."""
 
     feature: str
-    kind: str
     mode: tuple[Fill, str] | None  # the fill and the interpolation of its steps; a step with others starts a new run. A mirror has none.
     entry: FeatureType  # the type of the image that enters
     size: tuple[int | None, int | None]  # height and width of the image that leaves, in pixels
@@ -48,7 +46,7 @@ class Items:
         known = self.entry.uniform or None not in (*canvas, *self.size)
         x, riders = self.type_[self.feature], self.type_.riders(self.feature)
         made = (i.Bend if known else i.BendEach) if self.displaced else (i.Move if known else i.MoveEach)
-        return made(self.feature, self.kind, tuple(self.refs), canvas, self.size, x.details, riders, x.beside, self.projective)
+        return made(self.feature, x.kind, tuple(self.refs), canvas, self.size, x.details, riders, x.beside, self.projective)
 
 
 class Images:
@@ -103,7 +101,7 @@ class Images:
         alone |= ref.conditional and step.only_sizes
         divided = run is not None and None not in (mode, run.mode) and mode != run.mode
         if run is None or (not joined and (run.closed or alone or divided)):
-            run = Items(feature, items.kind, mode, image, (None, None), type_, displaced=traits.displaces, policy=policy)
+            run = Items(feature, mode, image, (None, None), type_, displaced=traits.displaces, policy=policy)
         run.refs.append(ref)
         run.mode, run.projective = run.mode or mode, run.projective or traits.projective
         run.size = after.height, after.width
@@ -135,11 +133,11 @@ def limits_in(type_: ElementType) -> dict[str, int]:
     return {name: most for name, t in type_.items() if (own := kind_of(t).geometry) and (most := own.limit(t)) is not None}
 
 
-def limits(type_: ElementType) -> Iterator[Limit]:
+def limits(type_: ElementType) -> Iterator[i.Limit]:
     """Yields the stages that limit features to their largest number of items."""
     for name, most in limits_in(type_).items():
         if most != type_[name].shape[0]:
-            yield Limit(name, type_[name].kind, type_[name].shape[0], most, type_.riders(name))
+            yield i.Limit(name, type_[name].kind, type_[name].shape[0], most, type_.riders(name))
 
 
 def resized(stage: Stage, type_: ElementType, room: int | None) -> dict[str, FeatureType]:
@@ -158,7 +156,7 @@ def shortened(edge: ElementType) -> Iterator[Kernel]:
     """Yields the kernels that cut batches of features with `buckets` to a bucket's length."""
     for name, t in edge.items():
         if kind_of(t).ragged and t.buckets and t.beside is None:
-            stage = Shorten(name, t.buckets, edge.riders(name))
+            stage = i.Shorten(name, t.buckets, edge.riders(name))
             edge = edge.replace(**{part: edge[part].with_(shape=(None, *edge[part].shape[1:])) for part in stage.touches()})
             yield Kernel(edge, (stage,))
 
@@ -176,7 +174,7 @@ def renumbered(type_: ElementType, home: str | None = None, sources: int = 1) ->
     for name, t in type_.items():
         number = number_of(type_, t.instances) if t.instances is not None else None
         if number is not None and t.instances is not None and home in (None, t.instances):
-            yield Renumber(name, t.instances, number, t.ignore, sources), {name: t.with_(dtype="uint8")}
+            yield i.Renumber(name, t.instances, number, t.ignore, sources), {name: t.with_(dtype="uint8")}
 
 
 def joined(type_: ElementType, home: str, sources: int) -> Emitted:
@@ -187,10 +185,10 @@ def joined(type_: ElementType, home: str, sources: int) -> Emitted:
         return
     room = type_[home].shape[0]
     if room is not None and room > MOST_INSTANCES:
-        limit = Limit(home, type_[home].kind, room, MOST_INSTANCES, type_.riders(home))
+        limit = i.Limit(home, type_[home].kind, room, MOST_INSTANCES, type_.riders(home))
         yield limit, resized(limit, type_, MOST_INSTANCES)
     yield from renumbered(type_, home, sources)
-    yield NumberItems(home, number), {}
+    yield i.NumberItems(home, number), {}
 
 
 def about_items(type_: ElementType, home: str) -> dict[str, Any]:
@@ -201,7 +199,7 @@ def about_items(type_: ElementType, home: str) -> dict[str, Any]:
 
 
 def pasted_by(
-    step: PastingTransform, type_: ElementType, taken: Iterable[str], received: tuple[str, ...]
+    step: i.PastingTransform, type_: ElementType, taken: Iterable[str], received: tuple[str, ...]
 ) -> tuple[str | None, OpError | None]:
     """Selects the instance mask that a step pastes by, and the error in that choice, if any.
 
@@ -229,13 +227,13 @@ def pasted_by(
 
 
 def pasted(
-    ref: StepRef[PastingTransform], type_: ElementType, mask: str, canvas: tuple[int | None, int | None]
-) -> tuple[PasteItems, tuple[Stage, ...]]:
+    ref: StepRef[i.PastingTransform], type_: ElementType, mask: str, canvas: tuple[int | None, int | None]
+) -> tuple[i.PasteItems, tuple[Stage, ...]]:
     """Makes the stage that joins the items of an instance mask, and the stages before it.
 
     These replace the mask's numbers by positions, so that pixels of dropped items belong to none.
     """
     home, number = type_[mask].instances, number_of(type_, type_[mask].instances or "")
     assert home is not None and number is not None  # noqa: S101, PT018 - a mask of instances has both
-    items = PasteItems(home, ref=ref, canvas=canvas, mask=mask, ignore=type_[mask].ignore, **about_items(type_, home))
-    return items, (*(stage for stage, _ in renumbered(type_, home)), NumberItems(home, number))
+    items = i.PasteItems(home, ref=ref, canvas=canvas, mask=mask, ignore=type_[mask].ignore, **about_items(type_, home))
+    return items, (*(stage for stage, _ in renumbered(type_, home)), i.NumberItems(home, number))

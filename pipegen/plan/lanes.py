@@ -13,17 +13,15 @@ from itertools import takewhile, zip_longest
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.diagnostics.suggest import closest
-from pipegen.ops.families.combining import CombiningTransform
-from pipegen.ops.families.combining import anchor as anchor_of
+from pipegen.ops.families.combining import CombiningTransform, anchor
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.kinds.base import PixelValues, Presence, having, kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.ops.transform import Transform
-from pipegen.plan import followers
 from pipegen.plan import stages as s
-from pipegen.plan.followers import Act
+from pipegen.plan.followers import Act, anchors, own_draws
 from pipegen.plan.recipe import Recipe, implicit_decode, recipe
 from pipegen.spec.expect import one_of
 from pipegen.spec.locate import Locate
@@ -47,22 +45,21 @@ class Lanes:
         self._type = type_
         self.viewed = viewed(type_)
         self.spec = spec if spec.views == 1 else spec.model_copy(update={"output": arranged(spec, self._lanes, self.viewed)})
-        made_of = (own.beside(whole) for own in recipes(spec, split))
-        each = dict(zip(dict.fromkeys(lane.branch for lane in self._lanes), made_of, strict=True))
+        each = {branch: own.beside(whole) for branch, own in recipes(spec, split).items()}
         self._steps = [_with_decode(each[lane.branch].steps, type_) for lane in self._lanes]
         self._places: dict[str, tuple[int, str]] = {}
         draws: list[StepRef] = []
         offset = 0
         for lane in self._lanes:
             made = each[lane.branch]
-            for image in followers.anchors(type_):
+            for image in anchors(type_):
                 if not self._in(lane, image):
                     continue
                 name = self._name(lane, image)
                 # The first view of an image draws as the image does without views, so the image's name keys it.
                 key = image if lane is self._lanes[0] else name
                 self._places[name] = place = (offset, key if self._places else "")
-                draws += [followers.own_draws(ref, *place) for ref in made.draws]
+                draws += [own_draws(ref, *place) for ref in made.draws]
                 offset += sum(ref.num_draws for ref in made.draws)
         self.draws = tuple(draws)
 
@@ -86,9 +83,9 @@ class Lanes:
         """The feature of a record that `feature` is a view of, else `feature` itself."""
         return next((name for name in self.viewed for lane in self._lanes if self._name(lane, name) == feature), feature)
 
-    def own(self, ref: StepRef, anchor: str) -> StepRef:
+    def own(self, ref: StepRef, image: str) -> StepRef:
         """The use of a step on an image, or on features aligned with it, with that image's draws."""
-        return followers.own_draws(ref, *self._places.get(anchor, (0, "")))
+        return own_draws(ref, *self._places.get(image, (0, "")))
 
     def scales(self, ref: StepRef, feature: str, *, crops: bool) -> bool:
         """Tests if a step may decide the decoded size of a feature's file: all of its views have to need the same size."""
@@ -140,17 +137,17 @@ def first_view(spec: PipelineSpec, locate: Locate, record: ElementType | Mapping
     return single(spec, viewed(type_.padded())), relocated(locate, spec, next(iter(branches(spec))))
 
 
-def recipes(spec: PipelineSpec, split: str) -> list[Recipe]:
+def recipes(spec: PipelineSpec, split: str) -> dict[str | None, Recipe]:
     """The steps of each branch that a split runs."""
     named = dict.fromkeys(lane.branch for lane in lanes(spec, split))
-    return [recipe(of_branch(spec, name), split, partial(relocate, spec=spec, name=name)) for name in named]
+    return {name: recipe(of_branch(spec, name), split, partial(relocate, spec=spec, name=name)) for name in named}
 
 
 def viewed(type_: ElementType) -> dict[str, str]:
     """The features of a record that can have views (images and features aligned with them), each with its image."""
 
     def root(name: str) -> str:
-        above = anchor_of(type_, name)
+        above = anchor(type_, name)
         return name if above == name else root(above)
 
     images = {name: root(name) for name, _ in type_.items()}

@@ -26,7 +26,6 @@ from pipegen.plan.build import ALL, Builder, Built, Given, Records
 from pipegen.plan.evaluation_plans import learning_steps
 from pipegen.plan.nodes import Batch, Element, Index, Kernel, Node, PartDraws, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import settled
-from pipegen.plan.stages import with_refs
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, received
 from pipegen.spec.variants import joined, of_bucket, part_path, relocate_part, relocated_part
@@ -181,7 +180,7 @@ def _plain(ref: StepRef) -> StepRef:
 
 def _with_uses(node: Node, change: Callable[[StepRef], StepRef]) -> Node:
     """Changes each use of a step in a node."""
-    return replace(node, stages=with_refs(node.stages, change)) if isinstance(node, (Element, Kernel)) else node
+    return replace(node, stages=s.with_refs(node.stages, change)) if isinstance(node, (Element, Kernel)) else node
 
 
 def _alike(bodies: Mapping[str, tuple[Node, ...]], entries: Records) -> int | None:

@@ -14,6 +14,7 @@ from pipegen.ops.families.item_stages import Express
 from pipegen.ops.kinds.base import ExampleClass, Indices, Levels, Numbers, PixelClass, kind_of, several_labels
 from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
+from pipegen.plan.assembly import Findings
 from pipegen.plan.recipe import step_path
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import UNENCODED, Encoding, Output, PipelineSpec, names
@@ -23,17 +24,19 @@ from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval, times
 
 @dataclass
 class OutputPlan:
-    """The stages that produce the output, and its errors."""
+    """The stages that produce the output; its errors are added to the findings of the split."""
 
     output: Output
-    locate: Locate
+    findings: Findings
     stages: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
-    findings: list[Diagnostic] = field(default_factory=list)
     failed: bool = False
 
     def fail(self, code: str, message: str, at: KeyPath, help: str | tuple[str, ...], *, key: bool = False) -> None:
         """Adds an error at a place of the section."""
-        self.findings.append(make(code, message, self.locate(("output", *at), key=key), help=help))
+        self.add(make(code, message, self.findings.locate(("output", *at), key=key), help=help))
+
+    def add(self, error: Diagnostic) -> None:
+        self.findings.found.append(error)
         self.failed = True
 
 
@@ -47,10 +50,10 @@ def settled(spec: PipelineSpec, split: str | None = None) -> Output:
     return spec.output.model_copy(update={"y": None})
 
 
-def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Locate, poisoned: set[str]) -> OutputPlan:
-    """Plans the output of one split; `poisoned` features, which had errors before, are not checked."""
-    out = settled(spec, split)
-    plan = OutputPlan(out, locate)
+def infer_output(spec: PipelineSpec, split: str, type_: ElementType, findings: Findings) -> OutputPlan:
+    """Plans the output of one split; features that had errors before are not checked."""
+    out, poisoned = settled(spec, split), findings.poisoned
+    plan = OutputPlan(out, findings)
     wanted = {name: key for key in ("x", "y") for name in names(getattr(out, key))}
     if out.sample_weight is not None:
         wanted[out.sample_weight] = "sample_weight"
@@ -101,8 +104,7 @@ def _feature(plan: OutputPlan, name: str, type_: ElementType, split: str, spec: 
             y = x.with_(form=plan.output.boxes)
             plan.stages.append((name, Express(name, x.kind, y.form, (image.height, image.width)), y))
     elif kind.pixels is not None and not x.is_static:
-        plan.findings.append(unbatchable(spec, split, x, plan.locate))
-        plan.failed = True
+        plan.add(unbatchable(spec, split, x, plan.findings.locate))
     elif kind.pixels is not None:
         (_mask if kind.has(Indices) else _picture)(plan, name, x)
 

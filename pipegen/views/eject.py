@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import tensorflow as tf
 from pipegen.backend.datasets.saved import save_dataset
 from pipegen.backend.process import traced_functions
 from pipegen.backend.running.execute import Executor
-from pipegen.backend.running.lowered import lowered_plan, one_by_one, stage_names
+from pipegen.backend.running.lowered import FORM, stage_names
 from pipegen.data.manifest import Manifest
 from pipegen.diagnostics.diagnostic import Diagnostic, Severity
 from pipegen.errors import InternalError, SpecError
@@ -126,7 +127,8 @@ class Ejected:
 def lowered_executor(compiled: CompiledSpec, engine: Engine, split: str) -> Executor:
     """Makes an executor of a split without a cache, which works on one example at a time up to the batch."""
     plan = read_once(compiled.spec.model, compiled.plans[split], compiled.manifest)
-    return engine.executor_of(one_by_one(plan), split, engine.shard)
+    nodes = [replace(node, chunk=1) if isinstance(node, Element) else node for node in plan.nodes]
+    return engine.executor_of(plan.with_nodes(nodes), split, engine.shard)
 
 
 def eject_graph(compiled: CompiledSpec, engine: Engine, folder: Path, splits: Sequence[str], progress: Callable[[int], None]) -> Ejected:
@@ -253,7 +255,7 @@ def _literal(value: Any) -> str:
 
 
 def _split(split: str, name: str, executor: Executor) -> Iterator[str]:
-    plan, names = lowered_plan(executor), {id(stage): text for text, stage in stage_names(executor.plan)}
+    plan, names = executor.physical(FORM), {id(stage): text for text, stage in stage_names(executor.plan)}
     count = f"{len(executor.records):,} examples, {executor.steps:,} steps of {executor.order.local_batch}"
     yield from ("", f"# {split}: {count}", f"{name} = pipe.lowered({_quoted(split)})")
     every = (function for function in plan.functions if isinstance(function, p.Kernel))

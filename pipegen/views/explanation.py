@@ -134,7 +134,7 @@ def remarks(spec: PipelineSpec, plan: Plan, visits: tuple[str, ...] | None = Non
 
 def _of_steps(spec: PipelineSpec, split: str) -> Iterator[str]:
     """Yields remarks on stand-ins of steps, then on learned numbers, then on calls of Python functions."""
-    chosen = {path: made for made in recipes(spec, split) for path in made.stand_ins}
+    chosen = {path: made for made in recipes(spec, split).values() for path in made.stand_ins}
     for path in sorted(chosen, key=str):
         forms = ", ".join(ref.step.op for ref in chosen[path].steps if ref.path == path)
         yield f"`{path[-1]}` is random and fixes the shape; here {forms} stand in for it"
@@ -215,7 +215,7 @@ def explain_json(spec: PipelineSpec, compiled: Mapping[str, Compiled], known: Ma
         splits[split] = {
             "plan": plan_json(done.plan),
             "built": plan_json(done.records[0].before) if done.records else None,
-            "stand_ins": [list(p) for p in sorted({p for made in recipes(spec, split) for p in made.stand_ins}, key=str)],
+            "stand_ins": [list(p) for p in sorted({p for made in recipes(spec, split).values() for p in made.stand_ins}, key=str)],
             "passes": [
                 {"name": r.name, "class": r.rewrite_class, "reason": r.reason, "changed": r.changed, "notes": list(r.notes)}
                 for r in done.records

@@ -132,7 +132,7 @@ def test_paths_are_put_together(tmp_path: Path) -> None:
         assert next(iter(numbers.map(found))).numpy().tolist() == expected
         with columns_captured(None):
             assert next(iter(numbers.map(found))).numpy().tolist() == expected
-        assert paths.one(tf.constant(records[0])).numpy() == expected[0]
+        assert paths.each(tf.constant(records[0])).numpy() == expected[0]
 
 
 def test_a_name_that_is_no_utf8_is_read(tmp_path: Path) -> None:

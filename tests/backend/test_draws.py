@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pipes import FLIPPED, GEOMETRY, RESIZE, epoch_of, pipeline, same, shared
 from typing import TYPE_CHECKING, Any
 
@@ -77,13 +78,15 @@ def test_a_draw_is_a_function_of_seed_epoch_example_occurrence_and_step(
     def own(count: int) -> SimpleNamespace:
         return SimpleNamespace(draw="group" if count == 2 else "example")
 
-    refs: Any = tuple(SimpleNamespace(id=name, num_draws=count, step=own(count)) for name, count in steps)
+    starts = accumulate((count for _, count in steps), initial=0)
+    refs = tuple(SimpleNamespace(id=name, num_draws=n, start=at, step=own(n)) for (name, n), at in zip(steps, starts, strict=False))
+    index: Any = SimpleNamespace(parts=(), draws=refs, num_draws=sum(count for _, count in steps), scheduled=False)
     records = RecordTensors(Records([str(i) for i in ids], ids))
     record = [place % len(ids) for place, _ in visits]
     epochs = [epoch for _, epoch in visits]
     groups = [place * 7 for place, _ in reversed(visits)]
     given = (tf.constant(each, tf.int64) for each in (record, epochs, [occurrence] * len(visits)))
-    drawn = Draws(seed, refs)(records, *given, group=tf.constant(groups, tf.int64)).numpy()
+    drawn = Draws(seed, index)(records, *given, group=tf.constant(groups, tf.int64)).numpy()
     columns = [((step_hash(name), number), count == 2) for name, count in steps for number in range(count)]
     expected = [
         [reference(seed, e, 0x67726F75 if shared else occurrence, group if shared else ids[r], *column) for column, shared in columns]

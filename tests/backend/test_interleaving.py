@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
@@ -26,7 +26,9 @@ WEIGHTS = st.lists(
 def mixed(made: Mixture, sizes: list[int], *, batch: int = 4, shard: tuple[int, int] = (0, 1), kind: str = "global") -> MixedOrder:
     """An order of parts of these sizes."""
     own = [Order(n, batch, "keep", shard, None, kind, 3, part_seed(7, f"part{i}")) for i, n in enumerate(sizes)]
-    return MixedOrder(made.examples, batch, "keep", shard, None, kind, 0, 7, parts=tuple(own), counts=Counts(made))
+    return MixedOrder(
+        made.examples, batch, "keep", shard, None, kind, 0, 7, parts=tuple(own), counts=Counts(made), begins=(0, *accumulate(sizes))
+    )
 
 
 def numbers(tensor: tf.Tensor) -> list[int]:

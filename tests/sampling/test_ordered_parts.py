@@ -34,7 +34,9 @@ def drawn(weights: list[list[float]], shares: list[float], epochs: int) -> list[
     own = PacedTensors(paced(easiest, lambda epoch: made.before(epoch)[0]))
     plain = Order(OTHER, 4, "keep", (0, 1), None, "global", 0, 6)
     part = Order(SIZE, 4, "keep", (0, 1), None, "stored", 0, 5, sampled=own, passes=own.found)
-    order = MixedOrder(EPOCH, 4, "keep", (0, 1), None, "global", 0, 7, parts=(part, plain), counts=Counts(made), held=(SIZE, OTHER))
+    order = MixedOrder(
+        EPOCH, 4, "keep", (0, 1), None, "global", 0, 7, parts=(part, plain), counts=Counts(made), begins=(0, SIZE, SIZE + OTHER)
+    )
     found = []
     for epoch in range(epochs):
         record, cycle, stood = (values.numpy() for values in order.found(epoch, tf.range(EPOCH, dtype=tf.int64)))

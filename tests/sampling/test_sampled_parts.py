@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import accumulate
 from pipes import SIZE, at, picture
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ def order(sizes: list[int], epochs: dict[int, Any], examples: int, weights: list
         for i, n in enumerate(passes)
     ]
     counts = Counts(mixture(examples, [[weight] for weight in weights]))
-    return MixedOrder(examples, 4, "keep", (0, 1), None, "global", 0, 7, parts=tuple(parts), counts=counts, held=tuple(sizes))
+    return MixedOrder(examples, 4, "keep", (0, 1), None, "global", 0, 7, parts=tuple(parts), counts=counts, begins=(0, *accumulate(sizes)))
 
 
 @settings(max_examples=3)

@@ -73,7 +73,7 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
             rows = int(tf.nest.flatten(batch)[0].shape[0])
             return self._values(batch, lambda local: rows_of(rows, local, len(self._devices)))
 
-        return _Parts(ahead(self._loop.batches(), parts), self._alike)
+        return _Parts(ahead(self._loop._batches(), parts), self._alike)
 
     def _alike(self, parts: Any) -> Any:
         """Returns the last part for every replica: to find the shapes of a batch, Keras averages the replicas' parts."""

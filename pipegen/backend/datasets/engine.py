@@ -18,7 +18,6 @@ from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.datasets.requested import RequestedBatches
 from pipegen.backend.process.devices import resolve_device
 from pipegen.backend.reading import damage
-from pipegen.backend.reading.damage import Quarantine, Treatment
 from pipegen.backend.reading.graph_caches import DiskCache, MemoryCache, RowCache
 from pipegen.backend.reading.mixed_records import records_of_plan
 from pipegen.backend.reading.split_records import Records
@@ -141,7 +140,7 @@ class Engine:
         plan: Plan,
         split: str,
         shard: tuple[int, int] = (0, 1),
-        quarantine: Quarantine | None = None,
+        quarantine: damage.Quarantine | None = None,
         *,
         moved: bool = False,
         beside: Executor | None = None,
@@ -155,13 +154,13 @@ class Engine:
         if self._verifies:
             records = replace(records, reader=records.reader.verifying())
         if quarantine is None and skip is not None and split == "train":
-            quarantine = Quarantine.of(records, plan.read, skip) if beside is None else beside.damage.quarantine
+            quarantine = damage.Quarantine.of(records, plan.read, skip) if beside is None else beside.damage.quarantine
         return Executor(
             plan,
             self.spec,
             records,
             shard,
-            damage=Treatment(quarantine, self.where, damage.advice(split, skips=quarantine is not None)),
+            damage=damage.Treatment(quarantine, self.where, damage.advice(split, skips=quarantine is not None)),
             epochs=epochs_of(self.spec, self.manifest) if plan.index.sampled and not plan.index.parts else None,
             cache=partial(self._cache, plan, split, records) if beside is None else lambda _: beside.cache,
             buckets=in_buckets(self.spec, self.manifest, split) if plan.buckets else None,

@@ -38,7 +38,7 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def __init__(self, pipe: Owner, directory: Path | None = None) -> None:
         super().__init__()
-        self._pipe = pipe
+        self._pipe, self._spec = pipe, pipe.spec.model
         self._kept = Checkpoints(directory)
         self._saved: dict[str, Any] | None = None
         self._record: Record | None = None
@@ -220,7 +220,7 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def _now(self, state: dict[str, Any], record: Record, place: Place) -> Place:
         """Converts a place of the saved run to this run, whose batch size may differ."""
-        epoch, done = self._timeline_of(state, record).at(place.batches)
+        epoch, done = self._resized(state).at(place.batches)
         at, size = record.located(epoch, done), self._sizes(state)[self._timeline.stage(epoch)]
         position = self._pipe._position_of({**state, **at._asdict(), "examples": at.origin + at.step * size})
         if self._sizes(state) == self._sizes():
@@ -279,10 +279,6 @@ class ResumeCallback(keras.callbacks.Callback):
         """The epochs of `fit`: with `steps_per_epoch`, not the pipeline's."""
         return Timeline.endless(self._per_epoch())
 
-    def _timeline_of(self, state: dict[str, Any], record: Record) -> Timeline:
-        """Returns the epochs of the pipeline that saved a state."""
-        return Timeline.endless(record.steps)
-
     def _resized(self, state: dict[str, Any]) -> Timeline:
         """Returns the epochs of this pipeline with the batch sizes of a state."""
         extents = [self._pipe._extent_at(epoch) for epoch in self._timeline.firsts[:-1]]
@@ -294,7 +290,7 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def _sizes(self, state: dict[str, Any] | None = None) -> tuple[int, ...]:
         """Returns the batch size of the pipeline, or of a state: one for each stage."""
-        return batch_sizes(self._pipe.spec.model, state)
+        return batch_sizes(self._spec, state)
 
     def _save(self, *, late: bool = False) -> None:
         if self._kept.file is not None:
@@ -316,7 +312,7 @@ class StageCallback(ResumeCallback):
 
     def __init__(self, whole: OwnerOfStages, stage: OwnerInStage | None, directory: Path | None = None) -> None:
         super().__init__(stage if stage is not None else whole.current, directory)
-        self._whole, self._stage, self._folder = whole, stage, directory
+        self._whole, self._stage, self._folder, self._spec = whole, stage, directory, whole.spec.model
         self._come_back()
 
     # What Keras calls
@@ -421,12 +417,6 @@ class StageCallback(ResumeCallback):
         return self._whole.timeline
 
     _fitted = _timeline
-
-    def _timeline_of(self, state: dict[str, Any], record: Record) -> Timeline:
-        return self._resized(state)
-
-    def _sizes(self, state: dict[str, Any] | None = None) -> tuple[int, ...]:
-        return batch_sizes(self._whole.spec.model, state)
 
 
 def _beside(folder: Path) -> tuple[Path, Path]:

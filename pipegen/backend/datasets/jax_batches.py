@@ -17,7 +17,7 @@ _INT32 = 2**31 - 1
 
 
 @untraced
-class JaxBatches:
+class JaxBatches(OwnLoop):
     """The batches of a split as JAX arrays: iterable any number of times, each time `len(self)` batches.
 
     One batch is sent to the devices ahead. An iteration of the training split is an epoch, as with `pipe.train`.
@@ -35,7 +35,7 @@ class JaxBatches:
     def __init__(self, pipe: Owner, split: str, sharding: jax.sharding.Sharding | None = None) -> None:
         self._sharding = sharding
         self._batch = pipe.spec.model.batch.size
-        self._loop = OwnLoop(pipe, split, None if sharding is None else self._share(sharding))
+        super().__init__(pipe, split, None if sharding is None else self._share_of(sharding))
         if sharding is None:
             return
         model, parts = pipe.spec.model, len(set(_spans(sharding.devices_indices_map((self._batch,)), self._batch)))
@@ -46,11 +46,8 @@ class JaxBatches:
                 f"`batch: {{remainder: {{{split}: pad}}}}`, which gives the padding a weight of 0"
             )
 
-    def __len__(self) -> int:
-        return len(self._loop)
-
     def __iter__(self) -> Iterator[Any]:
-        return NotingIterator(ahead(self._loop.batches(), lambda batch: jax.tree.map(self._sent, owned_arrays(batch))))
+        return NotingIterator(ahead(self._batches(), lambda batch: jax.tree.map(self._sent, owned_arrays(batch))))
 
     def _sent(self, array: Any) -> jax.Array:
         if array.dtype.hasobject:
@@ -63,11 +60,11 @@ class JaxBatches:
             )
         if self._sharding is None:
             return jax.device_put(array)
-        count = 1 if self._loop.share is None else self._loop.share[1]
+        count = 1 if self._share is None else self._share[1]
         gathered: Any = jax.make_array_from_process_local_data  # which has no types
         return gathered(self._sharding, array, (len(array) * count, *array.shape[1:]))
 
-    def _share(self, sharding: jax.sharding.Sharding) -> tuple[int, int]:
+    def _share_of(self, sharding: jax.sharding.Sharding) -> tuple[int, int]:
         """Finds the share of each batch that all devices of this process hold."""
         spans = sorted(set(_spans(sharding.addressable_devices_indices_map((self._batch,)), self._batch)))
         first, end = spans[0][0], max(last for _, last in spans)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,6 @@ import tensorflow as tf
 from pipegen.backend.datasets.owner import Owner
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset, PipelineDataset
 from pipegen.backend.process.devices import InTurn
-from pipegen.errors import StateError
 from pipegen.physical.extent import Position
 from pipegen.plan.cost import LARGE
 from pipegen.private.functions import untraced
@@ -83,42 +82,27 @@ class OwnLoop:
     """
 
     def __init__(self, pipe: Owner, split: str, share: tuple[int, int] | None = None, *, sends: bool = False) -> None:
-        self.pipe, self.split, self.share, self._sends = pipe, split, share, sends
-        self._begin = self._step = 0
+        self._pipe, self._split, self._share, self._sends = pipe, split, share, sends
+        self._begin = self._step = 0  # of a split other than `train`: where its next epoch begins, and the step of the next batch
 
     def __len__(self) -> int:
-        return self.pipe.steps(self.split)
+        return self._pipe.steps(self._split)
 
-    def batches(self) -> Iterator[NotedBatch]:
+    def _batches(self) -> Iterator[NotedBatch]:
         """Yields the batches of the rest of the next epoch, each with a function to call when it is handed over."""
-        pipe = self.pipe._at(self.split)
-        if self.split == "train":
+        pipe = self._pipe._at(self._split)
+        if self._split == "train":
             progress = pipe._engine.train_progress()
             progress.check()
             at, note = progress.next_start(), progress.note
         else:
             at, note = Position(0, self._begin), self._note
             self._begin = 0  # an abandoned epoch starts again
-        for step, batch in enumerate(pipe._from(self.split, at, self.share, sends=self._sends), at.step):
+        for step, batch in enumerate(pipe._from(self._split, at, self._share, sends=self._sends), at.step):
             yield batch, partial(note, at._replace(step=step))
 
     def _note(self, at: Position) -> None:
         self._step = at.step + 1 if at.step + 1 < len(self) else 0
-
-    def state(self) -> dict[str, Any]:
-        """Returns the position of the split; `pipe.state()` for the training split."""
-        return self.pipe.state() if self.split == "train" else {"split": self.split, "step": self._step}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Starts the next epoch at the position of a state. Raises `StateError` if the state is of another spec, other data or another
-        split."""
-        if self.split == "train":
-            self.pipe.restore(state)
-            return
-        step = state.get("step")
-        if state.get("split") != self.split or not isinstance(step, int) or not 0 <= step < max(len(self), 1):
-            raise StateError(f"this is not a state of split `{self.split}`, which has {len(self)} batches: {dict(state)}")
-        self._begin = self._step = step
 
 
 def ahead(batches: Iterator[NotedBatch], send: Callable[[Any], Any]) -> Iterator[NotedBatch]:

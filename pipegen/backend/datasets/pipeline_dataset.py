@@ -19,14 +19,12 @@ from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.backend.service.feed import Feed
 from pipegen.diagnostics.suggest import member
 from pipegen.errors import StateError
-from pipegen.frozen import dataclass
 from pipegen.ops.families.combining import GROUP
 from pipegen.page import box, notebook_table
 from pipegen.physical.extent import FIRST, Position
 from pipegen.physical.nodes import FIXED, TRAINING, Form
 from pipegen.private import keras, tensorflow
 from pipegen.private.functions import callers, untraced
-from pipegen.private.tensorflow import CustomDataset
 
 FAILURES = (tf.errors.OpError, UnicodeDecodeError)
 """Exceptions of TensorFlow for a failed batch; `UnicodeDecodeError` if its message quotes bytes of a damaged record."""
@@ -35,37 +33,33 @@ FAILURES = (tf.errors.OpError, UnicodeDecodeError)
 _AHEAD = 8  # steps that a strategy may read ahead of training: four were seen, with 2 and with 3 replicas
 
 
-@dataclass(frozen=True)
-class ShareCheck:
-    """The share and the steps of a dataset, checked when another dataset is derived from it."""
+def check_deriving(share: tuple[int, int], steps: int) -> None:
+    """Checks that the calling functions may derive a dataset from one with this `share` of each batch, and the number of shares.
 
-    share: tuple[int, int]  # the share of each batch, and the number of shares
-    steps: int = 0  # batches of an epoch of training, which is over once its last batch is read; 0 for other splits
-
-    def check(self) -> None:
-        """Checks that the calling functions may derive a dataset. Raises `RuntimeError` if they would shard a share again: every process
-        would train on a part of its share, and the rest would be lost; `StateError` if a strategy would read a whole epoch ahead, so that
-        `fit` skips the first one."""
-        if self.share[1] == 1 and not 0 < self.steps <= _AHEAD:
-            return
-        found = list(callers())
-        for caller in found if self.share[1] > 1 else ():
-            by_strategy = tensorflow.shards_dataset(caller)
-            if by_strategy or keras.shards_dataset(caller):
-                who = "`strategy.experimental_distribute_dataset`" if by_strategy else "Keras' `auto_shard_dataset`"
-                raise RuntimeError(
-                    f"{who} would shard these batches among the processes, but they are share {self.share[0]} of {self.share[1]} already: "
-                    "use `pipe.distribute(strategy)`, or with Keras on JAX `DataParallel(auto_shard_dataset=False)`, or give each process "
-                    "whole batches with `runtime: {shard: none}`"
-                )
-        fits = next((given for given in map(keras.callbacks_of_fit, found) if given is not None), None)
-        if fits is None or not 0 < self.steps <= _AHEAD or not any(map(tensorflow.distributes_dataset, found)):
-            return
-        if not any(getattr(type(one), "_pipegen_counts_epochs", False) for one in fits):  # of `pipe.callback()`
-            raise StateError(
-                f"a distribution strategy may read all {self.steps} steps of an epoch ahead, and `fit` would then skip the first epoch: "
-                "pass it `pipe.distribute(strategy)`, or add `pipe.callback()` to `callbacks`, which sets the epoch"
+    `steps` are the batches of an epoch of training, which is over once its last batch is read; 0 for other splits. Raises `RuntimeError`
+    if the callers would shard a share again: every process would train on a part of its share, and the rest would be lost; `StateError` if
+    a strategy would read a whole epoch ahead, so that `fit` skips the first one.
+    """
+    if share[1] == 1 and not 0 < steps <= _AHEAD:
+        return
+    found = list(callers())
+    for caller in found if share[1] > 1 else ():
+        by_strategy = tensorflow.shards_dataset(caller)
+        if by_strategy or keras.shards_dataset(caller):
+            who = "`strategy.experimental_distribute_dataset`" if by_strategy else "Keras' `auto_shard_dataset`"
+            raise RuntimeError(
+                f"{who} would shard these batches among the processes, but they are share {share[0]} of {share[1]} already: "
+                "use `pipe.distribute(strategy)`, or with Keras on JAX `DataParallel(auto_shard_dataset=False)`, or give each process "
+                "whole batches with `runtime: {shard: none}`"
             )
+    fits = next((given for given in map(keras.callbacks_of_fit, found) if given is not None), None)
+    if fits is None or not 0 < steps <= _AHEAD or not any(map(tensorflow.distributes_dataset, found)):
+        return
+    if not any(getattr(type(one), "_pipegen_counts_epochs", False) for one in fits):  # of `pipe.callback()`
+        raise StateError(
+            f"a distribution strategy may read all {steps} steps of an epoch ahead, and `fit` would then skip the first epoch: "
+            "pass it `pipe.distribute(strategy)`, or add `pipe.callback()` to `callbacks`, which sets the epoch"
+        )
 
 
 class BareIterator(Iterator[Any]):
@@ -137,7 +131,7 @@ class Batches:
         after: Returns the position after the batch at a position.
         commit: Called for each batch that Python hands over if the graph cannot note it, since it prefetches to a device.
         counts: Whether Python counts the batches, which come without their step.
-        sharing: The check of those that derive datasets.
+        check_deriving: Checks that the calling functions may derive a dataset.
         numbered: The batches as they are made, with epoch and step.
         marked: Delivered batches with their step; for a device the same as `numbered`.
         latest: The latest iterator over one epoch.
@@ -167,7 +161,7 @@ class Batches:
         self.waiting, self.after = executor.waiting, executor.order.after
         self.counts = form.device is not None
         self.commit = progress.note if progress is not None and self.counts else None
-        self.sharing = ShareCheck(executor.order.shard, executor.steps if progress is not None else 0)
+        self.check_deriving = partial(check_deriving, executor.order.shard, executor.steps if progress is not None else 0)
         self.numbered = self._made(entering(), form)
         self.element_spec: Any = self.numbered.element_spec[2]  # shapes and dtypes of a batch
         self.marked = self.numbered if self.counts else self._handed(self.numbered, form)
@@ -383,7 +377,7 @@ class CountingIterator(TranslatingIterator):
 
 
 @untraced
-class Explains(CustomDataset):
+class Explains(tensorflow.CustomDataset):
     """A dataset whose errors are translated, also after `repeat`, `map`, `prefetch`, `take` and `skip`, some of which `fit` calls.
 
     After other transformations the error is TensorFlow's and quotes ours.
@@ -435,7 +429,7 @@ class DerivedDataset(Explains):
         super().__init__(tf.data.experimental.to_variant(inner))
 
     def _pipegen_variant(self) -> tf.Tensor:
-        self._pipegen.sharing.check()
+        self._pipegen.check_deriving()
         return super()._pipegen_variant()
 
     def _pipegen_source(self) -> tf.data.Dataset:
@@ -477,7 +471,7 @@ class PipelineDataset(Explains):
         super().__init__(tf.data.experimental.to_variant(batches.numbered))
 
     def _pipegen_variant(self) -> tf.Tensor:
-        self._pipegen.sharing.check()
+        self._pipegen.check_deriving()
         return tf.data.experimental.to_variant(self._pipegen.counted)
 
     @property
@@ -532,7 +526,7 @@ class RepeatedDataset(DerivedDataset):
         return self._pipegen_guarded
 
     def _pipegen_variant(self) -> tf.Tensor:
-        self._pipegen.sharing.check()
+        self._pipegen.check_deriving()
         return tf.data.experimental.to_variant(self._pipegen_guarded)
 
     def __iter__(self) -> Iterator[Any]:

@@ -11,12 +11,12 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from pipegen.backend.datasets.numpy_batches import NotingIterator, OwnLoop, owned_arrays
-from pipegen.backend.datasets.owner import Owner
+from pipegen.errors import StateError
 from pipegen.private.functions import untraced
 
 
 @untraced
-class TorchBatches(IterableDataset[Any]):
+class TorchBatches(OwnLoop, IterableDataset[Any]):
     """The batches of a split as PyTorch tensors on the CPU: iterable any number of times, each time `len(self)` batches.
 
     Use it with `torch.utils.data.DataLoader(batches, batch_size=None, num_workers=0)` or torchdata's `StatefulDataLoader`, which saves
@@ -27,12 +27,6 @@ class TorchBatches(IterableDataset[Any]):
         split: The split.
     """
 
-    def __init__(self, pipe: Owner, split: str) -> None:
-        self._loop = OwnLoop(pipe, split)
-
-    def __len__(self) -> int:
-        return len(self._loop)
-
     def __iter__(self) -> Iterator[Any]:
         """Begins an epoch. Raises `RuntimeError` in a worker process of a `DataLoader`."""
         if get_worker_info() is not None:
@@ -40,16 +34,22 @@ class TorchBatches(IterableDataset[Any]):
                 "pipegen makes batches in its own threads: use `DataLoader(…, batch_size=None, num_workers=0)`; each worker process would "
                 "make every batch, and TensorFlow does not work after `fork`"
             )
-        return NotingIterator((tensors(batch), note) for batch, note in self._loop.batches())
+        return NotingIterator((tensors(batch), note) for batch, note in self._batches())
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position of the split as plain JSON; `pipe.state()` for the training split."""
-        return self._loop.state()
+        return self._pipe.state() if self._split == "train" else {"split": self._split, "step": self._step}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Starts the next epoch at the position of a state. Raises `StateError` if the state is of another spec, other data or another
         split."""
-        self._loop.restore(state)
+        if self._split == "train":
+            self._pipe.restore(state)
+            return
+        step = state.get("step")
+        if state.get("split") != self._split or not isinstance(step, int) or not 0 <= step < max(len(self), 1):
+            raise StateError(f"this is not a state of split `{self._split}`, which has {len(self)} batches: {dict(state)}")
+        self._begin = self._step = step
 
 
 def tensors(batch: Any) -> Any:

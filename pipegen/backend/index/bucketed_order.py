@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.index.draws import keys, permute
+from pipegen.backend.features import last_begun
+from pipegen.backend.index.draws import keys, permute, permuted
 from pipegen.backend.index.order import STAND_INS, START, Found, From, Order
 from pipegen.frozen import dataclass
 from pipegen.ops.families.combining import GROUP
@@ -51,12 +52,10 @@ class BucketedOrder(Order):
         begin, offset = self._cycle(epoch)
         later, number = (offset + step) // total, (offset + step) % total
         if self.kind != "stored" and total > 1:
-            flat = tf.reshape(number, [-1])
-            key = keys(self.seed)(tf.reshape(begin + later, [-1]) + tf.zeros_like(flat), tf.zeros_like(flat) + _BATCHES)
-            number = tf.reshape(permute(flat, key, tf.constant(total - 1, tf.int64)), tf.shape(number))
+            flat, last = tf.reshape(number, [-1]), tf.constant(total - 1, tf.int64)
+            number = tf.reshape(permuted(flat, self.seed, tf.reshape(begin + later, [-1]), _BATCHES, last), tf.shape(number))
         starts = self._constant((0, *np.cumsum(self.bucket_steps).tolist()))
-        bucket = tf.searchsorted(starts, tf.reshape(number, [-1]), side="right", out_type=tf.int64) - 1
-        bucket = tf.reshape(bucket, tf.shape(number))
+        bucket = last_begun(starts, number)
         return later, bucket, number - tf.gather(starts, bucket)
 
     def first_slot(self, step: tf.Tensor, epoch: tf.Tensor | int = 0) -> tf.Tensor:
@@ -77,8 +76,7 @@ class BucketedOrder(Order):
         """Finds the place of a slot: its cycle, counted from the first one of the epoch, its bucket, its place there; like `slot`."""
         later, within = slot // self.slots, slot % self.slots
         starts = self._constant(self.bucket_starts)
-        found = tf.searchsorted(starts, tf.reshape(within, [-1]), side="right", out_type=tf.int64) - 1
-        bucket = tf.reshape(tf.minimum(found, len(self.buckets) - 1), tf.shape(slot))
+        bucket = tf.minimum(last_begun(starts, within), len(self.buckets) - 1)
         return later, bucket, within - tf.gather(starts, bucket)
 
     def group(self, slot: tf.Tensor, since: From = START) -> tf.Tensor:
@@ -107,7 +105,7 @@ class BucketedOrder(Order):
     def step_at(self, epoch: int, slots: tf.Tensor) -> tf.Tensor:
         begin = self.first_slot(tf.range(self.steps, dtype=tf.int64), epoch)
         rising = tf.argsort(begin)
-        return tf.cast(tf.gather(rising, tf.searchsorted(tf.gather(begin, rising), slots, side="right") - 1), tf.int64)
+        return tf.cast(tf.gather(rising, last_begun(tf.gather(begin, rising), slots)), tf.int64)
 
     def at(self, epoch: tf.Tensor, slot: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns the cycle, the place among all examples, bucket by bucket, and the weight of each slot; see `Order.at`."""
@@ -131,7 +129,7 @@ class BucketedOrder(Order):
         assert self.members is not None  # noqa: S101 - set for every such order
         if self.kind != "stored":
             firsts = self._constant((0, *np.cumsum(self.buckets).tolist()))
-            bucket = tf.searchsorted(firsts, position, side="right", out_type=tf.int64) - 1
+            bucket = last_begun(firsts, position)
             first, last = tf.gather(firsts, bucket), tf.gather(self._constant(self.buckets), bucket) - 1
             position = first + permute(position - first, keys(self.seed)(cycle, bucket), last)
         return tf.cast(self.members(position), tf.int64)

@@ -15,7 +15,6 @@ from pipegen.ops.transform import Policy, Transform
 from pipegen.spec.step_list import step_hash
 
 if TYPE_CHECKING:
-    from pipegen.backend.reading.mixed_records import MixedTensors
     from pipegen.backend.reading.split_records import RecordTensors
     from pipegen.ops.stage import StepRef
     from pipegen.plan.nodes import Index
@@ -40,16 +39,20 @@ class Draws:
 
     The key of an example is Threefry of (seed; epoch, occurrence) applied to its id, that of a group Threefry of (seed; epoch of the
     order, a constant) applied to its number in the epoch. The counter is (hash of the step id, number of the draw), so that a step added
-    elsewhere changes no other step's numbers.
+    elsewhere changes no other step's numbers. Each part of a mix has its own step ids, and its own places in the vector.
     """
 
-    def __init__(self, seed: int, refs: tuple[StepRef, ...], *, scheduled: bool = False) -> None:
+    def __init__(self, seed: int, index: Index) -> None:
         self._seed = [seed & 0xFFFFFFFF, seed >> 32]
-        self._scheduled = scheduled
-        counters = [(step_hash(ref.id), number, ref.step.draw == "group") for ref in refs for number in range(ref.num_draws)]
-        self.num_draws = len(counters)
-        self._step, self._number = ([counter[i] for counter in counters] for i in (0, 1))
-        self._shared: np.ndarray = np.array([counter[2] for counter in counters], bool)
+        self._scheduled, self.num_draws = index.scheduled, index.num_draws
+        each = [part.draws for part in index.parts] or [index.draws]
+        self._tables: list[np.ndarray] = [np.zeros((len(each), self.num_draws), dtype) for dtype in (np.uint32, np.uint32, bool)]
+        steps, numbers, self._shared = self._tables
+        for row, refs in enumerate(each):
+            for ref in refs:
+                own = row, slice(ref.start, ref.start + ref.num_draws)
+                steps[own], numbers[own] = step_hash(ref.id), np.arange(ref.num_draws)
+                self._shared[own] = ref.step.draw == "group"
 
     @property
     def shares(self) -> bool:
@@ -86,7 +89,9 @@ class Draws:
             # NOTE: one unused column, since `unbatch` crashes the process on a tensor without elements.
             return tf.zeros([tf.shape(record)[0], 1], tf.float64)
         stood = tf.zeros_like(epoch, tf.uint32) if occurrence is None else tf.cast(occurrence, tf.uint32)
-        step, number, shared = self._counters(records, record)
+        # Shared by all records, `(num_draws,)` each; or those of each record's part, `(n, num_draws)`.
+        part = records.part_of(record) if len(self._shared) > 1 else None  # type: ignore[attr-defined]  # `MixedTensors`
+        step, number, shared = (tf.constant(table[0]) if part is None else tf.gather(tf.constant(table), part) for table in self._tables)
         seed, calendar = tf.constant(self._seed, tf.uint32), epoch if calendar is None else calendar
         drawn = _cipher(jit, step.shape.rank)(seed, step, number, epoch, *records.words(record), stood)
         if self.shares:
@@ -98,11 +103,6 @@ class Draws:
         if not self._scheduled:
             return drawn
         return tf.concat([drawn, tf.cast(calendar, tf.float64)[:, None]], -1)
-
-    def _counters(self, records: RecordTensors, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns the counters of all draws, uint32, and whether each is its group's: `(num_draws,)` each, or `(n, num_draws)` if they
-        differ between records."""
-        return tf.constant(self._step, tf.uint32), tf.constant(self._number, tf.uint32), tf.constant(self._shared, tf.bool)
 
 
 @cache
@@ -119,28 +119,6 @@ def _numbers(
     visit = threefry2x32((seed[0], seed[1]), (tf.cast(epoch, tf.uint32), occurrence))
     key = threefry2x32(visit, (id_low, id_high))
     return uniform((key[0][:, None], key[1][:, None]), (step, number))
-
-
-class MixedDraws(Draws):
-    """The draws of a plan of a mix: each part has its own step ids, and its own places in the vector."""
-
-    def __init__(self, seed: int, index: Index) -> None:
-        super().__init__(seed, (), scheduled=index.scheduled)
-        self.num_draws = index.width
-        self._steps: np.ndarray = np.zeros((len(index.parts), index.width), np.uint32)
-        self._numbers = self._steps.copy()
-        self._shared = np.zeros(self._steps.shape, bool)
-        for i, part in enumerate(index.parts):
-            for ref in part.draws:
-                for number in range(ref.num_draws):
-                    self._steps[i, ref.start + number] = step_hash(ref.id)
-                    self._numbers[i, ref.start + number] = number
-                    self._shared[i, ref.start + number] = ref.step.draw == "group"
-
-    def _counters(self, records: MixedTensors, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:  # type: ignore[override]
-        part = records.part_of(record)
-        steps, numbers, shared = (tf.gather(tf.constant(table), part) for table in (self._steps, self._numbers, self._shared))
-        return steps, numbers, shared
 
 
 F = TypeVar("F", bound="Transform")

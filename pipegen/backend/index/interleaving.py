@@ -73,17 +73,12 @@ class MixedOrder(Order):
     """The order of each part, with its own seed; for a sampled part, that of the examples of a pass. A part that samples from its easiest
     examples permutes these itself."""
     counts: Counts | None = None  # the examples of each part in each epoch
-    held: tuple[int, ...] = ()  # the number of records of each part, if a pass is not each record once
+    begins: tuple[int, ...] = ()  # the first record of each part, with the end
 
     @property
     def firsts(self) -> tuple[int, ...]:
         """The first position of each part, with the end."""
         return tuple(np.cumsum([0, *(part.num_examples for part in self.parts)]).tolist())
-
-    @property
-    def begins(self) -> tuple[int, ...]:
-        """The first record of each part, with the end."""
-        return tuple(np.cumsum([0, *self.held]).tolist()) if self.held else self.firsts
 
     def at(self, epoch: tf.Tensor, slot: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns the pass of its part, the position in it, both int64, and the weight, float32, of each slot; see `Order.at`."""

@@ -14,8 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Params
-from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand
-from pipegen.backend.kernels.lower import run as run_stage
+from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand, run_stage
 from pipegen.backend.kernels.reuse import Places, Reuse, block_size, finished, in_blocks, is_large
 from pipegen.backend.process.traced_functions import available, compiled, in_one_node
 from pipegen.ops.families.combining import Combine

@@ -11,7 +11,7 @@ import tensorflow as tf
 from pipegen.backend.features import Features, Params, Phase
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels import warp as w
-from pipegen.ops.lowering.linear import multiply
+from pipegen.ops.lowering.linear import multiply, stack
 from pipegen.ops.stage import StepRef
 from pipegen.ops.step_bases import CropTransform, GeometricTransform
 from pipegen.plan import stages as s
@@ -29,10 +29,7 @@ def _own_matrix(ref: StepRef[GeometricTransform | CropTransform], draws: tf.Tens
     if isinstance(ref.step, CropTransform):
         window = step_of(ref.of(CropTransform), draws).window(u, tf.cast(height, tf.int32), tf.cast(width, tf.int32))
         window = tf.cast(tf.broadcast_to(window, [tf.shape(draws)[0], 4]), tf.float64)
-        one, zero = tf.ones_like(window[:, 0]), tf.zeros_like(window[:, 0])
-        return tf.stack(
-            [tf.stack([one, zero, window[:, 1]], -1), tf.stack([zero, one, window[:, 0]], -1), tf.stack([zero, zero, one], -1)], -2
-        )
+        return stack([[1.0, 0.0, window[:, 1]], [0.0, 1.0, window[:, 0]], [0.0, 0.0, 1.0]], window[:, 0])
     matrix = step_of(ref.of(GeometricTransform), draws).matrix(u, height, width)
     if matrix.shape[:1] != draws.shape[:1] or matrix.shape[0] is None:
         matrix = tf.broadcast_to(matrix, [tf.shape(draws)[0], 3, 3])

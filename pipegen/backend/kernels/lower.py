@@ -16,10 +16,9 @@ import tensorflow as tf
 from pipegen.backend.features import Features, Found, Params, Phase
 from pipegen.backend.index.combined_groups import combine, combining_params, paste
 from pipegen.backend.index.draws import acts, own_draws, step_of
-from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels import moving
 from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words
-from pipegen.backend.kernels.colour import apply_pending, colour, colour_params, compose_colour
+from pipegen.backend.kernels.colour import apply_pending, colour, colour_params, compose_colour, pointwise
 from pipegen.backend.kernels.geometry_kernels import compose_matrix, resample, warp, warp_params, warp_phases
 from pipegen.backend.kernels.table_kernels import blend_chains, chain_phases, histogram_table, look_up, table_params
 from pipegen.backend.kernels.warp import around, outside, read, sides
@@ -188,7 +187,7 @@ def apply_stage(stage: Stage, features: Features) -> None:
         how.batch(stage, features)
         return
     value = features[stage.feature] if how.memory is None else how.memory(stage, features)
-    features[stage.feature] = run(stage, value, expand(stage, value, how.parameters(stage, features)))
+    features[stage.feature] = run_stage(stage, value, expand(stage, value, how.parameters(stage, features)))
 
 
 def apply_element(stage: Stage, features: Features, found: Found | None = None) -> None:
@@ -214,7 +213,7 @@ def expand(stage: Stage, value: tf.Tensor, params: Params) -> Params:
     return params
 
 
-def run(stage: Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
+def run_stage(stage: Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
     """Computes a batch stage as a pure function of a feature `(n, ...)` and its expanded parameters."""
     how = LOWERINGS[type(stage)]
     if how.run is None:
@@ -302,7 +301,7 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     item_stages.PasteInstances: Lowering(batch=moving.paste_instances),
     item_stages.PasteItems: Lowering(batch=moving.paste_items),
     item_stages.PastePoints: Lowering(batch=moving.paste_points),
-    s.Pointwise: Lowering(lambda stage, value, _params: c.pointwise(value, stage.arithmetic, exact=stage.exact)),
+    s.Pointwise: Lowering(lambda stage, value, _params: pointwise(value, stage.arithmetic, exact=stage.exact)),
     s.ChannelsFirst: Lowering(lambda _stage, value, _params: tf.transpose(value, [0, 3, 1, 2])),
     s.EncodeLabel: Lowering(_encode),
 }

@@ -13,7 +13,6 @@ from pipegen.backend.kernels.geometry_kernels import geometric_matrix
 from pipegen.ops.families import item_stages as st
 from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.crops import ChooseWindow, window_name
-from pipegen.ops.families.item_stages import NUMBERS
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.kinds.base import FAR, HORIZON, geometry_of
 from pipegen.ops.lowering.linear import multiply
@@ -176,7 +175,7 @@ def combine_items(stage: st.CombineItems, features: Features) -> None:
                 if name == stage.feature:
                     is_there &= kept | alone[:, None]
         if stage.number in own:
-            own[stage.number] += float(number * NUMBERS)
+            own[stage.number] += float(number * st.NUMBERS)
         for name, value in own.items():
             items[name].append(value)
         there.append(is_there)
@@ -304,8 +303,8 @@ def renumber(stage: st.Renumber, features: Features) -> None:
     numbers = tf.where(there, tf.cast(features[stage.number], tf.int32), 0)
     places = tf.where(there, tf.range(1, most + 1), 0)
     row = tf.broadcast_to(tf.range(n)[:, None], [n, most])
-    table = tf.scatter_nd(tf.stack([row, numbers], -1), places, [n, stage.sources * NUMBERS])
-    table += stage.ignore * tf.one_hot(stage.ignore, stage.sources * NUMBERS, dtype=tf.int32)
+    table = tf.scatter_nd(tf.stack([row, numbers], -1), places, [n, stage.sources * st.NUMBERS])
+    table += stage.ignore * tf.one_hot(stage.ignore, stage.sources * st.NUMBERS, dtype=tf.int32)
     found = tf.gather(tf.cast(table, tf.uint8), tf.reshape(tf.cast(mask, tf.int32), [n, -1]), batch_dims=1)
     features[stage.feature] = tf.ensure_shape(tf.reshape(found, tf.shape(mask)), mask.shape)
 
@@ -326,7 +325,7 @@ def combine_instances(stage: st.CombineInstances, features: Features) -> None:
     numbered = (others != 0) & ~alone[:, None, None, None, None]
     if stage.ignore:
         numbered &= others != stage.ignore
-    behind = (tf.range(step.others) + 1)[None, :, None, None, None] * NUMBERS
+    behind = (tf.range(step.others) + 1)[None, :, None, None, None] * st.NUMBERS
     combined = step.combine(own, tf.where(numbered, others + behind, others), chosen)
     features[stage.feature] = tf.ensure_shape(combined, mask.shape)
 
@@ -338,7 +337,7 @@ def paste_instances(stage: st.PasteInstances, features: Features) -> None:
     others = tf.gather(mask, partner)
     alone = (partner == tf.range(tf.size(partner)))[:, None, None, None]
     numbered = (others != 0) & (others != stage.ignore)
-    features[stage.feature] = tf.where(taken & ~alone, tf.where(numbered, others + NUMBERS, others), mask)
+    features[stage.feature] = tf.where(taken & ~alone, tf.where(numbered, others + st.NUMBERS, others), mask)
 
 
 def paste_items(stage: st.PasteItems, features: Features) -> None:
@@ -365,7 +364,7 @@ def paste_items(stage: st.PasteItems, features: Features) -> None:
     other = {name: tf.gather(value, partner) for name, value in items.items()}
     pasted = _Pixels(tf.where(taken, theirs, 0), most, stage.ignore).counts() > 0
     if stage.number in other:
-        other[stage.number] += float(NUMBERS)
+        other[stage.number] += float(st.NUMBERS)
     both = tf.concat([there & (kept | (share == 1.0)), tf.gather(there, partner) & pasted], 1)
     features.update({name: tf.concat([mine[name], other[name]], 1) for name in items}, **{valid: both})
     keep_items(stage, features, features[stage.feature], both)

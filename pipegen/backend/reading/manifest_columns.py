@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.features import last_begun
 from pipegen.backend.process.devices import Once, on_this_host
 from pipegen.kept import COLUMNS, keep, open_kept
 from pipegen.ops.fields.strings import Collector, Strings, shareable
@@ -46,12 +47,6 @@ def columns_captured(folder: Path | None) -> Iterator[None]:
 def runs_elsewhere() -> bool:
     """Checks whether functions traced now may run in another process, without the variables of this one."""
     return bool(_captured.get()) or columns_saved.get() is not None
-
-
-def last_begun(begins: tf.Tensor, at: tf.Tensor) -> tf.Tensor:
-    """Finds the last of ascending `begins` that is at or before each number: int64, like `at`. Empty stretches hold no number."""
-    found = tf.searchsorted(begins, tf.reshape(at, [-1]), side="right", out_type=tf.int64) - 1
-    return tf.reshape(found, tf.shape(at))
 
 
 class Column:
@@ -158,7 +153,9 @@ class Paths:
         return {name: Column(column) for name, column in columns.items() if column is not None}
 
     def each(self, records: tf.Tensor) -> tf.Tensor:
-        """Returns the paths of records `(n,)`, strings `(n,)`."""
+        """Returns the path of one record, or of records `(n,)`: strings of that shape."""
+        if not records.shape.rank:
+            return self.each(records[None])[0]
         held, before = self._columns, tf.constant([*self._texts.prefixes])
         rows = held["rows"](records) if "rows" in held else records
         starts, ends = (tf.cast(held["bounds"](at), tf.int64) for at in (rows, rows + 1))
@@ -172,7 +169,3 @@ class Paths:
         found = tf.strings.join([tf.gather(before, tf.cast(held["of"](rows), tf.int32)) if "of" in held else before[0], texts])
         below = paths_below.get()
         return found if below is None else tf.strings.join([below[1], tf.strings.substr(found, len(below[0]), _LONGEST)])
-
-    def one(self, record: tf.Tensor) -> tf.Tensor:
-        """Returns the path of one record."""
-        return self.each(record[None])[0]

@@ -8,8 +8,7 @@ from dataclasses import field
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.features import Features
-from pipegen.backend.reading.manifest_columns import last_begun
+from pipegen.backend.features import Features, last_begun
 from pipegen.backend.reading.split_records import Records, RecordTensors, records_from
 from pipegen.data.manifest import Manifest
 from pipegen.data.mixed_manifest import MixedManifest, Several
@@ -88,8 +87,6 @@ class MixedTensors(RecordTensors):
         self._firsts = records.firsts()
         self._names = records.names
         self._rows = [not part.in_paths for part in records.parts]
-        self.words = self._words
-        self.path = self._path
 
     def part_of(self, record: tf.Tensor) -> tf.Tensor:
         """Finds the part of each record: int64, like `record`."""
@@ -140,14 +137,14 @@ class MixedTensors(RecordTensors):
                 here = tf.equal(part, i)
                 yield tensors, here, tf.where(here, own, 0)
 
-    def _words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         low = high = tf.zeros(tf.shape(record), tf.uint32)
         for tensors, here, own in self._each_part(record):
             words = tensors.words(own)
             low, high = tf.where(here, words[0], low), tf.where(here, words[1], high)
         return low, high
 
-    def _path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
+    def path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
         def one(part: int, own: tf.Tensor) -> list[tf.Tensor]:
             found = self.parts[part].path(own, features)
             return [tf.strings.join([f"{self._names[part]}/", found]) if self._rows[part] else found]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from pipegen.backend.features import last_begun
 from pipegen.backend.index.draws import permuted
-from pipegen.backend.reading.manifest_columns import Column, last_begun
+from pipegen.backend.reading.manifest_columns import Column
 from pipegen.data.sampling import GOLDEN, UNIT, Easiest, Epochs, Paced, Repeats
 
 _WITHIN = -2
@@ -80,9 +81,6 @@ Sampled = RepeatTensors | EasiestTensors | PacedTensors
 
 def sampled(epochs: Epochs | Paced) -> Sampled:
     """Converts sampled epochs, or the passes through a part of a mix, to tensors."""
-    match epochs:
-        case Easiest():
-            return EasiestTensors(epochs)
-        case Paced():
-            return PacedTensors(epochs)
-    return RepeatTensors(epochs)
+    if isinstance(epochs, Repeats):
+        return RepeatTensors(epochs)
+    return EasiestTensors(epochs) if isinstance(epochs, Easiest) else PacedTensors(epochs)

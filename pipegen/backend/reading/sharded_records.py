@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.features import last_begun
 from pipegen.backend.process.devices import Once, on_this_host
 from pipegen.backend.process.traced_functions import compiled, vectors
-from pipegen.backend.reading.manifest_columns import Column, as_tensor, last_begun, runs_elsewhere
+from pipegen.backend.reading.manifest_columns import Column, as_tensor, runs_elsewhere
 from pipegen.data.shards import BLOCK, MIX_FACTORS, MIX_SHIFTS, Bitmap, Selected
 from pipegen.ops.lowering.stored_readers import file_of, mapped_there
 from pipegen.ops.sources.prepared import StoredShards

@@ -114,7 +114,7 @@ class RecordTensors:
         self._together, self._read_together = together, frozenset(records.features if together is not None else ())
         alone = [name for name in records.features if name not in self._read_together]
         self._reads = {name: records.reader.open(name, records.ram_budget, _held) for name in alone}
-        self._packed = {name: PackedBytes(values) for name, values in records.columns.items() if isinstance(values, Packed)}
+        self._packed = {name: _packed(values) for name, values in records.columns.items() if isinstance(values, Packed)}
         plain = records.columns.keys() - self._ragged.keys() - self._packed.keys()
         self._columns = {name: Column(values) for name, values in records.columns.items() if name in plain}
         self._labels = None if records.labels is None else Column(np.asarray(records.labels, np.int32), members)
@@ -202,7 +202,7 @@ class RecordTensors:
                 if t.beside is None:
                     found[valid_name(name)] = there
             elif name in self._packed:
-                found[name] = self._packed[name](records) if records.shape.rank == 0 else part(self._packed[name].each(records))
+                found[name] = part(self._packed[name](records))
             elif kind.storage == "dense" and name in self._columns:
                 found[name] = part(tf.cast(self._columns[name](records), t.dtype))
             elif kind.storage == "dense" and self._labels is not None:
@@ -228,20 +228,15 @@ def _ragged(values: Ragged) -> tf.RaggedTensor:
     return tf.RaggedTensor.from_row_splits(items, splits, validate=False)
 
 
-class PackedBytes:
-    """The bytes of a feature of each record, from the listing."""
+def _packed(values: Packed) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Makes a function from one record, or records `(n,)`, to the bytes of a feature from the listing: strings of that shape."""
+    content, starts, lengths = Column(values.values), Column(values.starts), Column(values.lengths)
 
-    def __init__(self, values: Packed) -> None:
-        self._bytes, self._starts, self._lengths = Column(values.values), Column(values.starts), Column(values.lengths)
+    def one(record: tf.Tensor) -> tf.Tensor:
+        start = starts(record)
+        return string_of(content(tf.range(start, start + lengths(record))))
 
-    def __call__(self, record: tf.Tensor) -> tf.Tensor:
-        """Returns the bytes of one record: a string scalar."""
-        start = self._starts(record)
-        return string_of(self._bytes(tf.range(start, start + self._lengths(record))))
-
-    def each(self, records: tf.Tensor) -> tf.Tensor:
-        """Returns the bytes of records `(n,)`, strings `(n,)`."""
-        return tf.map_fn(self, records, fn_output_signature=tf.string)
+    return lambda record: tf.map_fn(one, record, fn_output_signature=tf.string) if record.shape.rank else one(record)
 
 
 class _Table:
@@ -258,13 +253,12 @@ class _Table:
 
     def path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
         names = dict.fromkeys(name if name in self._paths else "" for name in features) or {"": None}
-        return tf.strings.join([self._paths[name].one(record) for name in names], " or ")
+        return tf.strings.join([self._paths[name].each(record) for name in names], " or ")
 
     def at(self, feature: str, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
         if self._rows is not None:
             return (self._rows(record),)
-        paths = self._paths.get(feature) or self._paths[""]
-        return (paths.each(record) if record.shape.rank else paths.one(record),)
+        return ((self._paths.get(feature) or self._paths[""]).each(record),)
 
 
 class _Shards(ShardTensors):
@@ -276,7 +270,7 @@ class _Shards(ShardTensors):
 
     def path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
         shard, row = self.locate(record[None])
-        return tf.strings.join([self._files.one(shard[0]), tf.strings.as_string(row[0])], "#")
+        return tf.strings.join([self._files.each(shard[0]), tf.strings.as_string(row[0])], "#")
 
     def at(self, feature: str, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
         shard, row = (tf.reshape(part, tf.shape(record)) for part in self.locate(tf.reshape(record, [-1])))

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from math import prod
-from typing import TypeAlias
 
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
 from pipegen.backend.kernels.lower import survey
+from pipegen.backend.running.execute import Executor
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.lowering.graphs import apart, either
 from pipegen.ops.lowering.resizing import usual_sizes
-from pipegen.ops.stage import Stage
 from pipegen.plan.nodes import Element, Read
 from pipegen.types import ElementType, FeatureType
-
-Reading: TypeAlias = Callable[[tf.Tensor, ElementType, int], dict[str, list[tf.Tensor]]]
-"""A function that reads the stored features of a number of records: a tensor for each feature and record."""
-Scope: TypeAlias = Callable[[Stage], AbstractContextManager[object]]
-Run: TypeAlias = Callable[[Element, Features, Mapping[str, Found]], None]
-"""A function that runs an Element on one example, in place, with the surveyed windows by feature."""
 
 _REAL = "@real"  # false for rows that only fill the last chunk or the batch
 
@@ -50,9 +43,7 @@ def real(features: Features) -> Features:
     return {name: value[:n] for name, value in features.items() if name != _REAL}
 
 
-def each(
-    features: Features, nodes: Sequence[Read | Element], read: Reading, run: Run, chunk: int, scope: Scope, of: ElementType | None = None
-) -> Features:
+def each(features: Features, nodes: Sequence[Read | Element], executor: Executor, chunk: int, of: ElementType | None) -> Features:
     """Runs nodes, which work on single examples, on a chunk `(chunk, ...)`.
 
     Files are read and surveyed in parallel. The rest is traced once, and TensorFlow inlines it for each example. In most chunks all files
@@ -61,12 +52,12 @@ def each(
     given = {name: tf.unstack(features[name], num=chunk) for name in ("@record", "@draws")}
     for node in nodes:
         if isinstance(node, Read):
-            given |= read(features["@record"], node.out, chunk)
+            given |= executor.tensors.read_each(features["@record"], node.out, chunk)
     examples = [{name: values[i] for name, values in given.items()} for i in range(chunk)]
     elements = [node for node in nodes if isinstance(node, Element)]
     surveys = {}
     for stage in (stage for node in elements for stage in node.stages if isinstance(stage, Decodes)):
-        with scope(stage):
+        with executor.scope(stage):
             made = survey(stage, examples)
         if made is not None:
             surveys[stage.feature] = made
@@ -75,7 +66,7 @@ def each(
     def rest(example: Features, own: Mapping[str, Found]) -> list[tf.Tensor]:
         done = dict(example)
         for node in elements:
-            run(node, done, own)
+            executor.element(node, done, own)
         return [done[name] for name, _ in out.items()]
 
     def of_each(examples: list[Features], found: list[dict[str, Found]]) -> list[list[tf.Tensor]]:

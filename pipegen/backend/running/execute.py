@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
 from pipegen.backend.index.bucketed_order import BucketedOrder
-from pipegen.backend.index.draws import Draws, MixedDraws
+from pipegen.backend.index.draws import Draws
 from pipegen.backend.index.interleaving import Counts, MixedOrder
 from pipegen.backend.index.order import Order, window_size
 from pipegen.backend.kernels.chain import DeviceKernel, lower_kernel
@@ -94,7 +94,7 @@ class Executor:
         self.wide = widened(plan, self.order)
         """Rows of a batch up to the last kernel that combines examples, if its block is widened to whole groups."""
         self.tensors = MixedTensors(records) if isinstance(records, MixedRecords) else RecordTensors(records)
-        self.draws = MixedDraws(spec.seed, index) if index.parts else Draws(spec.seed, index.draws, scheduled=index.scheduled)
+        self.draws = Draws(spec.seed, index)
         self._plain_files = records.plain_files(plan.read)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
         self._device_kernels: dict[int, DeviceKernel] = {}
@@ -110,13 +110,10 @@ class Executor:
         return self._make_cache(node)
 
     @cached_property
-    def _buckets(self) -> Column:
+    def bucket_of(self) -> Column:
+        """The bucket of each record."""
         assert self.buckets is not None  # noqa: S101 - read only with buckets
         return Column(self.buckets.of)
-
-    def bucket_of(self, record: tf.Tensor) -> tf.Tensor:
-        """Returns the bucket of a record: an int32 scalar."""
-        return tf.cast(self._buckets(record), tf.int32)
 
     def plan_of(self, record: int) -> Plan:
         """Returns the plan of a single record: with buckets, that of the record's bucket."""
@@ -142,7 +139,7 @@ class Executor:
             made = lower_kernel(node, entry, batch or self.order.local_batch, self.spec.runtime.jit, reuse, self.scope)
 
             def run(features: Features) -> Features:
-                with self.scope(node):
+                with self.compiling_late(features["@epoch"][0], features["@slot"][0]), self.scope(node):
                     return made(features)
 
             self._kernels[key] = run
@@ -241,10 +238,9 @@ def order_of(extent: Extent, index: Index, records: Records, seed: int, buckets:
     if buckets is not None:
         return BucketedOrder(**extent.__dict__, kind=index.order, window=0, seed=seed, members=Column(buckets.members))
     if isinstance(records, MixedRecords) and records.mixture is not None:
-        held = tuple(map(len, records.parts))
-        orders = tuple(_order_of_part(records, number, extent, index, seed) for number in range(len(held)))
-        counts = Counts(records.mixture)
-        return MixedOrder(**extent.__dict__, kind=index.order, window=0, seed=seed, parts=orders, counts=counts, held=held)
+        orders = tuple(_order_of_part(records, number, extent, index, seed) for number in range(len(records.parts)))
+        counts, begins = Counts(records.mixture), tuple(records.firsts())
+        return MixedOrder(**extent.__dict__, kind=index.order, window=0, seed=seed, parts=orders, counts=counts, begins=begins)
     size, kind = index.window_bytes, index.order
     if index.parts and kind != "stored" and records.reader.at_once > 1:  # only some parts of a mix may be read in blocks
         kind, size = "window", size or max(USUAL, int(records.reader.at_once * records.mean_bytes))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 
 import tensorflow as tf
@@ -16,12 +15,11 @@ from pipegen.backend.running.walk import Run, with_rows
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.stage import Stage
 from pipegen.physical import nodes as p
-from pipegen.physical.decide import decide
-from pipegen.physical.nodes import Physical
-from pipegen.plan.nodes import Element, Kernel, Plan, Read
+from pipegen.plan.nodes import Kernel, Plan
 from pipegen.private.functions import untraced
 
 Function = Callable[[Features], Features]
+FORM = p.FIXED.bare()  # the form of `Lowered`
 
 
 def stage_names(plan: Plan) -> list[tuple[str, Stage]]:
@@ -33,16 +31,6 @@ def stage_names(plan: Plan) -> list[tuple[str, Stage]]:
         base = own if stage.feature == "image" else f"{stage.feature}.{own}"
         found[next(name for name in (base, *(f"{base}#{i}" for i in range(2, len(found) + 3))) if name not in found)] = stage
     return list(found.items())
-
-
-def one_by_one(plan: Plan) -> Plan:
-    """Returns a plan whose element steps process one example at a time."""
-    return plan.with_nodes([replace(node, chunk=1) if isinstance(node, Element) else node for node in plan.nodes])
-
-
-def lowered_plan(executor: Executor) -> Physical:
-    """Returns the physical plan of `Lowered`."""
-    return decide(executor.plan, p.FIXED.bare(), executor.setting)
 
 
 @untraced
@@ -58,9 +46,8 @@ class Lowered:
 
     def __init__(self, executor: Executor) -> None:
         self._x = executor
-        self._plan = lowered_plan(executor)
-        run = Run(executor, self._plan)
-        functions = self._plan.functions
+        plan = executor.physical(FORM)
+        run, functions = Run(executor, plan), plan.functions
         self._index = run.function(next(f for f in functions if isinstance(f, p.Index)))
         own = next((f for f in functions if isinstance(f, p.SliceOwnRows)), None)
         self._own: Function = run.function(own) if own is not None else dict
@@ -68,7 +55,6 @@ class Lowered:
         whole = {id(stage) for node in executor.plan.nodes if isinstance(node, Kernel) for stage in node.stages}
         for name, stage in stage_names(executor.plan):
             self._stages[name] = plain(partial(self._apply, apply_stage if id(stage) in whole else apply_element, stage))
-        self._read = next(node for node in executor.plan.nodes if isinstance(node, Read))
         self._rows = next((f.rows for f in functions if isinstance(f, p.SetBatchSize)), None)
         self.steps = executor.steps
 
@@ -79,7 +65,7 @@ class Lowered:
 
     def read(self, features: Features) -> Features:
         """Reads the stored features of an example by its `@record`; for rows of arrays, also of a batch."""
-        return features | self._x.tensors.read(features["@record"], self._read.out)
+        return features | self._x.tensors.read(features["@record"], self._x.plan.read)
 
     def own(self, features: Features) -> Features:
         """Drops the examples that were added to a batch to complete its groups of combined examples."""

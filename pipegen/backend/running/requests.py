@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -27,17 +27,26 @@ _READ = {"GIF": 1, "BMP": 2, "WebP": 3}  # values of `kind`; PNG is 0
 
 def served(plan: p.Physical) -> Callable[[Features], Any]:
     """Makes a function from a request, stored values `(n, ...)` by feature, to the model's inputs."""
-    made = [(p.node_name(function), _function(function, plan)) for function in plan.functions]
+    run = chained(plan.functions, lambda function: _function(function, plan))
 
     def serve(request: Features) -> Any:
         count = tf.shape(next(iter(request.values())))[0]
-        done: Any = request | {"@draws": tf.zeros([count, 1], tf.float64)}
-        for scope, function in made:
-            with tf.name_scope(scope):
-                done = function(done)
-        return done
+        return run(request | {"@draws": tf.zeros([count, 1], tf.float64)})
 
     return serve
+
+
+def chained(functions: Sequence[p.Function], lower: Callable[[p.Function], Callable[..., Any]]) -> Callable[..., Any]:
+    """Chains functions, each in its scope. They are lowered before tracing: tensors made while a map is traced belong to it."""
+    made = [(p.node_name(function), lower(function)) for function in functions]
+
+    def call(*given: Any) -> Any:
+        for scope, function in made:
+            with tf.name_scope(scope):
+                given = (function(*given),)
+        return given[0]
+
+    return call
 
 
 def batch_of(emit: p.Emit | p.SplitForDevice, features: Features) -> Any:

@@ -15,9 +15,8 @@ from pipegen.backend.index import combined_groups
 from pipegen.backend.index.bucketed_order import BucketedOrder
 from pipegen.backend.index.draws import STANDS_IN
 from pipegen.backend.index.order import START, From, window_size
-from pipegen.backend.process import traced_functions
 from pipegen.backend.process.devices import ANY_THREADS, make_options
-from pipegen.backend.process.traced_functions import Traced, map_and_stack, plain, plain_flat_map, plain_map, plain_unbatch
+from pipegen.backend.process.traced_functions import Traced, available, map_and_stack, plain, plain_flat_map, plain_map, plain_unbatch
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.graph_caches import fill, fill_all
 from pipegen.backend.reading.manifest_columns import columns_captured
@@ -25,11 +24,10 @@ from pipegen.backend.reading.split_records import files_of
 from pipegen.backend.running import chunks
 from pipegen.backend.running.damaged_record import place_of_decode
 from pipegen.backend.running.execute import Executor
-from pipegen.backend.running.requests import WEIGHT, batch_of, each
+from pipegen.backend.running.requests import WEIGHT, batch_of, chained, each
 from pipegen.kept import COLUMNS, kept_folder
 from pipegen.physical import nodes as p
 from pipegen.physical.decide import decide
-from pipegen.physical.nodes import FIXED, Form
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
@@ -67,7 +65,7 @@ class Run:
     def one(self) -> Callable[..., Features]:
         """Returns the function of the only map of a plan, not traced."""
         (functions,) = (operation.functions for operation in self.plan.operations if isinstance(operation, p.Map))
-        return self._called(functions)
+        return chained(functions, self.function)
 
     def operation(self, ds: tf.data.Dataset, operation: p.Operation, name: str) -> tf.data.Dataset:
         """Extends the dataset by one operation."""
@@ -98,22 +96,10 @@ class Run:
     def _traced(self, functions: tuple[p.Function, ...], entry: Any) -> Traced:
         """Traces the functions of a map once for all eager datasets of the executor, except for those that update the progress."""
         if self.progress is not None or not tf.executing_eagerly():
-            return Traced(self._called(functions), entry)
+            return Traced(chained(functions, self.function), entry)
         form = self.plan.form
         key = functions, entry, form.derived, form.tells, tf.constant(0).device  # a trace is placed on the current `tf.device`
-        return self.x.traced(key, lambda: Traced(self._called(functions), entry))
-
-    def _called(self, functions: tuple[p.Function, ...]) -> Callable[..., Any]:
-        """Chains functions, each in its scope. They are made before tracing: tensors made while a map is traced belong to it."""
-        made = [(p.node_name(function), self.function(function)) for function in functions]
-
-        def call(*given: Any) -> Any:
-            for scope, function in made:
-                with tf.name_scope(scope):
-                    given = (function(*given),)
-            return given[0]
-
-        return call
+        return self.x.traced(key, lambda: Traced(chained(functions, self.function), entry))
 
     def function(self, function: p.Function) -> Callable[..., Any]:  # noqa: C901 - one line for each function of a closed set
         """Lowers a function of the plan."""
@@ -132,8 +118,7 @@ class Run:
                 return lambda f: chunks.cut(f, function.chunk, full=function.full)
             case p.Examples() if function.chunk > 1:
                 of = self.plan.plan.batch.out if self.plan.plan.buckets else None
-                given = self.x.tensors.read_each, self.x.element, function.chunk, self.x.scope, of
-                return lambda f: chunks.each(f, function.nodes, *given)
+                return lambda f: chunks.each(f, function.nodes, self.x, function.chunk, of)
             case p.Examples():
                 return self._one(function)
             case p.MapRequest():
@@ -156,7 +141,7 @@ class Run:
             case p.Rows():
                 return lambda f: f | self.x.tensors.locate(f["@record"], function.node.out, function.in_place)
             case p.Kernel():
-                return self._kernel(function)
+                return self.x.kernel(function.node, function.entry, function.batch, function.depth)
             case p.Prepare():
                 kernel, prefix = self.x.device_kernel(function), f"{_PREPARED}{function.number:03}/"
                 return lambda f: f | {f"{prefix}{i:03}": leaf for i, leaf in enumerate(kernel.parameters(f))}
@@ -167,23 +152,14 @@ class Run:
             case p.SplitForDevice():
                 return lambda f: self._send(f, function)
             case p.Deliver():
-                return self._deliver(function)
-
-    def _kernel(self, kernel: p.Kernel) -> Callable[[Features], Features]:
-        run = self.x.kernel(kernel.node, kernel.entry, kernel.batch, kernel.depth)
-
-        def lowered(features: Features) -> Features:
-            with self.x.compiling_late(features["@epoch"][0], features["@slot"][0]):
-                return run(features)
-
-        return lowered
+                return partial(self._deliver, function)
 
     def _index(self, index: p.Index) -> Callable[..., Features]:
         """Makes a function from an epoch and a step to the slots, records and draws of that step, or of all steps from there on."""
         x, rows = self.x, index.rows
         window = window_size(index.node.window_bytes, self.x.records.mean_bytes)
         order = replace(x.order, shard=index.shard, kind=index.node.order, window=window)
-        jit = index.compiled and traced_functions.available()
+        jit = index.compiled and available()
         placed = self.plan.setting.replaces or any(isinstance(operation, p.Filter) for operation in self.plan.operations)
 
         def named(epoch: tf.Tensor, slot: tf.Tensor, since: From, laid: tuple[tf.Tensor, ...] = ()) -> Features:
@@ -226,11 +202,11 @@ class Run:
         """Draws for one record; `numbers` are the epoch and the number of its group, if groups share draws."""
         given = dict(zip(("calendar", "group"), (number[None] for number in numbers), strict=False))
         drawn = {"@record": record, "@draws": self.x.draws(self.x.tensors, record[None], cycle[None], **given)[0]}
-        return drawn | {"@bucket": self.x.bucket_of(record)} if buckets else drawn
+        return drawn | {"@bucket": tf.cast(self.x.bucket_of(record), tf.int32)} if buckets else drawn
 
     def _choose(self, choose: p.SwitchBucket) -> Callable[[Features], Features]:
         """Makes a function that calls the functions of the batch's bucket."""
-        made = [self._called(functions) for functions in choose.functions]
+        made = [chained(functions, self.function) for functions in choose.functions]
 
         def alone(own: Callable[..., Any], features: Features) -> Features:
             # Copies, whose shapes a branch may set. Internal features of a branch stay there.
@@ -287,13 +263,10 @@ class Run:
             return gather
         return lambda f: {name: value[0] for name, value in gather({name: value[None] for name, value in f.items()}).items()}
 
-    def _deliver(self, deliver: p.Deliver) -> Callable[..., Any]:
-        def handed(*numbered: Any) -> Any:
-            if deliver.notes and self.progress is not None:
-                numbered = self.progress.deliver(*numbered)
-            return numbered if deliver.numbered else numbered[2]
-
-        return handed
+    def _deliver(self, deliver: p.Deliver, *numbered: Any) -> Any:
+        if deliver.notes and self.progress is not None:
+            numbered = self.progress.deliver(*numbered)
+        return numbered if deliver.numbered else numbered[2]
 
     def _is_ours(self, features: Features) -> tf.Tensor:
         """Compares an example's row with this host's block of its global batch."""
@@ -334,13 +307,13 @@ def with_rows(features: Features, rows: int) -> Features:
     return features
 
 
-def plan_elsewhere(executor: Executor, form: Form, *, columns: bool = True) -> p.Physical:
+def plan_elsewhere(executor: Executor, form: p.Form, *, columns: bool = True) -> p.Physical:
     """Returns the physical plan of a form for another machine: without the number of threads of this one, perhaps without columns."""
     threads = executor.setting.threads if executor.spec.runtime.threads != "auto" else ANY_THREADS
     return decide(executor.plan, form, replace(executor.setting, threads=threads, columns=columns and executor.setting.columns))
 
 
-def batches_of(executor: Executor, entering: tf.data.Dataset, form: Form = FIXED) -> tf.data.Dataset:
+def batches_of(executor: Executor, entering: tf.data.Dataset, form: p.Form = p.FIXED) -> tf.data.Dataset:
     """Makes the batches of epochs, or of single steps: elements `(epoch, step, batch)`, where `batch` is what the model receives.
 
     Elements of `entering` are `(epoch, first step)`, or `(epoch, step)` for single steps, int64 scalars, optionally followed by
@@ -349,7 +322,7 @@ def batches_of(executor: Executor, entering: tf.data.Dataset, form: Form = FIXED
     return Run(executor, executor.physical(form)).dataset(entering)
 
 
-def handed_over(executor: Executor, made: tf.data.Dataset, form: Form, progress: Progress | None = None) -> tf.data.Dataset:
+def handed_over(executor: Executor, made: tf.data.Dataset, form: p.Form, progress: Progress | None = None) -> tf.data.Dataset:
     """Makes the delivered batches from numbered ones, the result of `batches_of`; `progress` is for a form that updates it."""
     handed = Run(executor, executor.physical(form), progress).dataset(made, hands_over=True)
     return handed if form.device is not None else handed.with_options(make_options(executor.spec.runtime))

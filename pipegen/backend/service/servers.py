@@ -131,12 +131,6 @@ def worker(dispatcher: str, port: int, address: str) -> Any:
     return service.WorkerServer(config)
 
 
-def origin_line() -> str:
-    """Describes the origin of this server's batches."""
-    found = origin_here()
-    return f"TensorFlow {found.tensorflow}, processor {found.processor or 'unknown'}"
-
-
 def run_until_told(health: Callable[[], str], say: Callable[[str], None]) -> str:
     """Waits for SIGTERM or SIGINT, and reports the server's health whenever it changes; returns the signal's name."""
     told = threading.Event()

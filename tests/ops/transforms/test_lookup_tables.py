@@ -178,7 +178,7 @@ def test_a_folded_chain_is_its_steps_one_after_another(name: str) -> None:
     """Bit for bit, in XLA too, for images of one channel and of three, and for floats."""
     import tensorflow as tf
 
-    from pipegen.backend.kernels.lower import LOWERINGS, expand, run
+    from pipegen.backend.kernels.lower import LOWERINGS, expand, run_stage
 
     stage = folded(*CHAINS[name])
     u = np.random.default_rng(2).random((12, 9))
@@ -189,7 +189,8 @@ def test_a_folded_chain_is_its_steps_one_after_another(name: str) -> None:
         np.testing.assert_array_equal(apply(stage, images, u), expected)
         if images.dtype == np.uint8 and images.shape[-1] == 3:
             params = LOWERINGS[type(stage)].parameters(stage, {"image": tf.constant(images), "@draws": tf.constant(u)})
-            compiled = tf.function(lambda image, given: run(stage, image, expand(stage, image, given)), jit_compile=True, autograph=False)
+            run = lambda image, given: run_stage(stage, image, expand(stage, image, given))  # noqa: E731
+            compiled = tf.function(run, jit_compile=True, autograph=False)
             np.testing.assert_array_equal(compiled(tf.constant(images), params), expected)
 
 
