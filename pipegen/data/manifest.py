@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pipegen.data.fingerprint import example_ids, fingerprint, tuple_text
-from pipegen.data.shards import InShards, Selected, assign_shards, bitmap_of, mix64, names_of, shard_bases, with_any
+from pipegen.data.shards import InShards, Selected, assign_shards, mix64, names_of, shard_bases, with_any
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
@@ -150,10 +150,6 @@ class Manifest:
         """The features held in memory, a few numbers per record: `(n, ...)` each, for a split in source order."""
         return {name: values[self.members[split]] for name, values in self.listing.columns.items()}
 
-    def lists(self, feature: str) -> bool:
-        """Decides if a label or number is in the listing, rather than read with the record."""
-        return feature in self.listing.columns
-
     def labels(self, split: str) -> Ints | None:
         """The class index of each example of a split, int64; `None` without labels."""
         return None if self.listing.labels is None else _known(self.listing.labels[self.members[split]])
@@ -272,8 +268,7 @@ class ShardedManifest(Manifest):
         held = self.members[split]
         mask: Ints = np.zeros(self.total, bool)
         mask[held.numbers(places)] = True
-        chosen = Selected(held.rows, np.unique(held.locate(places)[0]), bitmap_of(mask), held.offsets)
-        members = {**self.members, split: chosen}
+        members = {**self.members, split: with_any(held.among(mask))}
         return replace(self, members=members, spared=self.spared + len(held) - len(places))
 
     def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]

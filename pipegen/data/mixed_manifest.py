@@ -56,9 +56,6 @@ class JoinedManifest(Manifest):
         """Class index of each record among the classes of all parts; `None` if a part has no labels."""
         return _all_or_none([part.every_label for part in self.parts.values()])
 
-    def lists(self, feature: str) -> bool:
-        return all(part.lists(feature) for part in self.parts.values())
-
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the data of all parts, and of their names."""
