@@ -599,3 +599,18 @@ def test_a_folder_that_is_a_link_beside_others_is_entered(cli: Cli, photos: Path
     text = (tmp_path / "photos.pipegen.yaml").read_text()
     assert "# 'tulip' is a link to a folder, which the spec enters" in text
     assert "rose 8, tulip 8" in text
+
+
+@pytest.mark.parametrize(("named", "none"), [("breed", ""), ("label", "-1"), ("label", "")])
+def test_rows_without_a_label_are_predict(cli: Cli, tmp_path: Path, named: str, none: str) -> None:
+    write_photos(tmp_path / "data", 20)
+    words = {"": ("cat", "dog"), "-1": ("0", "1")}[none]
+    rows = [f"{i:02d}.png,{none if i % 5 == 0 else words[i % 2]}" for i in range(20)]
+    (tmp_path / "data" / "t.csv").write_text("\n".join([f"file,{named}", *rows]))
+    text, (spec, manifest) = written(cli, "data/t.csv", "-o", "t.pipegen.yaml")
+    value = "-1" if none else "''"
+    assert f"label: {{kind: label, column: {named}, unlabelled: [{value}]}}" in text
+    assert "in 2 classes" in text
+    assert spec.model.split_names() == ("train", "validation", "predict")
+    assert [manifest.num_examples(split) for split in spec.model.split_names()] == [13, 3, 4]
+    assert cli("validate", "t.pipegen.yaml", "--strict", "--data").exit_code == 0

@@ -40,10 +40,16 @@ class Column:
     values: int  # the number of different cells
     empty: int  # the number of empty cells
     labels: bool  # whether it may be a column of classes: whole numbers or words, each in two rows on average
+    unlabelled: str | int | None  # the value of rows without a class, if so: an empty cell, or -1 in a column named like labels
+
+    def label(self, called: str | int) -> dict[str, Any]:
+        """Makes the arguments of a label that it holds."""
+        none = {} if self.unlabelled is None else {"unlabelled": [self.unlabelled]}
+        return {"kind": "label", "column": called, **none}
 
     def feature(self) -> str:
         """Writes a line of `features` that reads it, or that explains why it is not read."""
-        if self.empty:
+        if self.empty and not self.labels:
             return f"{self.name}: not read, as {self.empty:,} {'cell is' if self.empty == 1 else 'cells are'} empty"
         if self.numbers is None and not self.labels:
             return f"{self.name}: not read, as it is text of {self.values:,} {'value' if self.values == 1 else 'different values'}"
@@ -52,7 +58,8 @@ class Column:
             kind, remark = "tensor", f"from {self.numbers[0]:g} to {self.numbers[1]:g}"
             if self.name.lower() in _WEIGHTS and self.numbers[0] >= 0:
                 kind, remark = "weight", f"for `output: {{sample_weight: {self.name}}}`"
-        return f"{self.name}: {flow({'kind': kind, 'column': self.called})}  # {remark}"
+        given = self.label(self.called) if kind == "label" else {"kind": kind, "column": self.called}
+        return f"{self.name}: {flow(given)}  # {remark}"
 
 
 def columns_of(table: Table) -> list[Column]:
@@ -61,7 +68,6 @@ def columns_of(table: Table) -> list[Column]:
     for number in range(table.width):
         cells = [row[number].strip() for row in table.rows]
         known = [value for cell in cells if (value := _number(cell)) is not None]
-        values = len(set(cells))
         named = table.names[number] if table.names is not None else f"column_{number}"
         name = re.sub(r"\W+", "_", named, flags=re.ASCII).strip("_") or f"column_{number}"
         name = f"column_{name}" if name[0].isdigit() else name
@@ -69,8 +75,11 @@ def columns_of(table: Table) -> list[Column]:
         called = named if table.names is not None and table.names.count(named) == 1 else number
         limits = (min(known), max(known)) if known and len(known) == len(cells) else None
         whole = all(value.is_integer() for value in known) and not any("." in cell for cell in cells)
-        labels = 1 < values <= min(len(cells) // 2, _MOST_CLASSES) and "" not in cells and (limits is None or whole)
-        found.append(Column(number, called, name, limits, values, cells.count(""), labels))
+        none = "" if "" in cells else -1 if whole and limits is not None and limits[0] == -1 and name.lower() in LABELS else None
+        classes = [cell for cell in cells if cell != str(none)]
+        values, words = len(set(classes)), len(known) < len(classes)
+        labels = 1 < values <= min(len(classes) // 2, _MOST_CLASSES) and (whole or words) and 2 * len(classes) >= len(cells)
+        found.append(Column(number, called, name, limits, values, cells.count(""), labels, none if labels else None))
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
-from pipegen.cli.init.guessed_columns import LABELS, SPLITS, columns_of, is_image_path, pixels_among, unused
+from pipegen.cli.init.guessed_columns import LABELS, SPLITS, Column, columns_of, is_image_path, pixels_among, unused
 from pipegen.cli.init.guessed_items import Features, boxed, fields_of, keys_read, listed, points_among, with_classes
 from pipegen.cli.init.pairs import MASKS, Levels, masks_of, says
 from pipegen.cli.init.record_specs import database_tables
@@ -54,8 +54,9 @@ def _number_spec(table: Table, op: str, arguments: Mapping[str, Any]) -> Written
     chosen = label or next(c for c in reversed(columns) if c.numbers is not None)
     inputs = [c for c in columns if c.numbers is not None and c is not chosen and c.name.lower() not in ("id", "index")]
     shown = inputs[:_NAMED]
-    name, kind = ("label", "label") if label is not None else ("target", "tensor")
-    features: Features = {"inputs": {"kind": "tensor", "columns": [c.called for c in shown]}, name: {"kind": kind, "column": chosen.called}}
+    name = "label" if label is not None else "target"
+    target = label.label(label.called) if label is not None else {"kind": "tensor", "column": chosen.called}
+    features: Features = {"inputs": {"kind": "tensor", "columns": [c.called for c in shown]}, name: target}
     source = block(op, arguments, features, unused(columns, {c.number for c in (*shown, chosen)}))
     if label is None and chosen.name.lower() not in LABELS:
         source = [f"{line}  # {_TARGET}" if line.lstrip().startswith("target: ") else line for line in source]
@@ -137,8 +138,8 @@ def _image_spec(
     rows, own, lists = len(table.rows), os.path.dirname(table.file), partial(listed, op, arguments, spec_folder)
 
     def feature(kind: str, column: int) -> dict[str, Any]:
-        root = _root(table, column) if kind != "label" else None
-        if op == "sql" and root is None and kind != "label" and not os.path.samefile(own, spec_folder):
+        root = _root(table, column)
+        if op == "sql" and root is None and not os.path.samefile(own, spec_folder):
             root = own
         called = table.names[column] if table.names is not None else column
         return {"kind": kind, "column": called, **({"root": beside(root, spec_folder)} if root is not None else {})}
@@ -161,12 +162,12 @@ def _image_spec(
         features["mask"] = {**feature("mask", mask), **levels.arguments()}
         steps.insert(0, "maybe flip mask")
     elif label is not None:
-        summary, splits = f"{summary}, in {len({row[label] for row in table.rows})} classes", parts_of(stratified=True)
-        features["label"] = feature("label", label)
+        summary, splits = f"{summary}, in {label.values} classes", parts_of(stratified=True)
+        features["label"] = label.label(table.names[label.number] if table.names is not None else label.number)
         steps[:0] = ["maybe flip"] if pixels is None else []
     read = keys_read(items, "column")
     known = {i for i, name in enumerate(table.names or ()) if any(key == name or key.startswith(f"{name}.") for key in read)}
-    left = unused(columns_of(table), known | {c for c in (*used, mask, label) if c is not None})
+    left = unused(columns_of(table), known | {c for c in (*used, mask, label.number if label is not None else None) if c is not None})
     source, output = ["source:", *block(op, arguments, features | items, left)], output_of(features | items)
     return spec_of(summary, remarks + doubts, source, rows, splits=splits, sample=sample, steps=steps, output=output)
 
@@ -241,16 +242,10 @@ def _paths(table: Table, column: int) -> list[str]:
     return [os.path.join(folder, row[column].strip()) for row in table.rows]
 
 
-def _label_column(table: Table, images: list[int]) -> int | None:
-    """Finds the column of labels: one with a usual name, else the one with the fewest values, each in several rows."""
-    counted: dict[int, int] = {}
-    splits = {column for column, name in enumerate(table.names or ()) if name.lower() in SPLITS}
-    for column in {*range(len(table.rows[0]))} - splits:
-        values = {row[column].strip() for row in table.rows}
-        if column not in images and 1 < len(values) <= len(table.rows) // 2 and "" not in values and not any("." in v for v in values):
-            counted[column] = len(values)
-    named = [c for c in counted if table.names is not None and table.names[c].lower() in LABELS]
-    return next(iter(named), min(counted, key=lambda c: counted[c], default=None))
+def _label_column(table: Table, images: list[int]) -> Column | None:
+    """Finds the column of labels: one with a usual name, else the one with the fewest values."""
+    left = [c for c in columns_of(table) if c.labels and c.number not in images and c.name.lower() not in SPLITS]
+    return next((c for c in left if c.name.lower() in LABELS), min(left, key=lambda c: c.values, default=None))
 
 
 def _root(table: Table, image: int) -> str | None:

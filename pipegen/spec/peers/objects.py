@@ -488,7 +488,9 @@ def _of_object(value: Any) -> _Node:
     if isinstance(value, (list, tuple)):
         return _Node("", {}, tuple(map(_of_object, value)))
     cls = type(value)
-    if cls.__name__ == "Lambda" or not _is_of(value, "torchvision") and not (_is_of(value, "torch") and cls.__name__ in ("Identity", "Sequential")):
+    if cls.__name__ == "Lambda" or (
+        not _is_of(value, "torchvision") and not (_is_of(value, "torch") and cls.__name__ in ("Identity", "Sequential"))
+    ):
         return _Node(getattr(value, "__name__", cls.__name__), {}, problem=OWN)
     children = list(value) if cls.__name__ == "Sequential" else getattr(value, "transforms", None)
     names = [] if _is_of(value, "torch") else [name for name in inspect.signature(cls).parameters if name != "transforms"]
