@@ -15,7 +15,7 @@ from pipegen.data.image_sides import ignores_exif, judge_buckets, with_orientati
 from pipegen.data.manifest import Manifest, ShardedManifest, record_numbers, sharded_manifest, without_records
 from pipegen.data.mixed_manifest import MixedManifest, SplitManifests, mixed_manifest, split_manifests
 from pipegen.data.named_files import (
-    SECTIONS,
+    HEADERS,
     argument,
     below,
     claim_places,
@@ -131,7 +131,7 @@ def _list_part(
     except OpError as error:
         diagnostics.extend(finding_of(e, locate(argument(spec, e.field))) for e in error.every)
         # The list of excluded files, the files listed so far, and the columns of `splits` are checked, too.
-        diagnostics.extend(finding for section in SECTIONS for finding in read_list(spec, base, locate, section)[1])
+        diagnostics.extend(finding for section in HEADERS for finding in read_list(spec, base, locate, section)[1])
         if isinstance(error, OpErrors) and error.listing is not None:
             listing = local.listing(error.listing)
             diagnostics.extend(_chosen(spec, listing, excluded_keys(spec, {"": listing}, base, locate, "errors")[0], locate)[2])

@@ -341,12 +341,6 @@ def epoch_counts(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[in
     return (examples_of_epoch(spec, manifest, split),) if found is None else found.counts
 
 
-def stored_order(spec: PipelineSpec, manifest: Manifest, split: str) -> Ints | None:
-    """The records of an evaluation split in the order of its batches; `None` for the order of the listing."""
-    found = in_buckets(spec, manifest, split) if split != "train" else None
-    return None if found is None else found.members
-
-
 def judge_buckets(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> Iterator[Diagnostic]:
     """Reports buckets with less than one batch if remainders are dropped, and last batches that hosts cannot share."""
     shard = spec.runtime.shard

@@ -158,14 +158,16 @@ class Manifest:
         """A label or a single number of each example of a split, from the listing, else read once from all records; `None` without it."""
         return self.columns(split).get(feature)
 
-    def class_weights(self, split: str) -> dict[int, float] | None:
-        """Computes balanced weights of the classes: examples / (classes × examples of the class); `None` without labels."""
+    def class_weights(self, split: str, visits: np.ndarray[Any, Any] | None = None) -> dict[int, float] | None:
+        """Computes balanced weights of the classes: examples / (classes × examples of the class); `None` without labels.
+
+        With `visits`, an example counts as often as it is seen."""
         labels = self.labels(split)
         if labels is None:
             return None
-        counts: list[int] = np.bincount(labels, minlength=len(self.class_names)).tolist()
-        present = sum(1 for n in counts if n)
-        return {c: len(labels) / (present * n) if n else 0.0 for c, n in enumerate(counts)}
+        counts = np.bincount(labels, visits, minlength=len(self.class_names))
+        total, present = counts.sum().item(), int((counts > 0).sum())
+        return {c: total / (present * n) if n else 0.0 for c, n in enumerate(counts.tolist())}
 
     def ids(self, split: str) -> Ints:
         """The 64-bit example ids of a split, in source order: uint64 `(n,)`."""

@@ -187,11 +187,11 @@ class MixedManifest(JoinedManifest):
     def stored(self, split: str, feature: str) -> Ints | None:
         return _all_or_none([part.stored(split, feature) for part in self.of(split).values()])
 
-    def class_weights(self, split: str) -> dict[int, float] | None:
+    def class_weights(self, split: str, visits: np.ndarray[Any, Any] | None = None) -> dict[int, float] | None:
         """Computes balanced weights of the classes; in training, counts parts by their final shares and examples as often as seen."""
         made = self.mixture(split)
         if made is None:
-            return super().class_weights(split)
+            return super().class_weights(split, visits)
         seen = np.zeros(len(self.class_names))
         for share, (name, part) in zip(made.shares, self.of(split).items(), strict=True):
             labels = part.labels(split)

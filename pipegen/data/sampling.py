@@ -237,12 +237,7 @@ def class_weights(spec: PipelineSpec, manifest: Manifest) -> dict[int, float] | 
     """Computes balanced weights of the training classes; counts an example as often as it is seen. `None` without labels. Raises `OpError`
     as `epochs_of`."""
     epochs = epochs_of(spec, manifest) if spec.samples else None
-    labels = manifest.labels(_TRAIN)
-    if labels is None or not isinstance(epochs, Repeats):
-        return manifest.class_weights(_TRAIN)
-    counts = np.bincount(labels, weights=epochs.each(len(labels)), minlength=len(manifest.class_names))
-    total, present = float(counts.sum()), int((counts > 0).sum())
-    return {c: total / (present * n) if n else 0.0 for c, n in enumerate(counts.tolist())}
+    return manifest.class_weights(_TRAIN, epochs.each(manifest.num_examples(_TRAIN)) if isinstance(epochs, Repeats) else None)
 
 
 def _repeated(spec: PipelineSpec, manifest: Manifest) -> Epochs:

@@ -169,12 +169,6 @@ def check_model(model: Any, given: Any, who: str) -> None:
         raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
 
 
-def serving_fn(bound: BoundSpec, model: Any, takes: Takes, *, jit: bool) -> Any:
-    """Makes a `tf.function` of requests; for the arguments see `Pipeline.serving_fn`."""
-    serving = Serving(bound, model, takes, "serving_fn", jit=jit)
-    return serving.traced() if model is None else serving.traced(lambda x: model(x, training=False))
-
-
 @dataclass(frozen=True)
 class ServedModel:
     """The result of `export_model`."""
