@@ -327,9 +327,7 @@ class _Examples:
                 self._pass_by(split, here, sampled, lambda n, before=done: tick(before + n))  # type: ignore[misc]
                 done += len(sampled)
         for w in self.watching:
-            told, wrong = self.run.report, w.error
-            result = told.result(w.chosen, w.watch.outcome(), w.seconds) if wrong is None else told.error(w.chosen, wrong, w.seconds)
-            self.run.results[w.chosen.index] = result
+            self.run.done(w.chosen, w.error or w.watch.outcome(), w.seconds)
 
     def _pass_by(self, split: str, here: Sequence[_Watching], sampled: Any, tick: Tick) -> None:
         """Feeds the examples of a split to the tests; each gets those of its own sample."""

@@ -119,7 +119,7 @@ HEADERS = {
     "errors": "# Files that cannot be read, for `errors: {exclude: FILE}`. Written by `pipegen validate --data --write-exclude`.",
     "splits": "# Copies of records of other splits, for `splits: {exclude: FILE}`. Written by `pipegen report --write-exclude`.",
 }
-"""The first line of a list that pipegen wrote, by section: `errors.exclude` applies before the split assignment, `splits.exclude` after it."""
+"""The first lines of lists that pipegen wrote: those of `errors` apply before the split assignment, those of `splits` after it."""
 _ROW = re.compile(r"#\d+$")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -127,16 +126,11 @@ def _mapped(folder: Path, name: str, names: Sequence[str], size: int) -> dict[st
     """Maps the bitmaps of a file: for each split, the directory and then the bits. Raises `OSError` if it cannot be opened; `ValueError` if
     it has another size."""
     blocks = max(1, -(-size // BLOCK))
-    directory, bits = -(-8 * (blocks + 1) // _ALIGNED) * _ALIGNED, blocks * BLOCK // 8
-    found = {}
+    counts = 8 * (blocks + 1)
+    bits = -(-counts // _ALIGNED) * _ALIGNED  # where they begin
     with open_kept(folder, name) as stream:
-        if os.fstat(stream.fileno()).st_size != len(names) * (directory + bits):
-            raise ValueError(f"{name} is not whole")
-        for i, split in enumerate(names):
-            at = i * (directory + bits)
-            before: Array = np.fromfile(stream, np.int64, blocks + 1, offset=at - stream.tell())
-            found[split] = Bitmap(np.memmap(stream, np.uint8, "r", at + directory, (blocks, BLOCK // 8)), before)
-    return found
+        held = np.memmap(stream, np.uint8, "r").reshape(len(names), bits + blocks * _BYTES)
+    return {split: Bitmap(own[bits:].reshape(blocks, _BYTES), own[:counts].view(np.int64)) for split, own in zip(names, held, strict=True)}
 
 
 @dataclass(frozen=True, eq=False)
