@@ -392,22 +392,21 @@ def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate,
     return found
 
 
-def _judged(spec: PipelineSpec, made: MixedManifest, locate: Locate) -> Diagnostics:
+def _judged(spec: PipelineSpec, made: MixedManifest, locate: Locate) -> Iterator[Diagnostic]:
     """Reports splits of the mix whose epoch is empty, too long, or shorter than a batch."""
-    found, size = Diagnostics(), spec.batch.size
+    size = spec.batch.size
     for split in made.members:
         try:
             examples = made.epoch_examples(split)
         except OpError as error:
-            found.add(finding_of(error, locate(("source", "mix", error.field or "epoch"))))
+            yield finding_of(error, locate(("source", "mix", error.field or "epoch")))
             continue
         if examples < size and spec.batch.remainder_for(split) == "drop":
             message = f"an epoch of `{split}` has {examples} examples of all parts, fewer than one batch of {size}: no step is left"
             keep = f"or keep the smaller batch: `remainder: {{{split}: keep}}`"
             labels = [locate(("batch", "size"))]
             labels += [locate(("source", "mix", "epoch"), f"{examples} examples")] if split == "train" else []
-            found.add(make("PG407", message, *labels, help=(f"lower `batch.size` to {examples} or less", keep)))
-    return found
+            yield make("PG407", message, *labels, help=(f"lower `batch.size` to {examples} or less", keep))
 
 
 def _of_splits(manifest: Manifest, change: Callable[[Manifest], tuple[Manifest, Sequence[T]]]) -> tuple[Manifest, Sequence[T]]:
