@@ -828,6 +828,11 @@ class Pipeline:
         return visible(summary.summary(self, self._main))
 
 
+def _of_whole(name: str) -> Callable[..., Any]:
+    """Makes a method of a stage that asks the pipeline of the whole training."""
+    return lambda stage, *args: getattr(stage._of, name)(*args)
+
+
 @untraced
 class Stage(Pipeline):
     """The pipeline of one stage of training: the spec with the stage's params and batch.
@@ -872,23 +877,10 @@ class Stage(Pipeline):
 
     # The position is that of the whole training.
 
-    def _now(self) -> Position:
-        return self._of._now()
-
-    def _extent_at(self, epoch: int) -> Extent:
-        return self._of._extent_at(epoch)
-
-    def _state_at(self, at: Position) -> dict[str, Any]:
-        return self._of._state_at(at)
-
-    def _position_of(self, state: Mapping[str, Any]) -> Position:
-        return self._of._position_of(state)
+    _now, _extent_at, _state_at, _position_of, _seek = map(_of_whole, ("_now", "_extent_at", "_state_at", "_position_of", "_seek"))
 
     def seek(self, epoch: int, step: int = 0, *, origin: int = 0, shift: int = 0) -> None:
         self._of.seek(epoch, step, origin=origin, shift=shift)
-
-    def _seek(self, at: Position) -> None:
-        self._of._seek(at)
 
     def callback(self, directory: str | os.PathLike[str] | None = None) -> StageCallback:
         """Makes the Keras callback for `fit` over this stage; see `Pipeline.callback`.

@@ -360,7 +360,7 @@ class RemoteCache:
     def __init__(self, folder: Path, size: int) -> None:
         self._folder, self._files, self._about = folder, folder / "files", folder / "about"
         self._locks = folder / "locks"
-        self._size, self._blocks = size, BlockCache(folder, size)
+        self._size, self.blocks = size, BlockCache(folder, size)
 
     def hold(self, place: Sequence[str], files: Sequence[Remote], fs: AbstractFileSystem, progress: Callable[[int], None]) -> Path:
         """Fetches the files that are missing or stale, and returns the folder of all.
@@ -456,7 +456,7 @@ class RemoteCache:
                 free += size
         if free < 0:
             raise FullError(need, self._size, self._size - need - free)
-        self._blocks.make_room(self._size - free)
+        self.blocks.make_room(self._size - free)
 
     def locked(self, *place: str) -> AbstractContextManager[None]:
         """Waits for other processes that change files of a place, and keeps them waiting meanwhile."""
