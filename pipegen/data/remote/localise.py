@@ -62,22 +62,15 @@ class FetchedFileReader(FileReader):
 class RemoteMount:
     """A mount that reads files below an address; see `pipegen.mounts.Mount`.
 
-    `place` are the folders in the cache of whole files, `wholes`, that stand for the address.
+    `place` are the folders in the cache that stand for the address.
     """
 
     def __init__(
-        self,
-        address: str,
-        fs: AbstractFileSystem,
-        wholes: RemoteCache,
-        place: tuple[str, ...],
-        files: list[Remote],
-        *,
-        direct: bool = False,
+        self, address: str, fs: AbstractFileSystem, cache: RemoteCache, place: tuple[str, ...], files: list[Remote], *, direct: bool = False
     ) -> None:
         self.address, self.direct = address, direct
         self.files = {file.key: file for file in files}  # in their present versions
-        self._fs, self._cache, self._wholes, self._place = fs, wholes.blocks, wholes, place
+        self._fs, self._cache, self._wholes, self._place = fs, cache.blocks, cache, place
         self._checked = dict.fromkeys(self.files, time.monotonic())
         self._read_to = threading.local()
 
