@@ -14,7 +14,6 @@ from docs.generated import every_page
 from docs.generated.command_pages import every_command
 from docs.generated.python_names import NAMES
 from pipegen import compat
-from pipegen.cli.commands import APPS
 from pipegen.cli.reference.ops import all_ops
 from pipegen.cli.reference.section_pages import PAGES, keys_named, source_text
 from pipegen.diagnostics.catalog import CODES
@@ -78,7 +77,7 @@ def command_lines(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", [n for n in TEXTS if command_lines(TEXTS[n])])
 def test_every_command_and_option_exists(name: str) -> None:
-    known = dict(every_command(APPS))
+    known = dict(every_command())
     groups = {n.partition(" ")[0] for n in known if " " in n}
     for line in command_lines(TEXTS[name]):
         words = shlex.split(line.replace("'", ""))[1:]
@@ -137,7 +136,7 @@ def test_every_finding_and_every_public_name_is_there() -> None:
     for page, module in (("python", pipegen), ("compat", compat)):
         documented = set(re.findall(r"^### (\w+)$", TEXTS[f"docs/reference/{page}.md"], re.MULTILINE))
         assert {n for n in module.__all__ if n != "__version__"} <= documented
-    for name, _ in every_command(APPS):
+    for name, _ in every_command():
         assert f"\n## pipegen {name}\n" in TEXTS["docs/reference/commands.md"]
 
 

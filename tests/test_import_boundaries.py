@@ -182,11 +182,11 @@ main()
 ONE_COMMAND = """
 import sys
 from typer.testing import CliRunner
-from pipegen.cli.commands import APPS, app
+from pipegen.cli.commands import MODULES, app
 done = CliRunner().invoke(app, ["validate", "--help"], prog_name="pipegen")
 assert done.exit_code == 0, done.output
 loaded = {name.split(".")[2] for name in sys.modules if name.startswith("pipegen.cli.")}
-print(*sorted(loaded & {name.replace("-", "_") for name in APPS}))
+print(*sorted(loaded & {name.replace("-", "_") for name in MODULES}))
 """
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipegen.cli.commands import APPS
 from pipegen.cli.reference.ops import reference
 from pipegen.cli.reference.section_pages import PAGES, markdown
 
@@ -20,7 +19,7 @@ def every_page() -> dict[Path, str]:
 
     pages = {name: markdown(name) for name in PAGES}
     pages |= {name: names_page(name) for name in NAMES}
-    pages |= {"commands": commands_page(APPS), "findings": findings_page(), "migration-findings": migration_findings_page()}
+    pages |= {"commands": commands_page(), "findings": findings_page(), "migration-findings": migration_findings_page()}
     return {
         DOCS / "ops.md": reference(),
         **{DOCS / "reference" / f"{name}.md": text for name, text in pages.items()},

@@ -12,7 +12,7 @@ from pipegen.kept import STATISTICS, kept_folder
 from pipegen.ops.arguments.learned import Fitted, Statistics
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.phases.compilation import bind, optimise
-from pipegen.phases.specs import BoundSpec, FittedSpec, Learned, Spec
+from pipegen.phases.specs import BoundSpec, FittedSpec, Learned
 from pipegen.plan.evaluation_plans import fitted_features, fitting_plan, learning_steps
 from pipegen.plan.nodes import Plan
 from pipegen.plan.stages import is_lasting
@@ -23,8 +23,6 @@ from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from pipegen.data.manifest import Manifest
 
 
 class _NotKept(Exception):
@@ -46,40 +44,34 @@ def fit(bound: BoundSpec, progress: Callable[[int], None] | None = None, *, agai
     numbers are measured again. Raises `SpecError` when a step or the output does not fit the numbers and `DataError` for a file that cannot
     be decoded.
     """
-    spec, manifest = bound.spec, bound.manifest
+    manifest = bound.manifest
     found: list[Learned] = []
-    record = manifest.type or spec.model.source.infer()
-    for index, step in learning_steps(spec.model):
+    for index, step in learning_steps(bound.spec.model):
         if step.fitted is not None and step.fitted.given:
             continue
-        features = fitted_features(spec.model, step, record)
+        features = fitted_features(bound.spec.model, step, _record(bound))
         if not features:
             continue  # the step changes nothing that the model receives
-        own = [_learn(spec, manifest, index, step, feature, record, progress, again, measures) for feature in features]
+        own = [_learn(bound, index, step, feature, progress, again, measures) for feature in features]
         found += own
         numbers = Fitted({f.feature: f.numbers for f in own}, manifest.num_examples("train"), "; ".join(f.origin for f in own))
-        steps = list(spec.model.transforms)
+        steps = list(bound.spec.model.transforms)
         steps[index] = step.with_numbers(numbers)
-        spec = replace(spec, model=spec.model.model_copy(update={"transforms": tuple(steps)}))
-    if spec is bound.spec:
-        return FittedSpec(spec, manifest, bound.plans, ())
-    return FittedSpec(spec, manifest, bind(spec, manifest).plans, tuple(found))
+        model = bound.spec.model.model_copy(update={"transforms": tuple(steps)})
+        bound = replace(bound, spec=replace(bound.spec, model=model))
+    return FittedSpec(bound.spec, manifest, bind(bound.spec, manifest).plans if found else bound.plans, tuple(found))
+
+
+def _record(bound: BoundSpec) -> ElementType:
+    return bound.manifest.type or bound.spec.model.source.infer()
 
 
 def _learn(
-    spec: Spec,
-    manifest: Manifest,
-    index: int,
-    step: FittedTransform,
-    feature: str,
-    record: ElementType,
-    progress: Callable[[int], None] | None,
-    again: bool,
-    measures: bool,
+    bound: BoundSpec, index: int, step: FittedTransform, feature: str, progress: Callable[[int], None] | None, again: bool, measures: bool
 ) -> Learned:
     """Fits one step to one feature; the steps before it are fitted."""
-    locate = spec.loaded.locate.label
-    model, plan = fitting_plan(spec.model, index, feature, locate, record)
+    spec, manifest = bound.spec, bound.manifest
+    model, plan = fitting_plan(spec.model, index, feature, spec.loaded.locate.label, _record(bound))
     key, kind = statistics_key(model, plan, manifest), step.kind_of_numbers
     lasting = all(map(is_lasting, plan.stages()))
     folder = kept_folder(spec.model.runtime.cache, STATISTICS) if lasting else None
@@ -91,7 +83,7 @@ def _learn(
         return Learned(index, feature, kept, count, file, measured=False)
     if not measures:
         raise _NotKept
-    numbers = _measure(spec, model, plan, manifest, step, progress)
+    numbers = _measure(bound, model, plan, step, progress)
     words = " → ".join(s.op for s in model.transforms[:-1])
     if folder is not None:
         try:
@@ -106,15 +98,15 @@ def _learn(
 
 
 def _measure(
-    spec: Spec, model: PipelineSpec, plan: Plan, manifest: Manifest, step: FittedTransform, progress: Callable[[int], None] | None
+    bound: BoundSpec, model: PipelineSpec, plan: Plan, step: FittedTransform, progress: Callable[[int], None] | None
 ) -> Statistics:
     """Reads the training split once, batch by batch, in constant memory."""
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
 
-    count = manifest.num_examples("train")
+    manifest, count = bound.manifest, bound.manifest.num_examples("train")
     compiled = optimise(model, plan, num_examples=count, file_bytes=manifest.mean_bytes("train"), cache=False).plan
-    executor = Engine(BoundSpec(replace(spec, model=model), manifest, {}), {}).executor_of(compiled, "train")
+    executor = Engine(BoundSpec(replace(bound.spec, model=model), manifest, {}), {}).executor_of(compiled, "train")
     with nullcontext(progress) if progress is not None else bar("fitting", count) as tick:
 
         def batches() -> Iterator[np.ndarray[Any, Any]]:

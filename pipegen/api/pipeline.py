@@ -220,7 +220,7 @@ class Pipeline:
     def peek(self, split: str = "train", n: int = 1) -> Any:
         """Reads the next `n` examples of a split as NumPy arrays; the position stays."""
         pipe = self._at(split)
-        at = pipe._engine.train_progress().position() if split == "train" else FIRST
+        at = pipe._now() if split == "train" else FIRST
         return summary.peek(pipe._engine.executor(split), lambda at: self._from(split, at), at, whole("n", n, 1))
 
     def preview(
@@ -309,7 +309,8 @@ class Pipeline:
 
     def _order(self, split: str) -> np.ndarray[Any, Any] | None:
         """Places in the listing of a split's examples, in the order of its batches; `None` for the listing's order."""
-        return image_sides.stored_order(self.spec.model, self._manifest, split)
+        found = image_sides.in_buckets(self.spec.model, self._manifest, split) if split != "train" else None
+        return None if found is None else found.members
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -561,7 +562,11 @@ class Pipeline:
         `epoch: {steps: N}`, `shift` is how many places later a batch lies in the order than if all batches before it had been of this size.
         """
         self._require("train")
-        return self._state_at(self._engine.train_progress().position())
+        return self._state_at(self._now())
+
+    def _now(self) -> Position:
+        """The position of the next training batch."""
+        return self._engine.train_progress().position()
 
     def _extent_at(self, epoch: int) -> Extent:
         self._require("train")
@@ -596,7 +601,7 @@ class Pipeline:
         Raises:
             ValueError: For an unknown epoch or step.
         """
-        at, now = self._position("train", epoch, step, origin, shift), self._engine.train_progress().position()
+        at, now = self._position("train", epoch, step, origin, shift), self._now()
         # If the position is there already, keep its own origin and shift.
         self._seek(now if now[:2] == at[:2] and not origin and not shift else at)
 
@@ -624,7 +629,9 @@ class Pipeline:
             SpecError: For a random step, a step in Python, and a feature that a request cannot contain.
             ModelMismatchError: When the model's inputs do not fit.
         """
-        return serving.serving_fn(self._compiled, model, _one_of("takes", takes, "bytes", "images"), jit=_flag("jit", jit))
+        takes, jit = _one_of("takes", takes, "bytes", "images"), _flag("jit", jit)
+        made = serving.Serving(self._compiled, model, takes, "serving_fn", jit=jit)
+        return made.traced() if model is None else made.traced(lambda x: model(x, training=False))
 
     def export_model(
         self,
@@ -821,6 +828,11 @@ class Pipeline:
         return visible(summary.summary(self, self._main))
 
 
+def _of_whole(name: str) -> Callable[..., Any]:
+    """Makes a method of a stage that asks the pipeline of the whole training."""
+    return lambda stage, *args: getattr(stage._of, name)(*args)
+
+
 @untraced
 class Stage(Pipeline):
     """The pipeline of one stage of training: the spec with the stage's params and batch.
@@ -845,7 +857,7 @@ class Stage(Pipeline):
     @property
     def initial_epoch(self) -> int:
         """The epoch at which `fit` starts: the stage's first one, or the current one; of a finished stage, its end."""
-        return min(max(self._of.timeline.firsts[self.index], self._of.position[0]), self.epochs)
+        return min(max(self._of.timeline.firsts[self.index], self._of._now()[0]), self.epochs)
 
     @property
     def finished(self) -> bool:
@@ -865,23 +877,10 @@ class Stage(Pipeline):
 
     # The position is that of the whole training.
 
-    def state(self) -> dict[str, Any]:
-        return self._of.state()
-
-    def _extent_at(self, epoch: int) -> Extent:
-        return self._of._extent_at(epoch)
-
-    def _state_at(self, at: Position) -> dict[str, Any]:
-        return self._of._state_at(at)
-
-    def _position_of(self, state: Mapping[str, Any]) -> Position:
-        return self._of._position_of(state)
+    _now, _extent_at, _state_at, _position_of, _seek = map(_of_whole, ("_now", "_extent_at", "_state_at", "_position_of", "_seek"))
 
     def seek(self, epoch: int, step: int = 0, *, origin: int = 0, shift: int = 0) -> None:
         self._of.seek(epoch, step, origin=origin, shift=shift)
-
-    def _seek(self, at: Position) -> None:
-        self._of._seek(at)
 
     def callback(self, directory: str | os.PathLike[str] | None = None) -> StageCallback:
         """Makes the Keras callback for `fit` over this stage; see `Pipeline.callback`.
@@ -917,15 +916,13 @@ class StagedPipeline(Pipeline):
     def stages(self) -> tuple[Stage, ...]:
         return self._stages
 
-    @property
-    def position(self) -> Position:
-        """The position of the next batch."""
+    def _now(self) -> Position:
         return self._shared.progress.position()
 
     @property
     def current(self) -> Stage:
         """The first unfinished stage; if all are finished, the last one."""
-        return self._stages[self.timeline.stage(self.position[0])]
+        return self._stages[self.timeline.stage(self._now()[0])]
 
     def release(self, before: int) -> None:
         """Frees the datasets of the finished stages before a stage, with their caches; they are made again if needed."""
@@ -945,9 +942,6 @@ class StagedPipeline(Pipeline):
 
     # Resuming
 
-    def state(self) -> dict[str, Any]:
-        return self._state_at(self.position)
-
     def _extent_at(self, epoch: int) -> Extent:
         return self.extents[self.timeline.stage(epoch)]
 
@@ -957,8 +951,8 @@ class StagedPipeline(Pipeline):
         if step > most or (epoch, step) > (self.timeline.end, 0):
             there = f"they have {self.timeline.end} epochs, and that epoch has {most} steps"
             raise ValueError(f"epoch {epoch}, step {step} is not in the stages: {there}")
-        at = self._extent_at(epoch).counted(epoch, step, origin, shift)
-        self._seek(self.position if self.position[:2] == at[:2] and not origin and not shift else at)
+        at, now = self._extent_at(epoch).counted(epoch, step, origin, shift), self._now()
+        self._seek(now if now[:2] == at[:2] and not origin and not shift else at)
 
     def _seek(self, at: Position) -> None:
         if at.origin:

@@ -167,13 +167,13 @@ def merged(predictions: Any, views: Any, how: How) -> Any:
 
 def _on_each(predictions: Any, function: Callable[[Any], Any], needs: str, row: str) -> Any:
     """Applies a function to an array of predictions, or to each array in a list or map."""
-    if isinstance(predictions, Mapping):
-        return {name: _on_each(own, function, needs, row) for name, own in predictions.items()}
-    if isinstance(predictions, (list, tuple)):
-        return type(predictions)(_on_each(own, function, needs, row) for own in predictions)
-    if isinstance(predictions, (str, bytes)) or not hasattr(predictions, needs) or getattr(predictions, "ndim", 1) == 0:
-        raise TypeError(f"`predictions` must be an array from `model.predict`, with a row for each {row}, got {got(predictions)}")
-    return function(predictions)
+
+    def checked(own: Any) -> Any:
+        if isinstance(own, (str, bytes)) or not hasattr(own, needs) or getattr(own, "ndim", 1) == 0:
+            raise TypeError(f"`predictions` must be an array from `model.predict`, with a row for each {row}, got {got(own)}")
+        return function(own)
+
+    return tf.nest.map_structure(checked, predictions)
 
 
 def _mean(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -282,7 +282,7 @@ def run_tests(
     if left:
         if start is not None:
             start()
-        _Examples(run, left, sample).look(bar)
+        _look_at_examples(run, left, sample, bar)
     name = bound.spec.loaded.file or bound.spec.model.name or "the spec"
     return DataTestReport(name, tuple(run.results[index] for index in sorted(run.results)), bound.spec.loaded.texts)
 
@@ -300,62 +300,54 @@ class _Watching:
     error: OpError | None = None
 
 
-class _Examples:
-    """One pass over the examples of each split, shared by all tests of examples."""
+def _look_at_examples(run: Run, chosen: Sequence[Chosen], sample: int | Literal["all"] | None, bar: Bar) -> None:
+    """Passes over the examples of each split once, for all tests of examples."""
+    fitted = fit(run.bound)
+    from pipegen.views.drawn import Sampled
 
-    def __init__(self, run: Run, chosen: Sequence[Chosen], sample: int | Literal["all"] | None) -> None:
-        self.run = run
-        known = run.data.known
-        tests = [(each, each.test, sample or each.test.sample) for each in chosen if isinstance(each.test, ExampleTest)]
-        self.watching = [_Watching(each, test, test.watch(known), test.splits(known.splits), size) for each, test, size in tests]
+    known = run.data.known
+    tests = [(each, each.test, sample or each.test.sample) for each in chosen if isinstance(each.test, ExampleTest)]
+    watching = [_Watching(each, test, test.watch(known), test.splits(known.splits), size) for each, test, size in tests]
+    parts = []
+    for split in known.splits:
+        here = [w for w in watching if split in w.splits]
+        if here:
+            features = tuple(dict.fromkeys(f for w in here for f in w.test.features()))
+            sizes = [w.size for w in here if w.size != "all"]
+            parts.append((split, here, Sampled(fitted, split, features, max(sizes) if len(sizes) == len(here) else "all")))
+    done = 0
+    with bar("looking at examples", sum(len(sampled) for _, _, sampled in parts)) as tick:
+        for split, here, sampled in parts:
+            _pass_by(run.bound.manifest, split, here, sampled, lambda n, before=done: tick(before + n))  # type: ignore[misc]
+            done += len(sampled)
+    for w in watching:
+        run.done(w.chosen, w.error or w.watch.outcome(), w.seconds)
 
-    def look(self, bar: Bar) -> None:
-        fitted = fit(self.run.bound)
-        from pipegen.views.drawn import Sampled
 
-        known = self.run.data.known
-        parts = []
-        for split in known.splits:
-            here = [w for w in self.watching if split in w.splits]
-            if here:
-                features = tuple(dict.fromkeys(f for w in here for f in w.test.features()))
-                sizes = [w.size for w in here if w.size != "all"]
-                parts.append((split, here, Sampled(fitted, split, features, max(sizes) if len(sizes) == len(here) else "all")))
-        done = 0
-        with bar("looking at examples", sum(len(sampled) for _, _, sampled in parts)) as tick:
-            for split, here, sampled in parts:
-                self._pass_by(split, here, sampled, lambda n, before=done: tick(before + n))  # type: ignore[misc]
-                done += len(sampled)
-        for w in self.watching:
-            told, wrong = self.run.report, w.error
-            result = told.result(w.chosen, w.watch.outcome(), w.seconds) if wrong is None else told.error(w.chosen, wrong, w.seconds)
-            self.run.results[w.chosen.index] = result
+def _pass_by(manifest: Manifest, split: str, here: Sequence[_Watching], sampled: Any, tick: Tick) -> None:
+    """Feeds the examples of a split to the tests; each gets those of its own sample."""
+    from pipegen.views.drawn import sample_of
 
-    def _pass_by(self, split: str, here: Sequence[_Watching], sampled: Any, tick: Tick) -> None:
-        """Feeds the examples of a split to the tests; each gets those of its own sample."""
-        from pipegen.views.drawn import sample_of
-
-        manifest = self.run.bound.manifest
-        chosen = {size: sample_of(manifest, split, size) for size in {w.size for w in here}}
-        own = {size: None if places is None else manifest.numbers(split)[places] for size, places in chosen.items()}
-        done, start = 0, time.perf_counter()
-        try:
-            for values, numbers, keys in sampled.batches():
-                waited = (time.perf_counter() - start) / len(here)
-                for w in here:
-                    begun = time.perf_counter()
-                    wanted = own[w.size]
-                    if wanted is not None:
-                        rows = np.flatnonzero(np.isin(numbers, wanted))
-                    else:  # of very many records, the first ones are the sample
-                        rows = np.arange(len(keys) if w.size == "all" else max(0, min(len(keys), w.size - done)))
-                    if len(rows):
-                        w.watch.see(split, [values[f][rows] for f in w.test.features()], [keys[i] for i in rows.tolist()])
-                    w.seconds += waited + time.perf_counter() - begun
-                done += len(keys)
-                tick(done)
-                start = time.perf_counter()
-        except DataError as error:
-            problem = OpError("PG722", str(error).splitlines()[0], help="`pipegen validate SPEC --data=all` finds every such file")
+    chosen = {size: sample_of(manifest, split, size) for size in {w.size for w in here}}
+    own = {size: None if places is None else manifest.numbers(split)[places] for size, places in chosen.items()}
+    done, start = 0, time.perf_counter()
+    try:
+        for values, numbers, keys in sampled.batches():
+            waited = (time.perf_counter() - start) / len(here)
             for w in here:
-                w.error = problem
+                begun = time.perf_counter()
+                wanted = own[w.size]
+                if wanted is not None:
+                    rows = np.flatnonzero(np.isin(numbers, wanted))
+                else:  # of very many records, the first ones are the sample
+                    rows = np.arange(len(keys) if w.size == "all" else max(0, min(len(keys), w.size - done)))
+                if len(rows):
+                    w.watch.see(split, [values[f][rows] for f in w.test.features()], [keys[i] for i in rows.tolist()])
+                w.seconds += waited + time.perf_counter() - begun
+            done += len(keys)
+            tick(done)
+            start = time.perf_counter()
+    except DataError as error:
+        problem = OpError("PG722", str(error).splitlines()[0], help="`pipegen validate SPEC --data=all` finds every such file")
+        for w in here:
+            w.error = problem

@@ -332,7 +332,7 @@ def describe_cache(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> About:
     node = next(n for n in plan.nodes if isinstance(n, Cache))
     columns = []
     for name, t in node.out.items():
-        if name not in node.columns or not manifest.lists(name):
+        if name not in node.columns or any(name not in part.listing.columns for part in manifest.by_part().values()):
             if t.num_bytes is None:
                 raise InternalError(f"a cache at a point where `{name}` is {t}")
             columns.append(Column(name, t.dtype, tuple(d or 0 for d in t.shape), t.num_bytes))

@@ -14,7 +14,7 @@ from pipegen.cli.common import start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun
 from pipegen.data.content import compared_checksums, damaged_files
 from pipegen.data.manifest import Manifest
-from pipegen.data.named_files import EXCLUDE_HEADER, argument
+from pipegen.data.named_files import HEADERS, argument
 from pipegen.data.rounding import spread
 from pipegen.data.split_checks import WITHOUT_DATA
 from pipegen.diagnostics.catalog import make
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.probe import Damaged
 
 
-def write_exclude(file: str, header: str, section: str, known: Iterable[str], keys: Iterable[str], base: Path) -> None:
+def write_exclude(file: str, section: Literal["errors", "splits"], known: Iterable[str], keys: Iterable[str], base: Path) -> None:
     """Writes a list of excluded keys: a header, those known already, and new ones.
 
     The `section` of the spec reads it; the spec's paths are relative to `base`. A file that does not begin with the header is replaced only
     if it lists known keys alone. Raises `CannotRun` if the file exists and is not such a list, or cannot be written."""
-    known = set(known)
+    known, header = set(known), HEADERS[section]
     if os.path.exists(file) and not _is_list(file, header, known):
         raise CannotRun(f"{file} exists and is not a list written by pipegen; it is unchanged", "name another file")
     listed = sorted(known | set(keys))
@@ -105,7 +105,7 @@ def check_data(
     stops = [d for d in seen if d.severity is Severity.ERROR and d.code not in _READABLE and d not in collected.lost]
     if manifest is None or stops:
         if target is not None and missing:
-            write_exclude(target, EXCLUDE_HEADER, "errors", collected.excluded, missing, loaded.base)
+            write_exclude(target, "errors", collected.excluded, missing, loaded.base)
         return _merge(inspection, seen), about
     # Empty files were counted by size; decoding names each one.
     seen = [d for d in seen if d.code != "PG406"]
@@ -124,7 +124,7 @@ def check_data(
         seen += [make("PG430", text, _place(model, loaded.locate.label)) for text in damaged_files(manifest)]
     if target is not None:
         keys = (*missing, *(d.key for d in damaged))
-        write_exclude(target, EXCLUDE_HEADER, "errors", collected.excluded, keys, loaded.base)
+        write_exclude(target, "errors", collected.excluded, keys, loaded.base)
     read = "rows read" if model.source.has_rows() else "files decoded"
     tested = f"; {len(tests)} of {len(model.tests)} tests run" if model.tests else ""
     return _merge(inspection, seen), f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} {read}{tested}"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import UserDict
-from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -16,7 +14,7 @@ from pipegen.cli.common import as_app, help_text
 from pipegen.cli.failures import tell
 from pipegen.terminal import say, visible
 
-_MODULES = {
+MODULES = {
     "init": "init.command",
     "validate": "validate",
     "test": "test",
@@ -56,35 +54,14 @@ _USAGE = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickExcep
 _LONGEST = 1000  # characters of a summary: enough that none is shortened
 
 
-class _Imported(UserDict[str, Any]):
-    """What belongs to each command, by its name; made on look-up."""
-
-    def __init__(self, made: Callable[[str], Any]) -> None:
-        super().__init__(dict.fromkeys(_MODULES))
-        self._made = made
-
-    def __getitem__(self, name: str) -> Any:
-        if self.data[name] is None:
-            self.data[name] = self._made(name)
-        return self.data[name]
-
-
-def _app(name: str) -> typer.Typer:
+def app_of(name: str) -> typer.Typer:
+    """Imports a command."""
     word = name.replace("-", "_")
-    module = import_module(f"pipegen.cli.{_MODULES[name]}")
+    module = import_module(f"pipegen.cli.{MODULES[name]}")
     if hasattr(module, "app"):
         app: typer.Typer = module.app
         return app
     return as_app(getattr(module, word, None) or getattr(module, f"{word}_"), name)
-
-
-def _click(name: str) -> Any:
-    command = get_command(APPS[name])
-    command.name = name
-    return command
-
-
-APPS: Mapping[str, typer.Typer] = _Imported(_app)
 
 
 class Commands(TyperGroup):
@@ -92,7 +69,15 @@ class Commands(TyperGroup):
 
     def __init__(self, **attrs: Any) -> None:
         super().__init__(**attrs)
-        self.commands = _Imported(_click)
+        self.commands: dict[str, Any] = dict.fromkeys(MODULES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Imports the command."""
+        if cmd_name not in self.commands:
+            return None
+        command = get_command(app_of(cmd_name))
+        command.name = cmd_name
+        return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Lists the commands with their full summaries, wrapped."""

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -243,9 +243,9 @@ def help_(
 
 
 def _command(ctx: typer.Context, topic: str) -> str | None:
-    group = ctx.parent.command if ctx.parent is not None else None
-    command = getattr(group, "commands", {}).get(topic)
-    if command is None or ctx.parent is None:
+    group: Any = ctx.parent.command if ctx.parent is not None else None
+    command = group.get_command(ctx.parent, topic) if group is not None else None
+    if command is None:
         return None
     with type(ctx)(command, info_name=topic, parent=ctx.parent) as below:
         return str(command.get_help(below))

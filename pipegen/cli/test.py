@@ -161,9 +161,7 @@ def report(
     with refused("write", target):
         seen.save(target)
     if write_exclude is not None:
-        from pipegen.data.named_files import COPIES_HEADER
-
-        write_file(write_exclude, COPIES_HEADER, "splits", seen.manifest.left_out, seen.leaks.to_exclude(), loaded.loaded.base)
+        write_file(write_exclude, "splits", seen.manifest.left_out, seen.leaks.to_exclude(), loaded.loaded.base)
     wrote = f"wrote {target}: {seen.leaks.looked_at:,} images of {len(seen.manifest.splits)} splits"
     if output_format == "text":
         fine = [wrote if seen.diagnostics else f"{wrote}; no findings"]

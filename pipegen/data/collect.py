@@ -15,7 +15,7 @@ from pipegen.data.image_sides import ignores_exif, judge_buckets, with_orientati
 from pipegen.data.manifest import Manifest, ShardedManifest, record_numbers, sharded_manifest, without_records
 from pipegen.data.mixed_manifest import MixedManifest, SplitManifests, mixed_manifest, split_manifests
 from pipegen.data.named_files import (
-    SECTIONS,
+    HEADERS,
     argument,
     below,
     claim_places,
@@ -131,7 +131,7 @@ def _list_part(
     except OpError as error:
         diagnostics.extend(finding_of(e, locate(argument(spec, e.field))) for e in error.every)
         # The list of excluded files, the files listed so far, and the columns of `splits` are checked, too.
-        diagnostics.extend(finding for section in SECTIONS for finding in read_list(spec, base, locate, section)[1])
+        diagnostics.extend(finding for section in HEADERS for finding in read_list(spec, base, locate, section)[1])
         if isinstance(error, OpErrors) and error.listing is not None:
             listing = local.listing(error.listing)
             diagnostics.extend(_chosen(spec, listing, excluded_keys(spec, {"": listing}, base, locate, "errors")[0], locate)[2])
@@ -392,22 +392,21 @@ def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate,
     return found
 
 
-def _judged(spec: PipelineSpec, made: MixedManifest, locate: Locate) -> Diagnostics:
+def _judged(spec: PipelineSpec, made: MixedManifest, locate: Locate) -> Iterator[Diagnostic]:
     """Reports splits of the mix whose epoch is empty, too long, or shorter than a batch."""
-    found, size = Diagnostics(), spec.batch.size
+    size = spec.batch.size
     for split in made.members:
         try:
             examples = made.epoch_examples(split)
         except OpError as error:
-            found.add(finding_of(error, locate(("source", "mix", error.field or "epoch"))))
+            yield finding_of(error, locate(("source", "mix", error.field or "epoch")))
             continue
         if examples < size and spec.batch.remainder_for(split) == "drop":
             message = f"an epoch of `{split}` has {examples} examples of all parts, fewer than one batch of {size}: no step is left"
             keep = f"or keep the smaller batch: `remainder: {{{split}: keep}}`"
             labels = [locate(("batch", "size"))]
             labels += [locate(("source", "mix", "epoch"), f"{examples} examples")] if split == "train" else []
-            found.add(make("PG407", message, *labels, help=(f"lower `batch.size` to {examples} or less", keep)))
-    return found
+            yield make("PG407", message, *labels, help=(f"lower `batch.size` to {examples} or less", keep))
 
 
 def _of_splits(manifest: Manifest, change: Callable[[Manifest], tuple[Manifest, Sequence[T]]]) -> tuple[Manifest, Sequence[T]]:

@@ -115,14 +115,10 @@ def same_files(
     `workers` threads read; `progress` is called with the number of records done. Raises
     `OpError`: `PG702` for a file that cannot be read."""
     names = [(split, key, path) for split in splits for key, path in zip(manifest.keys(split), manifest.files(split), strict=True)]
-    sizes = np.concatenate([manifest.listing.location.sizes[manifest.members[split]] for split in splits])
+    sizes = [manifest.listing.location.sizes[manifest.members[split]] for split in splits]
     # Only files whose size occurs in two splits are read.
-    home: Array = np.repeat(np.arange(len(splits)), [manifest.num_examples(split) for split in splits])
-    _, which = np.unique(sizes, return_inverse=True)
-    least, most = np.full(which.max(initial=-1) + 1, home.max(initial=0)), np.zeros(which.max(initial=-1) + 1, np.int64)
-    np.minimum.at(least, which, home)
-    np.maximum.at(most, which, home)
-    wanted = np.flatnonzero((least < most)[which])
+    known, counts = np.unique(np.concatenate([*map(np.unique, sizes)]), return_counts=True)
+    wanted = np.flatnonzero(np.isin(np.concatenate(sizes), known[counts > 1]))
     digests: dict[int, bytes] = {}
     done = len(names) - len(wanted)
     with ThreadPoolExecutor(workers) as pool:

@@ -172,7 +172,7 @@ def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[
             aligned.setdefault(image, []).append(name)
     for image, lying in aligned.items():
         if listing.in_files:
-            listing = _turned(spec, listing, type_, image, lying, progress)
+            listing = _turned(spec, listing, image, lying, progress)
         elif any(name in listing.columns for name in lying):  # whose images have no annotated size
             found = [(called, orientation_in(content)) for called, _, content in _some_records(listing, image)]
             orientations = np.array([orientation for _, orientation in found], np.int64)
@@ -219,9 +219,7 @@ def _unknown_instances(listing: Listing, name: str, x: FeatureType) -> list[Note
     return []
 
 
-def _turned(
-    spec: PipelineSpec, listing: Listing, type_: ElementType, image: str, lying: Sequence[str], progress: Callable[[int], None] | None
-) -> Listing:
+def _turned(spec: PipelineSpec, listing: Listing, image: str, lying: Sequence[str], progress: Callable[[int], None] | None) -> Listing:
     files = listing.location_of(image).paths
     orientations = _orientations(spec, listing, image, files, progress)
     odd = np.flatnonzero(orientations > 1)
@@ -239,7 +237,7 @@ def _turned(
         records = odd[which]
         turn: Array = np.zeros(len(orientations), np.int64)
         turn[records] = np.array((0, *BACK))[orientations[records]] if ignored else orientations[records]
-        listing = _with_columns(listing, type_, lying, turn)
+        listing = _with_columns(listing, listing.type or spec.source.infer(), lying, turn)
         example = f"such as those of {files[int(records[0])]}"
         said = f"annotations of {len(records):,} of {count(len(files), 'image')} are rotated with their image, {example}"
         drawn = "upright" if ignored else "as it is stored"
@@ -339,12 +337,6 @@ def epoch_counts(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[in
     """Counts the examples in an epoch of a split, or of each of its buckets, which end in a batch of their own."""
     found = in_buckets(spec, manifest, split)
     return (examples_of_epoch(spec, manifest, split),) if found is None else found.counts
-
-
-def stored_order(spec: PipelineSpec, manifest: Manifest, split: str) -> Ints | None:
-    """The records of an evaluation split in the order of its batches; `None` for the order of the listing."""
-    found = in_buckets(spec, manifest, split) if split != "train" else None
-    return None if found is None else found.members
 
 
 def judge_buckets(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> Iterator[Diagnostic]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pipegen.data.fingerprint import example_ids, fingerprint, tuple_text
-from pipegen.data.shards import InShards, Selected, assign_shards, bitmap_of, mix64, names_of, shard_bases, with_any
+from pipegen.data.shards import InShards, Selected, assign_shards, mix64, names_of, shard_bases, with_any
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
@@ -150,10 +150,6 @@ class Manifest:
         """The features held in memory, a few numbers per record: `(n, ...)` each, for a split in source order."""
         return {name: values[self.members[split]] for name, values in self.listing.columns.items()}
 
-    def lists(self, feature: str) -> bool:
-        """Decides if a label or number is in the listing, rather than read with the record."""
-        return feature in self.listing.columns
-
     def labels(self, split: str) -> Ints | None:
         """The class index of each example of a split, int64; `None` without labels."""
         return None if self.listing.labels is None else _known(self.listing.labels[self.members[split]])
@@ -162,14 +158,16 @@ class Manifest:
         """A label or a single number of each example of a split, from the listing, else read once from all records; `None` without it."""
         return self.columns(split).get(feature)
 
-    def class_weights(self, split: str) -> dict[int, float] | None:
-        """Computes balanced weights of the classes: examples / (classes × examples of the class); `None` without labels."""
+    def class_weights(self, split: str, visits: np.ndarray[Any, Any] | None = None) -> dict[int, float] | None:
+        """Computes balanced weights of the classes: examples / (classes × examples of the class); `None` without labels.
+
+        With `visits`, an example counts as often as it is seen."""
         labels = self.labels(split)
         if labels is None:
             return None
-        counts: list[int] = np.bincount(labels, minlength=len(self.class_names)).tolist()
-        present = sum(1 for n in counts if n)
-        return {c: len(labels) / (present * n) if n else 0.0 for c, n in enumerate(counts)}
+        counts = np.bincount(labels, visits, minlength=len(self.class_names))
+        total, present = counts.sum().item(), int((counts > 0).sum())
+        return {c: total / (present * n) if n else 0.0 for c, n in enumerate(counts.tolist())}
 
     def ids(self, split: str) -> Ints:
         """The 64-bit example ids of a split, in source order: uint64 `(n,)`."""
@@ -272,8 +270,7 @@ class ShardedManifest(Manifest):
         held = self.members[split]
         mask: Ints = np.zeros(self.total, bool)
         mask[held.numbers(places)] = True
-        chosen = Selected(held.rows, np.unique(held.locate(places)[0]), bitmap_of(mask), held.offsets)
-        members = {**self.members, split: chosen}
+        members = {**self.members, split: with_any(held.among(mask))}
         return replace(self, members=members, spared=self.spared + len(held) - len(places))
 
     def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]

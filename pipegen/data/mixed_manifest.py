@@ -56,9 +56,6 @@ class JoinedManifest(Manifest):
         """Class index of each record among the classes of all parts; `None` if a part has no labels."""
         return _all_or_none([part.every_label for part in self.parts.values()])
 
-    def lists(self, feature: str) -> bool:
-        return all(part.lists(feature) for part in self.parts.values())
-
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the data of all parts, and of their names."""
@@ -128,12 +125,9 @@ class MixedManifest(JoinedManifest):
     source: Mix = None  # type: ignore[assignment]
     sampled: Mapping[str, Epochs] = field(default_factory=dict)
 
-    def mixture(self, split: str) -> Mixture | None:
-        """Counts of each part in each epoch of the training split; `None` for the other splits, which are not mixed."""
-        return self._mixture if split == "train" else None
-
     @cached_property
-    def _mixture(self) -> Mixture:
+    def mixture(self) -> Mixture:
+        """Counts of each part in each epoch of the training split; the other splits are not mixed."""
         own = {name: self.source.parts[name].weights() for name in self.of("train")}
         passes = {name: epochs.size for name, epochs in self.sampled.items()}
         sizes = {name: passes.get(name, part.num_examples("train")) for name, part in self.of("train").items()}
@@ -145,14 +139,14 @@ class MixedManifest(JoinedManifest):
         """The examples of the passes through each sampled part."""
         places = {name: place for place, name in enumerate(self.of("train"))}
         return {
-            name: paced(epochs, lambda epoch, place=places[name]: self._mixture.before(epoch)[place])  # type: ignore[misc]
+            name: paced(epochs, lambda epoch, place=places[name]: self.mixture.before(epoch)[place])  # type: ignore[misc]
             if isinstance(epochs, Easiest)
             else epochs
             for name, epochs in self.sampled.items()
         }
 
     def epoch_examples(self, split: str) -> int:
-        return self._mixture.examples if split == "train" else self.num_examples(split)
+        return self.mixture.examples if split == "train" else self.num_examples(split)
 
     @property
     def every_key(self) -> Sequence[str]:
@@ -190,20 +184,19 @@ class MixedManifest(JoinedManifest):
     def stored(self, split: str, feature: str) -> Ints | None:
         return _all_or_none([part.stored(split, feature) for part in self.of(split).values()])
 
-    def class_weights(self, split: str) -> dict[int, float] | None:
+    def class_weights(self, split: str, visits: np.ndarray[Any, Any] | None = None) -> dict[int, float] | None:
         """Computes balanced weights of the classes; in training, counts parts by their final shares and examples as often as seen."""
-        made = self.mixture(split)
-        if made is None:
-            return super().class_weights(split)
+        if split != "train":
+            return super().class_weights(split, visits)
         seen = np.zeros(len(self.class_names))
-        for share, (name, part) in zip(made.shares, self.of(split).items(), strict=True):
+        for share, (name, part) in zip(self.mixture.shares, self.of(split).items(), strict=True):
             labels = part.labels(split)
             if labels is None:
                 return None
             if len(labels):
                 epochs = self.sampled.get(name)
                 often = epochs.each(len(labels)) if isinstance(epochs, Repeats) else np.ones(len(labels))
-                seen += share / made.unit * np.bincount(labels, often, minlength=len(seen)) / often.sum()
+                seen += share / self.mixture.unit * np.bincount(labels, often, minlength=len(seen)) / often.sum()
         present = int((seen > 0).sum())
         return {c: 1 / (present * n) if n else 0.0 for c, n in enumerate(seen.tolist())}
 

@@ -115,11 +115,11 @@ def source_paths(node: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:
 
 
 _LARGEST = 2**26  # the most bytes of a list
-EXCLUDE_HEADER = "# Files that cannot be read, for `errors: {exclude: FILE}`. Written by `pipegen validate --data --write-exclude`."
-"""First line of a list that `validate` wrote."""
-COPIES_HEADER = "# Copies of records of other splits, for `splits: {exclude: FILE}`. Written by `pipegen report --write-exclude`."
-"""First line of a list that `report` wrote."""
-SECTIONS = ("errors", "splits")  # sections with an `exclude`, which applies before records are assigned to splits, and after
+HEADERS = {
+    "errors": "# Files that cannot be read, for `errors: {exclude: FILE}`. Written by `pipegen validate --data --write-exclude`.",
+    "splits": "# Copies of records of other splits, for `splits: {exclude: FILE}`. Written by `pipegen report --write-exclude`.",
+}
+"""The first lines of lists that pipegen wrote: those of `errors` apply before the split assignment, those of `splits` after it."""
 _ROW = re.compile(r"#\d+$")
 
 
@@ -146,7 +146,7 @@ def excluded_keys(
     message = f"{count(len(unknown), 'entry', 'entries')} of {path!r} {'is not a record' if len(unknown) == 1 else 'are not records'}"
     endings = {os.path.splitext(key)[1].lower() for listing in listings.values() for key in listing.keys} - {""}
     of_records = all(os.path.splitext(_ROW.sub("", entry))[1].lower() in endings and entry.isprintable() for entry in entries)
-    if not of_records and lines[0] not in (EXCLUDE_HEADER, COPIES_HEADER):
+    if not of_records and lines[0] not in HEADERS.values():
         # The spec may name any file of this machine, and its author may read this finding: the file's lines stay secret.
         at = next(i for i, line in enumerate(lines, 1) if line.strip() == unknown[0].strip())
         help_ = f"the first is line {at}; the file does not look like a list of records, so its lines are not shown"

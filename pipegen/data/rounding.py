@@ -30,12 +30,9 @@ def apportion(total: int, shares: Sequence[Fraction]) -> list[int]:
 
     The shares sum to 1. On a tie the larger share wins, then the later one.
     """
-    quotas = [share * total for share in shares]
-    sizes = [int(quota) for quota in quotas]
-    order = sorted(range(len(shares)), key=lambda i: (quotas[i] - sizes[i], shares[i], i), reverse=True)
-    for i in order[: total - sum(sizes)]:
-        sizes[i] += 1
-    return sizes
+    ranked = sorted(range(len(shares)), key=lambda i: (shares[i], i), reverse=True)
+    sizes = dict(zip(ranked, _rounded([shares[i] * total for i in ranked], 1, total), strict=True))
+    return [sizes[i] for i in range(len(shares))]
 
 
 def round_table(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:

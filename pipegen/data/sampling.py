@@ -20,7 +20,7 @@ from pipegen.errors import InternalError, OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.strings import as_places, shareable
-from pipegen.ops.sampling_sections import ByColumn, Sampling, Subset
+from pipegen.ops.sampling_sections import ByColumn, Subset
 from pipegen.ops.sources.features.predicate import parse_predicate
 from pipegen.spec.models import PipelineSpec
 
@@ -237,23 +237,19 @@ def class_weights(spec: PipelineSpec, manifest: Manifest) -> dict[int, float] | 
     """Computes balanced weights of the training classes; counts an example as often as it is seen. `None` without labels. Raises `OpError`
     as `epochs_of`."""
     epochs = epochs_of(spec, manifest) if spec.samples else None
-    labels = manifest.labels(_TRAIN)
-    if labels is None or not isinstance(epochs, Repeats):
-        return manifest.class_weights(_TRAIN)
-    counts = np.bincount(labels, weights=epochs.each(len(labels)), minlength=len(manifest.class_names))
-    total, present = float(counts.sum()), int((counts > 0).sum())
-    return {c: total / (present * n) if n else 0.0 for c, n in enumerate(counts.tolist())}
+    return manifest.class_weights(_TRAIN, epochs.each(manifest.num_examples(_TRAIN)) if isinstance(epochs, Repeats) else None)
 
 
 def _repeated(spec: PipelineSpec, manifest: Manifest) -> Epochs:
     sampling = spec.sampling
     if sampling is None:
         raise InternalError("epochs of a spec without `sampling` and `order`")
-    if sampling.repeat_factor is not None:
-        return repeated(_labels(manifest, sampling), sampling.repeat_factor.threshold, spec.seed)
-    if sampling.balanced is not None:
-        return balanced(_labels(manifest, sampling), sampling.balanced[1], spec.seed, longest=sampling.epoch == "longest")
     path = ("sampling", *sampling.feature_path())
+    if sampling.repeat_factor is not None:
+        return repeated(_stored(manifest, str(sampling.feature), path), sampling.repeat_factor.threshold, spec.seed)
+    if sampling.balanced is not None:
+        labels = _stored(manifest, str(sampling.feature), path)
+        return balanced(labels, sampling.balanced[1], spec.seed, longest=sampling.epoch == "longest")
     weights = _numbers(manifest, str(sampling.weights), path)
     wrong = int((~(weights >= 0) | np.isinf(weights)).sum())
     if wrong or not weights.any():
@@ -273,26 +269,19 @@ def _ordered(order: Any, manifest: Manifest, size: int, seed: int) -> Epochs:
     return easiest_first(difficulty if order.rising else -difficulty, manifest.ids(_TRAIN), order.shares(), size, seed)
 
 
-def _labels(manifest: Manifest, sampling: Sampling) -> Array:
-    """The classes of the training examples: `(n,)`, or multi-hot `(n, classes)`."""
-    name = str(sampling.feature)
-    labels = manifest.stored(_TRAIN, name)
-    if labels is None:
-        raise _unknown(manifest, name, ("sampling", *sampling.feature_path()))
-    return np.asarray(labels)
-
-
 def _numbers(manifest: Manifest, name: str, path: tuple[str, ...]) -> Array:
     """The values of a feature of the training examples: float64 `(n,)`."""
+    values = _stored(manifest, name, path)
+    return values.astype(np.float64).reshape(len(values))
+
+
+def _stored(manifest: Manifest, name: str, path: tuple[str, ...]) -> Array:
+    """The values of a feature of the training examples, or their classes: `(n,)`, or multi-hot `(n, classes)`."""
     values = manifest.stored(_TRAIN, name)
     if values is None:
-        raise _unknown(manifest, name, path)
-    return np.asarray(values, np.float64).reshape(len(values))
-
-
-def _unknown(manifest: Manifest, name: str, path: tuple[str, ...]) -> OpError:
-    message = f"`{name}` of `{manifest.source_name}` is known only after a record is read, so it cannot select records"
-    return OpError("PG472", message, field=".".join(path), help="put it into a column of a table, and read that with `csv` or `parquet`")
+        message = f"`{name}` of `{manifest.source_name}` is known only after a record is read, so it cannot select records"
+        raise OpError("PG472", message, field=".".join(path), help="put it into a column of a table, and read that with `csv` or `parquet`")
+    return np.asarray(values)
 
 
 def with_subset(manifest: Manifest, subset: Subset | None) -> Manifest:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -39,6 +38,12 @@ class Bitmap:
         self.bits = bits
         self.before = before
 
+    @classmethod
+    def of(cls, packed: Array) -> Bitmap:
+        """Counts the members in bits of whole blocks: uint8."""
+        bits = packed.reshape(-1, _BYTES)
+        return cls(bits, cumulative(_ONES[bits].sum(1, dtype=np.int64)))
+
     def __len__(self) -> int:
         return int(self.before[-1])
 
@@ -58,34 +63,22 @@ class Bitmap:
         return np.unpackbits(self.bits[block], axis=1, bitorder="little")
 
 
-class BitmapWriter:
-    """Makes the bitmap of `size` records from consecutive masks; all but the last hold whole blocks."""
-
-    def __init__(self, size: int) -> None:
-        blocks = max(1, -(-size // BLOCK))
-        self._bits: Array = np.zeros((blocks, _BYTES), np.uint8)
-        self._before: Array = np.zeros(blocks + 1, np.int64)
-        self._block = 0
-
-    def add(self, mask: Array) -> None:
-        """Appends the mask of the next records: bool `(n,)`, true for members."""
-        count = -(-len(mask) // BLOCK)
-        here = slice(self._block, self._block + count)
-        packed = np.packbits(mask, bitorder="little")
-        self._bits[here].reshape(-1)[: len(packed)] = packed
-        self._before[1:][here] = _ONES[self._bits[here]].sum(1, dtype=np.int64)
-        self._block += count
-
-    def done(self) -> Bitmap:
-        """Finishes the bitmap."""
-        return Bitmap(self._bits, np.cumsum(self._before))
-
-
 def bitmap_of(mask: Array) -> Bitmap:
-    """Makes the bitmap of a whole mask: bool `(n,)`."""
-    writer = BitmapWriter(len(mask))
-    writer.add(mask)
-    return writer.done()
+    """Makes the bitmap of a mask: bool `(n,)`, true for members."""
+    bits = _no_bits(len(mask))
+    _put(bits, 0, mask)
+    return Bitmap.of(bits)
+
+
+def _no_bits(size: int) -> Array:
+    """Bits of `size` records without members, in whole blocks."""
+    return np.zeros(max(1, -(-size // BLOCK)) * _BYTES, np.uint8)
+
+
+def _put(bits: Array, first: int, mask: Array) -> None:
+    """Sets the bits of records from `first` on, a multiple of 8."""
+    packed = np.packbits(mask, bitorder="little")
+    bits[first // 8 : first // 8 + len(packed)] = packed
 
 
 ROW_BITS = 24  # bits for the row in an id before it is mixed; the other 40 are the shard's
@@ -133,16 +126,11 @@ def _mapped(folder: Path, name: str, names: Sequence[str], size: int) -> dict[st
     """Maps the bitmaps of a file: for each split, the directory and then the bits. Raises `OSError` if it cannot be opened; `ValueError` if
     it has another size."""
     blocks = max(1, -(-size // BLOCK))
-    directory, bits = -(-8 * (blocks + 1) // _ALIGNED) * _ALIGNED, blocks * BLOCK // 8
-    found = {}
+    counts = 8 * (blocks + 1)
+    bits = -(-counts // _ALIGNED) * _ALIGNED  # where they begin
     with open_kept(folder, name) as stream:
-        if os.fstat(stream.fileno()).st_size != len(names) * (directory + bits):
-            raise ValueError(f"{name} is not whole")
-        for i, split in enumerate(names):
-            at = i * (directory + bits)
-            before: Array = np.fromfile(stream, np.int64, blocks + 1, offset=at - stream.tell())
-            found[split] = Bitmap(np.memmap(stream, np.uint8, "r", at + directory, (blocks, BLOCK // 8)), before)
-    return found
+        held = np.memmap(stream, np.uint8, "r").reshape(len(names), bits + blocks * _BYTES)
+    return {split: Bitmap(own[bits:].reshape(blocks, _BYTES), own[:counts].view(np.int64)) for split, own in zip(names, held, strict=True)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,18 +352,18 @@ def _too_many(splits: Splits, total: int) -> OpError:
 def by_hash(splits: Splits, rows: Array, bases: Array, offsets: Array | None = None) -> dict[str, Bitmap]:
     """Assigns records to parts by intervals of their hashed ids, so that records never move when others are added."""
     share = shares(splits.parts)
-    numbered = {i: (part, BitmapWriter(int(rows.sum()))) for i, part in enumerate(share) if part}  # without the unused rest
+    numbered = {i: (part, _no_bits(int(rows.sum()))) for i, part in enumerate(share) if part}  # without the unused rest
     salt = seed_salt(splits.seed, b"pipegen.split")
     # The bases of ids end in zeros, to which the row is added.
-    for ids in _ids(rows, bases if offsets is None else bases + offsets.astype(np.uint64)):
+    for first, ids in _ids(rows, bases if offsets is None else bases + offsets.astype(np.uint64)):
         own = intervals(mix64(ids ^ salt), share.values())
-        for i, (_, writer) in numbered.items():
-            writer.add(own == i)
-    return {part: writer.done() for part, writer in numbered.values()}
+        for i, (_, bits) in numbered.items():
+            _put(bits, first, own == i)
+    return {part: Bitmap.of(bits) for part, bits in numbered.values()}
 
 
-def _ids(rows: Array, bases: Array) -> Iterator[Array]:
-    """Yields the ids of all records, some at a time."""
+def _ids(rows: Array, bases: Array) -> Iterator[tuple[int, Array]]:
+    """Yields the ids of all records, some at a time, with the number of the first."""
     ends = np.cumsum(rows, dtype=np.int64)
     firsts = ends - rows
     size = int(ends[-1]) if len(ends) else 0
@@ -384,7 +372,7 @@ def _ids(rows: Array, bases: Array) -> Iterator[Array]:
         here = slice(int(np.searchsorted(ends, start, side="right")), int(np.searchsorted(firsts, stop, side="left")))
         counts = np.minimum(ends[here], stop) - np.maximum(firsts[here], start)
         origin: Array = np.repeat(bases[here] - firsts[here].astype(np.uint64), counts)  # record - first record = row
-        yield mix64(origin + np.arange(start, stop, dtype=np.uint64))
+        yield start, mix64(origin + np.arange(start, stop, dtype=np.uint64))
 
 
 def with_any(everywhere: Selected) -> Selected:

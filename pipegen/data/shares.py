@@ -78,40 +78,32 @@ def window_bytes(asked: int | None, manifest: Manifest, split: str) -> int:
     return asked or max(USUAL, int(manifest.listing.reader(split).at_once * manifest.mean_bytes(split)))
 
 
-def judge_windows(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
-    """Warns if the windows of the training split do not fit in memory, so that blocks would be read again and again."""
-    if "train" not in manifest.splits or spec.shuffle == "none" or manifest.listing.reader("train").at_once == 1:
-        return []
-    asked = spec.shuffle.window if spec.shuffle != "global" else None
+def judge_windows(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> Iterator[Diagnostic]:
+    """Warns if the shuffle windows of the training split do not fit in memory, or in the cache of remote files: blocks would be read, or
+    fetched, again and again."""
+    if "train" not in manifest.splits or spec.shuffle == "none":
+        return
+    asked, reader = spec.shuffle.window if spec.shuffle != "global" else None, manifest.listing.reader("train")
+    if reader.at_once == 1 and not reader.fetches:
+        return
     size = manifest.mean_bytes("train") * manifest.num_examples("train")
     window, budget = window_bytes(asked, manifest, "train"), ram_budget(spec.runtime)
-    if HELD * window <= budget or size <= budget:
-        return []
-    called = manifest.listing.reader("train").called
-    message = (
-        f"records are read in whole {called}, and {HELD} windows of {format_bytes(window)} are in memory at a time; the RAM budget "
-        f"is {format_bytes(budget)}, so {called} would be read again and again"
-    )
-    help_ = write(f"shuffle: {{window: {_rounded(budget // HELD)}}}", "spec", "make windows smaller: {}; or raise `ram_budget`")
-    return [make("PG445", message, locate(("shuffle",)), help=help_)]
-
-
-def judge_fetching(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
-    """Warns if a shuffle window of the training split is larger than the cache of remote files."""
-    if "train" not in manifest.splits or spec.shuffle == "none" or not manifest.listing.reader("train").fetches:
-        return []
-    size = int(manifest.mean_bytes("train") * manifest.num_examples("train"))
-    reach = size if spec.shuffle == "global" else min(size, spec.shuffle.window)
-    limit = spec.runtime.remote_cache.size
-    if reach <= limit:
-        return []
-    message = (
-        f"the order jumps about in {format_bytes(reach)} of remote files, but `remote_cache` keeps at most {format_bytes(limit)}, so "
-        "most blocks are fetched again in each epoch"
-    )
-    window = write(f"shuffle: {{window: {_rounded(limit // HELD)}}}", "spec", "or shuffle in smaller windows: {}")
-    help_ = ("raise it if the disk has room: `runtime: {remote_cache: {size: …}}`", window)
-    return [make("PG745", message, locate(("runtime", "remote_cache", "size")), help=help_)]
+    if reader.at_once != 1 and HELD * window > budget and size > budget:
+        message = (
+            f"records are read in whole {reader.called}, and {HELD} windows of {format_bytes(window)} are in memory at a time; the RAM "
+            f"budget is {format_bytes(budget)}, so {reader.called} would be read again and again"
+        )
+        help_ = write(f"shuffle: {{window: {_rounded(budget // HELD)}}}", "spec", "make windows smaller: {}; or raise `ram_budget`")
+        yield make("PG445", message, locate(("shuffle",)), help=help_)
+    reach, limit = min(int(size), asked or int(size)), spec.runtime.remote_cache.size
+    if reader.fetches and reach > limit:
+        message = (
+            f"the order jumps about in {format_bytes(reach)} of remote files, but `remote_cache` keeps at most {format_bytes(limit)}, so "
+            "most blocks are fetched again in each epoch"
+        )
+        smaller = write(f"shuffle: {{window: {_rounded(limit // HELD)}}}", "spec", "or shuffle in smaller windows: {}")
+        advice = ("raise it if the disk has room: `runtime: {remote_cache: {size: …}}`", smaller)
+        yield make("PG745", message, locate(("runtime", "remote_cache", "size")), help=advice)
 
 
 def _rounded(num_bytes: int) -> str:

@@ -135,33 +135,25 @@ class ListedData:
         return self._find_copies(splits, near)
 
 
-class Report:
-    """A maker of results, whose findings point at the tests."""
+def result_of(chosen: Chosen, outcome: Outcome | OpError, seconds: float, locate: Locate) -> DataTestResult:
+    """Makes the result of a test: of what it saw or, if it could not run, of the error, whatever its severity."""
+    if isinstance(outcome, OpError):
+        failure, seen = Failure(outcome.code, outcome.message, outcome.field, outcome.lines), outcome.message
+        findings: tuple[Diagnostic, ...] = (_finding(chosen, failure, locate, Severity.ERROR),)
+    else:
+        findings, seen = tuple(_finding(chosen, failure, locate) for failure in outcome.failures), outcome.seen
+    bad = any(finding.severity is Severity.ERROR for finding in findings)
+    status: Status = "failed" if bad else "warned" if findings else "passed"
+    label = locate(chosen.path, key=True)
+    place = str(label.span) if label.span is not None else label.path
+    return DataTestResult(chosen.id, chosen.test.op, label.path, place, status, one_line(seen), seconds, findings)
 
-    def __init__(self, locate: Locate) -> None:
-        self._locate = locate
 
-    def result(self, chosen: Chosen, outcome: Outcome, seconds: float) -> DataTestResult:
-        """Makes the result of a test that ran."""
-        findings = tuple(self._finding(chosen, failure) for failure in outcome.failures)
-        bad = any(finding.severity is Severity.ERROR for finding in findings)
-        return self._made(chosen, "failed" if bad else "warned" if findings else "passed", outcome.seen, seconds, findings)
-
-    def error(self, chosen: Chosen, error: OpError, seconds: float = 0.0) -> DataTestResult:
-        """Makes the result of a test that could not run: an error, whatever its severity."""
-        finding = self._finding(chosen, Failure(error.code, error.message, error.field, error.lines), Severity.ERROR)
-        return self._made(chosen, "failed", error.message, seconds, (finding,))
-
-    def _made(self, chosen: Chosen, status: Status, seen: str, seconds: float, findings: tuple[Diagnostic, ...]) -> DataTestResult:
-        label = self._locate(chosen.path, key=True)
-        place = str(label.span) if label.span is not None else label.path
-        return DataTestResult(chosen.id, chosen.test.op, label.path, place, status, one_line(seen), seconds, findings)
-
-    def _finding(self, chosen: Chosen, failure: Failure, severity: Severity | None = None) -> Diagnostic:
-        field = failure.field if failure.field in chosen.test.model_fields_set else None
-        label = self._locate((*chosen.path, field) if field is not None else chosen.path, key=field is None)
-        severity = severity or Severity("warning" if failure.doubtful else chosen.test.severity)
-        return make(failure.code, failure.message, label, help=failure.help, severity=severity)
+def _finding(chosen: Chosen, failure: Failure, locate: Locate, severity: Severity | None = None) -> Diagnostic:
+    field = failure.field if failure.field in chosen.test.model_fields_set else None
+    label = locate((*chosen.path, field) if field is not None else chosen.path, key=field is None)
+    severity = severity or Severity("warning" if failure.doubtful else chosen.test.severity)
+    return make(failure.code, failure.message, label, help=failure.help, severity=severity)
 
 
 def listed_outcome(test: DataTest, data: ListedData) -> Outcome | None:

@@ -10,7 +10,7 @@ import numpy as np
 from pipegen.data.manifest import Manifest
 from pipegen.data.named_files import finding_of, place_within
 from pipegen.data.sampling import examples_of_epoch
-from pipegen.data.shares import judge_fetching, judge_windows, last_batch
+from pipegen.data.shares import judge_windows, last_batch
 from pipegen.data.split_checks import listed, per_cent
 from pipegen.data.splits import count_groups
 from pipegen.diagnostics.catalog import make
@@ -60,7 +60,6 @@ def check_assignment(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> 
         *_unknown_values(spec, manifest, locate),
         *_empty_files(spec, manifest, locate),
         *judge_windows(spec, manifest, locate),
-        *judge_fetching(spec, manifest, locate),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from pipegen.data.testing import Chosen, DataTestResult, ListedData, Report, choose, listed_outcome
+from pipegen.data.testing import Chosen, DataTestResult, ListedData, choose, listed_outcome, result_of
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
@@ -23,8 +23,11 @@ class Run:
 
     bound: BoundSpec
     data: ListedData
-    report: Report
     results: dict[int, DataTestResult]
+
+    def done(self, chosen: Chosen, outcome: Outcome | OpError, seconds: float) -> None:
+        """Adds the result of a test, or the error for which it could not run."""
+        self.results[chosen.index] = result_of(chosen, outcome, seconds, self.bound.spec.loaded.locate.label)
 
 
 def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, results: dict[int, DataTestResult] | None = None) -> Run:
@@ -45,7 +48,7 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
         return pairs, found.looked_at
 
     data = ListedData(known_of(model, bound.plans), manifest, copies)
-    return Run(bound, data, Report(bound.spec.loaded.locate.label), {} if results is None else results)
+    return Run(bound, data, {} if results is None else results)
 
 
 def run_cheap(run: Run, chosen: Sequence[Chosen]) -> list[Chosen]:
@@ -64,14 +67,13 @@ def _left(run: Run, chosen: Sequence[Chosen], outcome_of: Callable[[DataTest], O
     for each in chosen:
         start = time.perf_counter()
         try:
-            outcome = outcome_of(each.test)
+            outcome: Outcome | OpError | None = outcome_of(each.test)
         except OpError as error:
-            run.results[each.index] = run.report.error(each, error, time.perf_counter() - start)
-            continue
+            outcome = error
         if outcome is None:
             left.append(each)
         else:
-            run.results[each.index] = run.report.result(each, outcome, time.perf_counter() - start)
+            run.done(each, outcome, time.perf_counter() - start)
     return left
 
 

@@ -53,11 +53,6 @@ def stages_text(spec: PipelineSpec) -> str:
     return "\n".join([head, *aligned(stage_rows(spec)), "", ""]) if spec.stages else ""
 
 
-def stages_json(spec: PipelineSpec) -> list[dict[str, Any]]:
-    """Lists the stages as plain values, with the first epoch of each."""
-    return [{"initial_epoch": stage.resolved.stretch.first, **stage.model_dump(mode="json")} for stage in spec.stages]
-
-
 @dataclass(frozen=True)
 class Known:
     """Facts about a compiled split beside its plan."""
@@ -224,4 +219,5 @@ def explain_json(spec: PipelineSpec, compiled: Mapping[str, Compiled], known: Ma
             "to_device": sent(done.plan).json(),
             **({"cost": cost_json(done.plan, plan_cost(done.plan, own.given))} if own.given is not None else {}),
         }
-    return {"version": 1, "name": spec.name, **({"stages": stages_json(spec)} if spec.stages else {}), "splits": splits}
+    stages = [{"initial_epoch": stage.resolved.stretch.first, **stage.model_dump(mode="json")} for stage in spec.stages]
+    return {"version": 1, "name": spec.name, **({"stages": stages} if stages else {}), "splits": splits}

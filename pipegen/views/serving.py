@@ -169,12 +169,6 @@ def check_model(model: Any, given: Any, who: str) -> None:
         raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
 
 
-def serving_fn(bound: BoundSpec, model: Any, takes: Takes, *, jit: bool) -> Any:
-    """Makes a `tf.function` of requests; for the arguments see `Pipeline.serving_fn`."""
-    serving = Serving(bound, model, takes, "serving_fn", jit=jit)
-    return serving.traced() if model is None else serving.traced(lambda x: model(x, training=False))
-
-
 @dataclass(frozen=True)
 class ServedModel:
     """The result of `export_model`."""
@@ -261,13 +255,13 @@ def export_saved_model(bound: BoundSpec, model: Any, path: Path, *, takes: Takes
         with whole_place(path, new=not overwrite) as part:
             archive.write_out(str(part), verbose=False)
             (part / ABOUT).parent.mkdir(exist_ok=True)
-            (part / ABOUT).write_text(json.dumps(about(done, bound, takes), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            (part / ABOUT).write_text(about(done, bound, takes), encoding="utf-8")
     return done
 
 
-def about(done: ServedModel, bound: BoundSpec, takes: str) -> dict[str, Any]:
-    """Describes a served model as plain values."""
-    return {
+def about(done: ServedModel, bound: BoundSpec, takes: str) -> str:
+    """Describes a served model as JSON."""
+    known = {
         "version": 1,
         "takes": takes,
         "request": {name: {"dtype": d, "shape": list(s)} for name, (d, s) in done.request.items()},
@@ -279,6 +273,7 @@ def about(done: ServedModel, bound: BoundSpec, takes: str) -> dict[str, Any]:
         "pipegen": __version__,
         "tensorflow": tf.version.VERSION,
     }
+    return json.dumps(known, indent=2, ensure_ascii=False) + "\n"
 
 
 def check_room(path: Path, *, overwrite: bool) -> None:
@@ -320,7 +315,7 @@ def export_converted(
     gives = types_of(function.get_concrete_function().structured_outputs)
     done = ServedModel(path, form, types_of(serving.request), gives, answers.names if answers.ranks else ())
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(_beside(path), json.dumps(about(done, bound, "images"), indent=2, ensure_ascii=False) + "\n")
+    write_whole(_beside(path), about(done, bound, "images"))
     write_whole(path, content)
     return done
 

@@ -53,9 +53,8 @@ def _of_part(spec: PipelineSpec, mix: MixedManifest, name: str) -> Iterator[str]
     if reader.at_once > 1 and spec.shuffle != "none":  # a part that is read block by block; the plan shows the order of the others
         asked = None if spec.shuffle == "global" else spec.shuffle.window
         yield order_text("window", window_bytes(asked, mix.parts[name], "train"), blocks=reader.called)
-    made = mix.mixture("train")
-    place = list(mix.of("train")).index(name)
-    drawn = (made.counts(0)[place], made.examples * made.shares[place] / made.unit) if made is not None else (0, 0)
+    made, place = mix.mixture, list(mix.of("train")).index(name)
+    drawn = made.counts(0)[place], made.examples * made.shares[place] / made.unit
     yield from _said_of(joined(spec, name), mix.parts[name], mix.sampled.get(name), "pass", drawn)
 
 

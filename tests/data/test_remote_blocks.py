@@ -141,8 +141,7 @@ def test_what_may_not_be_read_any_more_is_named(memory: Any, tmp_path: Path) -> 
             self.cat_file()
 
     file, fs = put(memory, b"x" * 100), Refusing(memory)
-    mount = RemoteMount("https://x/y", fs, BlockCache(tmp_path, 2**20), RemoteCache(tmp_path, 2**20), ("y",))  # type: ignore[arg-type]
-    mount.add([file])
+    mount = RemoteMount("https://x/y", fs, RemoteCache(tmp_path, 2**20), ("y",), [file])  # type: ignore[arg-type]
     for reads in (partial(mount.read, "file", 0, 10), partial(mount.whole, ["file"]), partial(mount.check, ["file"])):
         with pytest.raises(OSError, match=r"^https://x/y.* cannot be \w+: 403, the link has expired"):
             reads()

@@ -197,6 +197,18 @@ def test_more_records_than_can_be_ranked_are_told(section: dict[str, Any], said:
     assert getattr(error.value.help, "lines", None) == advice
 
 
+def test_records_counted_in_parts_are_those_counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    listing, splits = listing_of([5000, 0, 9000]), Splits(parts={"train": 0.7, "validation": 0.3}, method="hash")
+    whole = assign_shards(splits, listing, ["train", "validation"], "records", None)
+    monkeypatch.setattr(shard_splits, "_AT_ONCE", shard_splits.BLOCK)
+    for split, own in assign_shards(splits, listing, ["train", "validation"], "records", None).items():
+        same = whole[split].bitmap
+        assert own.bitmap is not None
+        assert same is not None
+        np.testing.assert_array_equal(own.bitmap.bits, same.bits)
+        np.testing.assert_array_equal(own.bitmap.before, same.before)
+
+
 def test_what_was_counted_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shard_splits, "LEAST", 1000)
     listing, section = listing_of([5000, 0, 3000]), {"parts": {"train": 0.7, "validation": 0.3}, "method": "hash"}

@@ -14,7 +14,7 @@ from pipegen.phases.compilation import inspect
 from pipegen.spec.changes import meaning_changes
 from pipegen.spec.models import Stretch
 from pipegen.spec.spec_hash import meaning
-from pipegen.views.explanation import stage_rows, stages_json, stages_text
+from pipegen.views.explanation import explain_json, stage_rows, stages_text
 
 if TYPE_CHECKING:
     from pipegen.phases.specs import Inspection, Spec
@@ -194,5 +194,5 @@ def test_stages_in_words() -> None:
         ("stage 1", "epochs 5 to 14", "as written"),
     ]
     assert "stage 1  epochs 5 to 14  as written\n\n" in stages_text(model)
-    assert stages_json(model)[1] == {"initial_epoch": 5, "epochs": 10, "params": {}, "batch": None}
+    assert explain_json(model, {})["stages"][1] == {"initial_epoch": 5, "epochs": 10, "params": {}, "batch": None}
     assert stages_text(spec().stages[0].model) == ""

@@ -159,7 +159,7 @@ def records_of_plan(manifest: Manifest, split: str, plan: Plan, runtime: Runtime
     parts = manifest.of(split)
     reads = plan.part_reads(len(parts))
     records = tuple(records_from(part, split, read, runtime) for part, read in zip(parts.values(), reads, strict=True))
-    mixture = manifest.mixture(split) if plan.index.interleaves else None
+    mixture = manifest.mixture if plan.index.interleaves else None
     return MixedRecords(
         manifest.files(split),
         (),

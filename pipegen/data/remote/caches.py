@@ -58,10 +58,6 @@ class Remote(NamedTuple):
         """The version and size as JSON, to be kept beside its contents."""
         return json.dumps({"version": self.version, "size": self.size})
 
-    def is_described(self, about: Path) -> bool:
-        """Compares the version and size with kept ones; raises `OSError` or `ValueError` if these cannot be read."""
-        return bool(json.loads(about.read_text()) == {"version": self.version, "size": self.size})
-
 
 class DroppedError(Exception):
     """A file could not be fetched; the argument is the reason."""
@@ -111,7 +107,7 @@ def fetch(fs: AbstractFileSystem, file: Remote, to: Path, progress: Callable[[in
     `DroppedError` if the connection drops again and again, or the file changes meanwhile."""
     begun, about, done = to.with_name(f"{to.name}.part"), to.with_name(f"{to.name}.part.json"), 0
     with suppress(OSError, ValueError):
-        if file.version and file.is_described(about) and begun.stat().st_size < file.size:
+        if file.version and about.read_text() == file.described and begun.stat().st_size < file.size:
             done = begun.stat().st_size // FETCHED_AT_ONCE * FETCHED_AT_ONCE
     if not done:
         begun.unlink(missing_ok=True)  # it may be of another version
@@ -364,7 +360,7 @@ class RemoteCache:
     def __init__(self, folder: Path, size: int) -> None:
         self._folder, self._files, self._about = folder, folder / "files", folder / "about"
         self._locks = folder / "locks"
-        self._size, self._blocks = size, BlockCache(folder, size)
+        self._size, self.blocks = size, BlockCache(folder, size)
 
     def hold(self, place: Sequence[str], files: Sequence[Remote], fs: AbstractFileSystem, progress: Callable[[int], None]) -> Path:
         """Fetches the files that are missing or stale, and returns the folder of all.
@@ -410,7 +406,7 @@ class RemoteCache:
         """Looks for this version of a file; without versions, sizes are compared."""
         with suppress(OSError, ValueError):
             here = self._files.joinpath(*place, file.key).stat().st_size
-            return file.is_described(self._about_of(place, file.key)) and here == file.size
+            return self._about_of(place, file.key).read_text() == file.described and here == file.size
         return False
 
     def _about_of(self, place: Sequence[str], key: str) -> Path:
@@ -460,7 +456,7 @@ class RemoteCache:
                 free += size
         if free < 0:
             raise FullError(need, self._size, self._size - need - free)
-        self._blocks.make_room(self._size - free)
+        self.blocks.make_room(self._size - free)
 
     def locked(self, *place: str) -> AbstractContextManager[None]:
         """Waits for other processes that change files of a place, and keeps them waiting meanwhile."""

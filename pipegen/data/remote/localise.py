@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel
 
 from pipegen.data.remote import caches
-from pipegen.data.remote.caches import AT_ONCE, RUN, BlockCache, DroppedError, FullError, Remote, RemoteCache, patiently, version_of
+from pipegen.data.remote.caches import AT_ONCE, RUN, DroppedError, FullError, Remote, RemoteCache, patiently, version_of
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.kept import REMOTE, below, make_below, user_folder
@@ -62,27 +62,17 @@ class FetchedFileReader(FileReader):
 class RemoteMount:
     """A mount that reads files below an address; see `pipegen.mounts.Mount`.
 
-    `place` are the folders in the cache of whole files, `wholes`, that stand for the address.
+    `place` are the folders in the cache that stand for the address.
     """
 
     def __init__(
-        self, address: str, fs: AbstractFileSystem, cache: BlockCache, wholes: RemoteCache, place: tuple[str, ...], *, direct: bool = False
+        self, address: str, fs: AbstractFileSystem, cache: RemoteCache, place: tuple[str, ...], files: list[Remote], *, direct: bool = False
     ) -> None:
         self.address, self.direct = address, direct
-        self._fs, self._cache, self._wholes, self._place = fs, cache, wholes, place
-        self._files: dict[str, Remote] = {}
-        self._checked: dict[str, float] = {}
+        self.files = {file.key: file for file in files}  # in their present versions
+        self._fs, self._cache, self._wholes, self._place = fs, cache.blocks, cache, place
+        self._checked = dict.fromkeys(self.files, time.monotonic())
         self._read_to = threading.local()
-
-    def add(self, files: Iterable[Remote]) -> None:
-        """Adds files in their present versions."""
-        added = {file.key: file for file in files}
-        self._files |= added
-        self._checked |= dict.fromkeys(added, time.monotonic())
-
-    def files(self) -> list[Remote]:
-        """The known files."""
-        return [*self._files.values()]
 
     def size(self, key: str) -> int:
         return self._file(key).size
@@ -115,7 +105,7 @@ class RemoteMount:
 
     def ahead(self, places: Iterable[tuple[str, int, int]]) -> None:
         for key, offset, length in places:
-            file = self._files.get(key)
+            file = self.files.get(key)
             if file is not None:
                 self._cache.ahead(self._fs, file, offset, file.size - offset if length < 0 else length)
 
@@ -135,9 +125,9 @@ class RemoteMount:
         return [str(root / key) for key in keys]
 
     def _file(self, key: str) -> Remote:
-        if key not in self._files:
+        if key not in self.files:
             raise FileNotFoundError(2, "no such file when the address was listed", f"{self.address}/{key}")
-        return self._files[key]
+        return self.files[key]
 
     def _confirm(self, file: Remote) -> None:
         """Checks that a file still has the version that was listed. Raises `ChangedError` if it changed or is gone; its blocks are removed,
@@ -313,7 +303,7 @@ def stand_in(root: Path, files: Sequence[Remote], ours: Callable[[str], bool]) -
 
 
 S = TypeVar("S", bound=BaseModel)
-_block_cache = cache(BlockCache)
+_cache_in = cache(RemoteCache)
 
 
 @dataclass(frozen=True)
@@ -439,16 +429,14 @@ class _Place:
         with self._wholes.locked("listed", *place):
             make_below(self._kept, root)
             stand_in(root, files, lambda key: not single and bool(matching(self.address.pattern, [key])))
-        blocks = _block_cache(self._kept, self.runtime.remote_cache.size)
-        made = RemoteMount(at, fs, blocks, self._wholes, place, direct=self.mode == "none")
-        made.add([*(mounts[str(root)].files() if str(root) in mounts else ()), *files])
-        mounts[str(root)] = made
-        mount(str(root), made)
+        earlier = mounts[str(root)].files.values() if str(root) in mounts else ()
+        mounts[str(root)] = RemoteMount(at, fs, self._wholes, place, [*earlier, *files], direct=self.mode == "none")
+        mount(str(root), mounts[str(root)])
         return root
 
     @property
     def _wholes(self) -> RemoteCache:
-        return RemoteCache(self._kept, self.runtime.remote_cache.size)
+        return _cache_in(self._kept, self.runtime.remote_cache.size)
 
     @property
     def _kept(self) -> Path:
