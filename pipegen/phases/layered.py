@@ -22,7 +22,6 @@ from pipegen.ops.families.decoder import HEAD, Decodes, needs_whole
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.stage import step_kwargs
-from pipegen.ops.transform import Transform
 from pipegen.passes.plan_pass import Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.bucketed_plans import at_places
