@@ -78,8 +78,12 @@ class Tree:
         return (0, 0) if state is None or state[_STATE] == b"Z" else None
 
     def _text(self, name: str) -> bytes:
-        with suppress(OSError), open(f"{self._proc}/{name}", "rb", buffering=0) as file:
-            return file.read(1 << 16)
+        with suppress(OSError):
+            file = os.open(f"{self._proc}/{name}", os.O_RDONLY | os.O_CLOEXEC)  # a file object takes three times as long
+            try:
+                return os.read(file, 1 << 16)
+            finally:
+                os.close(file)
         return b""
 
 
