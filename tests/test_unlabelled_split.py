@@ -205,6 +205,43 @@ def test_they_are_kept_shared_and_resumed_like_others(tmp_path: Path, op: str) -
     assert '"label"' not in (tmp_path / "out" / "metadata.jsonl").read_text()
 
 
+@pytest.mark.tf
+def test_predict_without_weights_gives_its_images_alone(tmp_path: Path) -> None:
+    parts = tables(tmp_path)
+    train = parts["train"]["csv"]
+    own = {name: feature for name, feature in train["features"].items() if name != "trust"}
+    source = {"by_split": {"train": parts["train"], "predict": {"csv": train | {"features": own}}}}
+    pipe = pipegen.build({"pipegen": 1, "source": source, "transforms": STEPS, "output": {"sample_weight": "trust"}} | BY)
+    assert len(next(iter(pipe.train))) == 3
+    assert not isinstance(next(iter(pipe["predict"])), tuple)
+
+
+def test_what_predict_lacks_is_not_an_input(tmp_path: Path) -> None:
+    parts = tables(tmp_path)
+    said = "`label` has no values in the split `predict`, so it cannot be an input"
+    assert said in refused({"pipegen": 1, "source": {"by_split": parts}, "transforms": STEPS, "output": {"x": ["image", "label"]}})
+    train = parts["train"]["csv"]
+    train["features"]["label"] |= {"unlabelled": ["dog"]}
+    spec = {"pipegen": 1, "source": {"csv": train}, "transforms": STEPS, "output": {"x": ["image", "label"], "y": "trust"}}
+    assert said in refused(spec)
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("labels", ["none", "folder"])
+def test_labels_of_a_joined_table_may_be_missing(tmp_path: Path, labels: str) -> None:
+    write(tmp_path / "photos", 6, ("cat", "dog"))
+    paths = [f"{'cat' if i % 2 == 0 else 'dog'}/{i}.png" for i in range(6)]
+    rows = "\n".join(f"{path},{'' if i > 3 else 'ab'[i // 2]}" for i, path in enumerate(paths))
+    (tmp_path / "t.csv").write_text(f"file,breed\n{rows}\n")
+    features = {"breed": {"kind": "label", "unlabelled": [""]}}
+    join = {"table": {"csv": {"path": str(tmp_path / "t.csv")}}, "on": {"path": "file"}}
+    source = {"path": str(tmp_path / "photos"), "labels": labels, "join": join, "features": features}
+    pipe = pipegen.build({"pipegen": 1, "source": {"image_folder": source}, "transforms": STEPS, "output": {"y": "breed"}} | BY)
+    assert {file.rpartition("photos/")[2] for file in pipe.files("predict")} == set(paths[4:])
+    assert sorted(label for _, batch in pipe.dataset("train") for label in batch.numpy().tolist()) == [0, 0, 1, 1]
+    assert all(not isinstance(batch, tuple) for batch in pipe["predict"])
+
+
 def refused(spec: dict[str, Any], **data: Any) -> str:
     with pytest.raises(SpecError) as raised:
         pipegen.build(spec, **data)
@@ -228,6 +265,7 @@ def test_a_part_of_labelled_records_takes_none_without(tmp_path: Path) -> None:
     ("label", "said"),
     [
         ({"unlabelled": ["-1"], "map": {"-1": "x"}}, "stands for no class, and so has `map`"),
+        ({"unlabelled": ["none"], "map": {"?": "none"}}, "`unlabelled` takes stored values: '?'"),
         ({"unlabelled": ["x"], "ignore": ["x"]}, "stands for no class, and so has `ignore`"),
         ({"unlabelled": ["x"], "classes": ["x", "y"]}, "stands for no class, and so has `classes`"),
         ({"unlabelled": [""], "separator": ";"}, "any number of classes, so none is missing"),

@@ -38,8 +38,9 @@ class OutputPlan:
 
 
 def settled(spec: PipelineSpec, split: str | None = None) -> Output:
-    """The output section, without the default `y` if the source has no labels, and without any `y` if records of the `split` lack it."""
-    if split is not None and not spec.source.lacks(split).isdisjoint(names(spec.output.y)):
+    """The output section, without the default `y` if the source has no labels, and with `x` alone if records of the `split` lack a target
+    or a weight."""
+    if split is not None and not spec.source.lacks(split).isdisjoint({*names(spec.output.y), spec.output.sample_weight}):
         return spec.output.model_copy(update={"y": None, "sample_weight": None, "encode": {}})
     if spec.source.has_labels() or "y" in spec.output.model_fields_set:
         return spec.output
@@ -61,6 +62,9 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
             if name == "label" and not spec.source.has_labels() and "labels" not in type_:  # which boxes have
                 help_ = "leave `y` out: the source has no labels (`labels: none`)"
             plan.fail("PG217", f"unknown feature `{name}`", (key,), help_)
+        elif key == "x" and name in spec.source.lacks(split):
+            help_ = f"leave `{name}` out of `x`; to predict without it, write a second spec"
+            plan.fail("PG217", f"`{name}` has no values in the split `{split}`, so it cannot be an input", (key,), help_)
         else:
             _feature(plan, name, type_, split, spec)
     if out.sample_weight is not None and out.sample_weight not in poisoned and out.sample_weight in type_:

@@ -361,12 +361,19 @@ def test_dense_maps_of_splits(cli: Cli, tmp_path: Path) -> None:
     assert "# test/ has no pairs of images and dense maps, and is ignored" in text
 
 
-@pytest.mark.parametrize("what", ["vectors of another size", "a damaged file", "embeddings"])
+@pytest.mark.parametrize("what", ["vectors of another size", "a damaged file", "an empty file", "a short .flo", "an archive", "embeddings"])
 def test_other_arrays_beside_images_are_no_maps(cli: Cli, tmp_path: Path, what: str) -> None:
     write_photos(tmp_path / "scenes" / "images", 20)
     write_maps(tmp_path / "scenes" / "depth", "npy", 20, (20, 18) if what != "vectors of another size" else (9, 9))
     if what == "a damaged file":
         (tmp_path / "scenes" / "depth" / "00.npy").write_bytes(b"\x93NUMPY")
+    if what == "an empty file":
+        (tmp_path / "scenes" / "depth" / "00.npy").write_bytes(b"")
+    if what == "a short .flo":
+        (tmp_path / "scenes" / "depth" / "00.npy").rename(tmp_path / "scenes" / "depth" / "00.flo").write_bytes(b"PIEH\x01")
+    if what == "an archive":
+        with (tmp_path / "scenes" / "depth" / "00.npy").open("wb") as file:
+            np.savez(file, np.zeros((18, 20)))
     if what == "embeddings":
         for path in (tmp_path / "scenes" / "depth").iterdir():
             np.save(path, np.zeros(64))

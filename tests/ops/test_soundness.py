@@ -19,6 +19,7 @@ from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.registry import transforms
 from pipegen.ops.step_bases import ColourTransform
 from pipegen.ops.transform import Transform
+from pipegen.plan.recipe import type_after
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -285,14 +286,18 @@ def images(x: FeatureType) -> tuple[Array, ...]:
 
 
 def inputs_for(step: Transform) -> list[tuple[FeatureType, FeatureType]]:
-    """The input types that the step takes, each with what it infers."""
+    """The input types that a plan lets the step take, each with what it infers."""
     from pipegen.errors import OpError
 
-    for given in ([FeatureType("image", "string", ())],) if isinstance(step, DecodeTransform) else (INPUTS, SQUARES):
+    uses = uses_of(step)
+    file = [FeatureType("image", "string", ())]
+    for given in (
+        (file,) if isinstance(step, DecodeTransform) else (INPUTS, SQUARES, [FeatureType("image", "uint8", (18, 18, 3), BYTE_RANGE)])
+    ):
         found = []
         for x in given:
             try:
-                found.append((x, step.infer(x)))
+                found.append((x, type_after(uses[0], x) if len(uses) == 1 and uses[0].choice is None else step.infer(x)))
             except OpError:
                 continue
         if found:

@@ -194,7 +194,7 @@ def maps_of(files: Sequence[tuple[str, str]], folder: str) -> Maps | None:
                 size, given = _map_in(other, vectors=says(folder, _FLOWS), told=says(folder, _MAPS))
                 if sorted(size) != sorted(shown.size):  # a photograph may be rotated by EXIF
                     return None
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        except (OSError, EOFError, ValueError, SyntaxError, struct.error, Image.DecompressionBombError):
             return None
         if given not in found:
             found.append(given)
@@ -215,7 +215,7 @@ def _map_in(path: str, *, vectors: bool, told: bool) -> tuple[tuple[int, int], d
         return (width, height), {"values": "vectors"}
     if path.lower().endswith(".npy"):
         array = np.load(path, mmap_mode="r")
-        if array.ndim not in (2, 3) or array.dtype.kind not in "buif":
+        if not isinstance(array, np.ndarray) or array.ndim not in (2, 3) or array.dtype.kind not in "buif":
             raise ValueError(path)
         height, width, channels = (*array.shape, 1)[:3]
         if vectors and channels == 2:

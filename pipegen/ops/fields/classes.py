@@ -75,12 +75,14 @@ class Classes:
                 raise PartError(
                     f"`ignore` leaves out {str(name)!r}, which `classes` lists", "ignore", i, help="remove it from one of the two"
                 )
-        others = {"map": map(str, self.names), "ignore": map(str, self.ignored), "classes": known or ()}
+        others = {"map": {*map(str, self.names), *meant}, "ignore": map(str, self.ignored), "classes": known or ()}
         for i, name in enumerate(self.unlabelled):
             also = next((argument for argument, named in others.items() if str(name) in named), None)
             if also is not None:
                 message = f"`unlabelled` has {str(name)!r}, which stands for no class, and so has `{also}`"
-                raise PartError(message, "unlabelled", i, help="remove it from one of the two")
+                stored = [str(own) for own, to in self.names.items() if str(to) == str(name)]
+                help_ = f"`unlabelled` takes stored values: {quoted(stored)}" if stored else "remove it from one of the two"
+                raise PartError(message, "unlabelled", i, help=help_)
 
     def __bool__(self) -> bool:
         return bool(self.names or self.ignored or self.unlabelled)

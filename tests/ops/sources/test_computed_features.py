@@ -98,6 +98,8 @@ def test_a_weight_and_a_tensor(tmp_path: Path) -> None:
         ({"kind": "weight", "value": "1 / (count - 2)"}, "", "PG423", "`1 / (count - 2)` with"),
         ({"kind": "weight", "value": "3 - count"}, "", "PG423", "has the weight -1"),
         ({"kind": "tensor", "value": "count / 4", "dtype": "int64"}, "", "PG423", "a 64-bit integer"),
+        ({"kind": "tensor", "value": "count - 1", "dtype": "int64"}, "a.jpg,9007199254740993,3\n", "PG666", "computed in float64"),
+        ({"kind": "tensor", "value": "count * count", "dtype": "int64"}, "a.jpg,100000001,3\n", "PG666", "`count * count` with"),
         ({"kind": "tensor", "value": "1 / counts"}, "", "PG421", "no column 'counts'"),
         ({"kind": "tensor", "value": "1 / count"}, "a.jpg,x,3\n", "PG423", "'x'"),
     ],

@@ -440,6 +440,12 @@ def record_type(types: Mapping[str, FeatureType], of: Mapping[str, str | None]) 
     return with_numbers(ElementType(tuple((name, t.with_(of=of.get(name))) for name, t in types.items())))
 
 
+def lacking(features: Mapping[str, Any], split: str) -> frozenset[str]:
+    """Returns the labels that the records of a split do not have: in `predict` those with `unlabelled`."""
+    unlabelled = (name for name, feature in features.items() if getattr(feature, "unlabelled", None))
+    return frozenset(unlabelled if split == PREDICTED else ())
+
+
 class FeatureSource(Source):
     """A source that the argument `features` describes; each source declares it."""
 
@@ -456,8 +462,7 @@ class FeatureSource(Source):
         return record_type({name: feature.type() for name, feature in self.features.items()}, aligned_images(self.features))
 
     def lacks(self, split: str) -> frozenset[str]:
-        unlabelled = (name for name, feature in self.features.items() if getattr(feature, "unlabelled", None))
-        return frozenset(unlabelled if split == PREDICTED else ())
+        return lacking(self.features, split)
 
     def decoders(self) -> Mapping[str, Transform]:
         found = {name: kind_of(feature).decoder(feature) for name, feature in self.features.items()}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.tables.features import InTable, TableFeature
     from pipegen.ops.sources.tables.table import Columns, Table
 
+_EXACT = 2**53  # float64 holds every integer below it
 _BETWEEN = re.compile(r"[\s,]+")
 
 
@@ -129,7 +130,7 @@ def computed(table: Columns, name: str, feature: InTable, rows: Sequence[int]) -
     """Computes the number that `value` describes for some rows, from columns of numbers; for errors see `read_held`."""
     value, field = feature.value or "", f"features.{name}.value"
     each, places = {}, []
-    for column in parse_arithmetic(value).columns:
+    for column in dict.fromkeys(parse_arithmetic(value).columns):
         own, texts = table.at(column, field), table.column(column, field)
         place = table.place if own is None else own.place
         places.append(lambda i, place=place: place(rows[i]))
@@ -137,8 +138,19 @@ def computed(table: Columns, name: str, feature: InTable, rows: Sequence[int]) -
     with np.errstate(all="ignore"):
         numbers = parse_arithmetic(value).compute(each)
     of_row = lambda i: f"`{value}` with {places[0](i)}"  # noqa: E731
+    if feature.dtype == "int64":
+        for given, place in (*zip(each.values(), places, strict=True), (numbers, of_row)):
+            _refuse_inexact(given, place, field)
     found = read_numbers([*map(repr, numbers.tolist())], of_row, field, feature.dtype, weights=feature.own_kind.has(LossWeight))
     return Column(found, feature.type())
+
+
+def _refuse_inexact(numbers: Any, place: Callable[[int], str], field: str) -> None:
+    """Raises `PG666` for a number so large that float64, in which values are computed, does not hold every integer."""
+    odd = np.flatnonzero(np.isfinite(numbers) & (np.abs(numbers) >= _EXACT))
+    if len(odd):
+        message = f"{place(int(odd[0]))} has a number of {_EXACT:,} or more, which `value` may round: it is computed in float64"
+        raise OpError("PG666", message, field=field, help="read the column itself, without `value`: it then stays exact")
 
 
 def _one_number(table: Table, column: str | int, field: str, feature: InTable) -> Any:

@@ -13,7 +13,7 @@ from pipegen.errors import PartError
 from pipegen.lazy import np
 from pipegen.ops.kinds.base import ExampleClass, Levels, Numbers, having, single_values
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.feature import aligned_images
+from pipegen.ops.sources.features.feature import aligned_images, lacking
 from pipegen.ops.sources.features.items import item_numbers
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Source
@@ -119,6 +119,9 @@ class JoiningSource(SelectingSource):
         except ValueError:  # another argument is wrong, which has a check of its own
             pass
         return self
+
+    def lacks(self, split: str) -> frozenset[str]:
+        return lacking(self.features, split)
 
     @property
     def joined(self) -> Mapping[str, JoinedFeature]:

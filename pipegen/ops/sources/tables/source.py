@@ -140,6 +140,7 @@ class TableSource(FeatureSource):
             return None
         if len(inside) < len(columns):
             path = next(name for name in columns if name not in inside)
+            table.at(columns[path], f"features.{path}.column")  # which may be missing
             message = f"the cells of `{path}` are paths, but those of `{next(iter(inside))}` are the bytes of files"
             raise OpError("PG446", message, field=f"features.{path}", help="store both in the same way")
         return table.reader(inside)
