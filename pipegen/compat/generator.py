@@ -243,28 +243,21 @@ class ImageDataGenerator(Described):
     def _draw(self, img_shape: tuple[int, ...], rng: Any) -> dict[str, Any]:
         """Draws in Keras' order, so that equal seeds draw equal parameters."""
         height, width = img_shape[self.row_axis - 1], img_shape[self.col_axis - 1]
-        theta = rng.uniform(-self.rotation_range, self.rotation_range) if self.rotation_range else 0
         for_height, for_width = shift_names(self.geometry)
-        shifts = {for_height: _distance(rng, self.height_shift_range, height)}
-        shifts[for_width] = _distance(rng, self.width_shift_range, width)
-        shear = rng.uniform(-self.shear_range, self.shear_range) if self.shear_range else 0
+        channel_shift, bright = self.channel_shift_range, self.brightness_range
         low, high = self.zoom_range
-        zx, zy = (1, 1) if low == 1 and high == 1 else rng.uniform(low, high, 2)
-        # Both coins are always thrown, to stay in step with Keras' stream.
-        coins = [rng.random_sample() < 0.5 for _ in range(2)]
-        channel_shift = self.channel_shift_range
-        intensity = rng.uniform(-channel_shift, channel_shift) if channel_shift != 0 else None
-        bright = self.brightness_range
-        return {
-            "theta": theta,
-            "tx": shifts["tx"],
-            "ty": shifts["ty"],
-            "shear": shear,
-            "zx": zx,
-            "zy": zy,
-            "flip_horizontal": coins[0] and bool(self.horizontal_flip),
-            "flip_vertical": coins[1] and bool(self.vertical_flip),
-            "channel_shift_intensity": intensity,
+        drawn: dict[str, Any] = {
+            "theta": rng.uniform(-self.rotation_range, self.rotation_range) if self.rotation_range else 0,
+            for_height: _distance(rng, self.height_shift_range, height),
+            for_width: _distance(rng, self.width_shift_range, width),
+            "shear": rng.uniform(-self.shear_range, self.shear_range) if self.shear_range else 0,
+        }
+        drawn["zx"], drawn["zy"] = (1, 1) if low == 1 and high == 1 else rng.uniform(low, high, 2)
+        return drawn | {
+            # Both coins are always thrown, to stay in step with Keras' stream.
+            "flip_horizontal": rng.random_sample() < 0.5 and bool(self.horizontal_flip),
+            "flip_vertical": rng.random_sample() < 0.5 and bool(self.vertical_flip),
+            "channel_shift_intensity": rng.uniform(-channel_shift, channel_shift) if channel_shift != 0 else None,
             "brightness": None if bright is None else rng.uniform(bright[0], bright[1]),
         }
 

@@ -78,10 +78,9 @@ def _traced(function: Callable[..., Any], element_spec: Any, values: Range | Non
             raise NotProved(f"the operation `{operation.type}` has side effects or a state")
     walk = _Walk({own.name: i for i, own in enumerate(graph.inputs[: len(given)])}, _captured(graph), calls)
     results = graph.structured_outputs
-    if isinstance(results, (tuple, list)) != isinstance(element_spec, tuple):
-        raise NotProved("its results have another structure than its arguments")
-    results = results if isinstance(results, (tuple, list)) else (results,)
-    if len(results) != len(given) or not all(tf.is_tensor(result) for result in results):
+    several = isinstance(results, (tuple, list))
+    results = results if several else (results,)
+    if several != isinstance(element_spec, tuple) or len(results) != len(given) or not all(map(tf.is_tensor, results)):
         raise NotProved("its results have another structure than its arguments")
     steps: list[dict[str, Any]] = []
     one_hot: int | None = None
@@ -124,32 +123,27 @@ class _Walk:
             if call is not None:
                 links.append(call)
                 tensor = call.given
-            elif operation.type in _PASSED_ON:
-                tensor = inputs[0]
-            elif operation.type == "Cast":
+                continue
+            source = 0  # the input that comes from the argument
+            if operation.type == "Cast":
                 if operation.get_attr("SrcT") != operation.get_attr("DstT"):
                     links.append(("Cast", operation.get_attr("DstT")))
-                tensor = inputs[0]
             elif operation.type == "OneHot" and operation.get_attr("axis") == -1:
                 links.append(("OneHot", (*(float(self.constant(value)) for value in inputs[1:]), operation.get_attr("T"))))
-                tensor = inputs[0]
             elif operation.type == "ResizeBilinear" and operation.get_attr("half_pixel_centers"):
                 links.append((operation.type, self.constant(inputs[1]).tolist()))
-                tensor = inputs[0]
             elif operation.type in _WITH_A_CONSTANT:
-                which = [i for i, value in enumerate(inputs) if not self.is_constant(value)]
+                which = [i for i, value in enumerate(inputs) if value.op.type != "Const" and value.name not in self.captured]
                 if len(which) != 1 or (which == [1] and operation.type == "RealDiv"):
                     raise NotProved(f"the operation `{operation.type}` is known only with the images first and a constant second")
-                if tensor.shape.rank != inputs[which[0]].shape.rank:
+                (source,) = which
+                if tensor.shape.rank != inputs[source].shape.rank:
                     raise NotProved(f"the operation `{operation.type}` adds a dimension")
-                links.append((operation.type if which == [0] else f"{operation.type} from", self.constant(inputs[1 - which[0]])))
-                tensor = inputs[which[0]]
-            else:
+                links.append((f"{operation.type} from" if source else operation.type, self.constant(inputs[1 - source])))
+            elif operation.type not in _PASSED_ON:
                 raise NotProved(f"the operation `{operation.type}` is not known")
+            tensor = inputs[source]
         return self.arguments[tensor.name], links[::-1]
-
-    def is_constant(self, tensor: Any) -> bool:
-        return tensor.op.type == "Const" or tensor.name in self.captured
 
     def constant(self, tensor: Any) -> Any:
         """The value of a tensor that is the same for every element."""

@@ -152,8 +152,7 @@ def random_shift(
     """
     check_geometry(geometry)
     for_height, for_width = shift_names(geometry)
-    shifts = {for_height: np.random.uniform(-hrg, hrg) * x.shape[row_axis]}
-    shifts[for_width] = np.random.uniform(-wrg, wrg) * x.shape[col_axis]
+    shifts = {for_height: np.random.uniform(-hrg, hrg) * x.shape[row_axis], for_width: np.random.uniform(-wrg, wrg) * x.shape[col_axis]}
     axes = (row_axis, col_axis, channel_axis, fill_mode, cval, interpolation_order)
     return apply_affine_transform(x, 0, shifts["tx"], shifts["ty"], 0, 1, 1, *axes, geometry=geometry)
 

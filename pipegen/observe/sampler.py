@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -77,16 +78,13 @@ class Tree:
         return (0, 0) if state is None or state[_STATE] == b"Z" else None
 
     def _text(self, name: str) -> bytes:
-        try:
-            file = os.open(f"{self._proc}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return b""
-        try:
-            return os.read(file, 1 << 16)
-        except OSError:
-            return b""
-        finally:
-            os.close(file)
+        with suppress(OSError):
+            file = os.open(f"{self._proc}/{name}", os.O_RDONLY | os.O_CLOEXEC)  # a file object takes three times as long
+            try:
+                return os.read(file, 1 << 16)
+            finally:
+                os.close(file)
+        return b""
 
 
 class Gpus:

@@ -22,7 +22,6 @@ from pipegen.ops.families.decoder import HEAD, Decodes, needs_whole
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.stage import step_kwargs
-from pipegen.ops.transform import Transform
 from pipegen.passes.plan_pass import Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.bucketed_plans import at_places
@@ -68,9 +67,7 @@ def layer_config(evaluation: Plan, splits: Iterable[Plan]) -> dict[str, Any]:
             floats = any(_reached(end, feature, plan).dtype == "float32" for end, plan in zip(ends, plans, strict=True))
             enters = enters.with_(dtype="float32") if floats else enters
         entry[feature] = asdict(enters)
-        used: dict[tuple[Any, str], Transform] = {}
-        for placed in tail:
-            used |= {(ref.path, ref.step.op): ref.step.written() for ref in placed.stage.uses()}
+        used = {(ref.path, ref.step.op): ref.step.written() for placed in tail for ref in placed.stage.uses()}
         for step in used.values():
             given = {name: value for name, value in step_kwargs(step).items() if name not in ("when", "id", "feature")}
             steps.append({step.op: given | {"feature": feature}})

@@ -369,8 +369,7 @@ def _last_run(side: dict[str, Any]) -> list[int]:
         return []
     found: list[int] = []
     effects: list[Effect | None] = side["effects"]
-    for place in range(len(effects) - 1, -1, -1):
-        effect = effects[place]
+    for place, effect in reversed([*enumerate(effects)]):
         if effect is None:
             continue
         if effect[0] != ARITHMETIC or (found and _reach(effect) != _reach(effects[found[0]])):

@@ -61,7 +61,7 @@ def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: 
         place = _PLACE.match(finding.labels[0].path) if finding.labels else None
         if place is None:
             return None
-        section = place[1] if place[1] in PipelineSpec.model_fields else closest(place[1], PipelineSpec.model_fields) or "transforms"
+        section = closest(place[1], PipelineSpec.model_fields) or "transforms"
         if section == "transforms":
             listed = listed and place[1] == section and place[2] is not None
             wrong |= {int(place[2])} if place[2] else set()
@@ -93,14 +93,13 @@ def _steps(raw: list[Any], steps: list[Any], wrong: set[int]) -> list[tuple[Tran
 
 def _stand_in(source: Any) -> Source | None:
     """A source of the kind that is meant, if its features do not depend on its invalid arguments."""
-    name = next(iter(source)) if isinstance(source, dict) and len(source) == 1 else source
-    near = closest(name, sources()) if isinstance(name, str) and name not in sources() else name if isinstance(name, str) else None
+    name, given = next(iter(source.items())) if isinstance(source, dict) and len(source) == 1 else (source, None)
+    near = closest(name, sources()) if isinstance(name, str) else None
     cls = sources().get(near) if near is not None else None
     if cls is None or hasattr(cls, "from_yaml") or "parts" in cls.model_fields:
         return None
     from pipegen.ops.sources.tables.selecting import JoiningSource
 
-    given = source[name] if isinstance(source, dict) and len(source) == 1 else None
     adds = issubclass(cls, JoiningSource) and not (isinstance(given, dict) and "features" in given)  # and here adds none
     return cls.model_construct() if adds or "features" not in cls.model_fields else None
 
@@ -184,7 +183,7 @@ def _class(name: Any) -> type[Transform] | None:
     """The step of a name, or of the one that it misspells."""
     if not isinstance(name, str):
         return None
-    near = name if name in transforms() else closest(name, transforms())
+    near = closest(name, transforms())
     if near is None or (near != name and (abs(len(near) - len(name)) > 1 or SequenceMatcher(None, name, near).ratio() < _TYPO)):
         return None
     return transforms()[near]

@@ -234,19 +234,10 @@ def merge(base: Tree, over: Tree) -> Tree:
 
 def overlay(old: Any, new: Any, path: KeyPath, taken: set[KeyPath]) -> Any:
     """Merges `new` over `old`; adds the paths that are those of `new` alone to `taken`."""
-    changed_word = path in CHOICES and isinstance(old, dict) and isinstance(new, dict) and set(old) != set(new)
-    if not (isinstance(old, dict) and isinstance(new, dict)) or changed_word:
+    if not (isinstance(old, dict) and isinstance(new, dict)) or (path in CHOICES and old.keys() != new.keys()):
         taken.add(path)
         return new
-    result = dict(old)
-    for key, value in new.items():
-        at = (*path, key)
-        if key in old:
-            result[key] = overlay(old[key], value, at, taken)
-        else:
-            taken.add(at)
-            result[key] = value
-    return result
+    return old | {key: overlay(old.get(key), value, (*path, key), taken) for key, value in new.items()}
 
 
 def _unreadable(path: Path, file: str, error: OSError | ValueError, at: Label | None) -> Diagnostic:

@@ -404,8 +404,7 @@ def _rejected(at: _At, error: Exception, value: Any, here: Place) -> None:
 
 def _chosen(members: tuple[Any, ...], value: Any) -> Any:
     """The only member of a union that a value of this form can mean."""
-    if isinstance(value, bool) or value is None:
-        return None
+    fitting: list[Any] = []
     if isinstance(value, dict):
         fitting = [m for m in members if shape(m).kind in ("model", "map")]
         known = [m for m in fitting if shape(m).kind == "model" and set(value) & set(m.model_fields)]
@@ -414,8 +413,6 @@ def _chosen(members: tuple[Any, ...], value: Any) -> Any:
         fitting = [m for m in members if shape(m).kind in ("list", "pair")]
     elif isinstance(value, str):
         fitting = [m for m in members if shape(m).kind == "size"] if re.match(r"\s*\d", value) else []
-    else:
-        fitting = []
     return fitting[0] if len(fitting) == 1 else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Span
@@ -19,7 +19,6 @@ from pipegen.spec.places import NAMES, absolute, homeless
 from pipegen.spec.source_map import KeyPath, Tree, format_path, lookup, scalars
 from pipegen.spec.step_list import step_name
 
-V = TypeVar("V")
 COMMON = "common"  # the key of `by_split` with the arguments that its splits share
 LISTS = (".txt", ".names", ".lst")
 """Endings of files that may list classes: findings show their lines, and a spec may name any file of this machine."""
@@ -72,13 +71,12 @@ def _share(splits: dict[str, Any], common: Any, tree: Tree, locate: Locator, pla
             own = splits[split][name] if isinstance(splits[split], dict) else None
             at, taken = (*place.path, split, name), set[KeyPath]()
             splits[split] = {name: overlay(common[name], {} if own is None else own, at, taken)}
-            _copy(tree.spans.values, (*here.path, name), at, taken)
-            _copy(tree.spans.keys, (*here.path, name), at, taken)
-            _copy(tree.odd_keys, (*here.path, name), at, taken)
-            _copy(locate.outside, (*here.path, name), at, taken)
+            known_of: dict[KeyPath, Any]
+            for known_of in (tree.spans.values, tree.spans.keys, tree.odd_keys, locate.outside):
+                _copy(known_of, (*here.path, name), at, taken)
 
 
-def _copy(known: dict[KeyPath, V], old: KeyPath, new: KeyPath, taken: set[KeyPath]) -> None:
+def _copy(known: dict[KeyPath, Any], old: KeyPath, new: KeyPath, taken: set[KeyPath]) -> None:
     """Copies what is known of paths below `old` to those below `new`, unless these have their own, or lie in a value that is taken."""
     for path in [path for path in known if path[: len(old)] == old]:
         moved = (*new, *path[len(old) :])

@@ -31,10 +31,8 @@ _UNMEANT = PLACES | {"time_limit", "verify"}  # arguments of sources that change
 
 def canonical(spec: PipelineSpec) -> dict[str, Any]:
     """The meaning of a spec as plain values: every default filled in, without `runtime`, names, and places of files."""
-    result: dict[str, Any] = {}
-    for name in _SECTIONS:
-        value = getattr(spec, name)
-        result[name] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+    said = ((name, getattr(spec, name)) for name in _SECTIONS)
+    result = {name: value.model_dump(mode="json") if hasattr(value, "model_dump") else value for name, value in said}
     result["splits"] = _splits(result["splits"])
     dumped = spec.source.model_dump(mode="json")
     result["source"] = without_places({spec.source.op: dumped})

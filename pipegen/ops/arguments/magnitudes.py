@@ -68,11 +68,8 @@ class _Ramp(Model):
     def way(self, meant: Meant, progress: Callable[[float], float]) -> tuple[Pair, ...]:
         """The range of each epoch up to the last one; `progress` maps the share of the epochs to that of the change."""
         (first, last), start, end = getattr(self, "epochs"), meant(getattr(self, "from")), meant(getattr(self, "to"))  # noqa: B009
-        found = []
-        for epoch in range(last + 1):
-            t = progress(min(max((epoch - first) / (last - first), 0.0), 1.0))
-            found.append((start[0] * (1 - t) + end[0] * t, start[1] * (1 - t) + end[1] * t))
-        return tuple(found)
+        shares = (progress(min(max((epoch - first) / (last - first), 0.0), 1.0)) for epoch in range(last + 1))
+        return tuple((start[0] * (1 - t) + end[0] * t, start[1] * (1 - t) + end[1] * t) for t in shares)
 
     def ends(self) -> tuple[float | Pair, ...]:
         """The first and the last strength."""

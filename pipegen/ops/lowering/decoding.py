@@ -258,9 +258,7 @@ def _sizes(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
     def of_some(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
         # For other files a known JPEG is read: a branch for each would add two functions each.
         asked = [tf.where(*pair, _SMALLEST) for pair in zip(tf.unstack(known, num=len(contents)), contents, strict=True)]
-        return tf.where(
-            known[:, None], tf.stack([tf.io.extract_jpeg_shape(one) for one in asked])[:, :2], 1 << 15
-        )  # larger than any window
+        return tf.where(known[:, None], of_all(asked, known), 1 << 15)  # larger than any window
 
     return tf.ensure_shape(either(tf.reduce_all(known), of_all, of_some, contents, known), [len(contents), 2])
 

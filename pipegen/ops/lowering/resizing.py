@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -130,44 +131,41 @@ def side_size(height: Side, width: Side, shorter: Side | None, longer: int | Non
         assert side is not None  # noqa: S101 - one of them is given
         return _with_side(height, width, side, shorter=longer is None)
     first, second = _with_side(height, width, shorter, shorter=True), _with_side(height, width, longer, shorter=False)
-    if isinstance(height, int) and isinstance(width, int) and isinstance(shorter, int):
-        return first if max(height, width) * shorter <= longer * min(height, width) else second
-    # int64: a panorama's side times the wanted one does not fit in 32 bits.
-    most, least, wanted = (tf.cast(side, tf.int64) for side in (tf.maximum(height, width), tf.minimum(height, width), shorter))
-    fits = most * wanted <= longer * least
-    return tf.where(fits, first[0], second[0]), tf.where(fits, first[1], second[1])
+    rows, columns, wanted = _wide(height), _wide(width), _wide(shorter)
+    fits = (rows * wanted <= longer * columns) & (columns * wanted <= longer * rows)
+    return _either(fits, first[0], second[0]), _either(fits, first[1], second[1])
 
 
 def _with_side(height: Side, width: Side, side: Side, *, shorter: bool) -> tuple[Side, Side]:
-    if isinstance(height, int) and isinstance(width, int) and isinstance(side, int):
-        by_height = (height <= width) is shorter or height == width
-        return (side, _share(width, side, height)) if by_height else (_share(height, side, width), side)
     rows, columns = _share(height, side, width), _share(width, side, height)
     by_width = height > width if shorter else height < width
-    return tf.where(by_width, rows, side), tf.where(by_width, side, columns)
+    return _either(by_width, rows, side), _either(by_width, side, columns)
 
 
 def proportional_size(height: Side, width: Side, size: tuple[int, int], *, covers: bool) -> tuple[Side, Side]:
     """Returns the size with the image's aspect ratio that fits inside `size`, or the least one that `covers` it."""
     h, w = size
     rows, columns = _share(height, w, width), _share(width, h, height)
-    if isinstance(height, int) and isinstance(width, int):
-        limit = max if covers else min
-        by_height = (h * width >= w * height) is covers
-        return (h, limit(columns, w)) if by_height else (limit(rows, h), w)
-    bound = tf.maximum if covers else tf.minimum
-    wide, high = tf.cast(width, tf.int64) * h, tf.cast(height, tf.int64) * w
-    by_height = tf.equal(wide >= high, covers)
-    return tf.where(by_height, h, bound(rows, h)), tf.where(by_height, bound(columns, w), w)
+    ahead = operator.ge if covers else operator.lt
+    by_height = ahead(h * _wide(width), w * _wide(height))
+    rows, columns = _either(ahead(rows, h), rows, h), _either(ahead(columns, w), columns, w)
+    return _either(by_height, h, rows), _either(by_height, columns, w)
 
 
 def _share(length: Side, side: Side, other: Side) -> Side:
     """`length * side / other` rounded half up, at least 1."""
-    if isinstance(length, int) and isinstance(other, int) and isinstance(side, int):
-        return max(1, (2 * length * side + other) // (2 * other))
-    # int64: a panorama's side times the wanted one does not fit in 32 bits.
-    length, side, other = (tf.cast(n, tf.int64) for n in (length, side, other))
-    return tf.cast(tf.maximum((2 * length * side + other) // (2 * other), 1), tf.int32)
+    length, side, other = _wide(length), _wide(side), _wide(other)
+    share = (2 * length * side + other) // (2 * other)
+    return max(1, share) if isinstance(share, int) else tf.cast(tf.maximum(share, 1), tf.int32)
+
+
+def _wide(side: Side) -> Side:
+    """A tensor as int64, since a panorama's side times the wanted one does not fit in 32 bits."""
+    return side if isinstance(side, int) else tf.cast(side, tf.int64)
+
+
+def _either(first: bool | tf.Tensor, yes: Side, no: Side) -> Side:
+    return (yes if first else no) if isinstance(first, bool) else tf.where(first, yes, no)
 
 
 def _sized(y: tf.Tensor, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
@@ -276,9 +274,7 @@ def _filter(limit: tf.Tensor, span: Span, count: Side, name: str) -> tuple[tf.Te
 
 def _hamming(x: tf.Tensor) -> tf.Tensor:
     x = tf.abs(x)
-    turned = x * math.pi
-    bell = tf.math.divide_no_nan(tf.sin(turned), turned) * (0.54 + 0.46 * tf.cos(turned))
-    return tf.where(x == 0, tf.ones_like(x), tf.where(x < 1.0, bell, tf.zeros_like(x)))
+    return tf.where(x < 1.0, _sinc(x) * (0.54 + 0.46 * tf.cos(x * math.pi)), tf.zeros_like(x))
 
 
 def _bicubic(x: tf.Tensor) -> tf.Tensor:
@@ -288,11 +284,12 @@ def _bicubic(x: tf.Tensor) -> tf.Tensor:
 
 
 def _lanczos(x: tf.Tensor) -> tf.Tensor:
-    def sinc(x: tf.Tensor) -> tf.Tensor:
-        turned = x * math.pi
-        return tf.where(x == 0, tf.ones_like(x), tf.math.divide_no_nan(tf.sin(turned), turned))
+    return tf.where((x >= -3.0) & (x < 3.0), _sinc(x) * _sinc(x / 3.0), tf.zeros_like(x))
 
-    return tf.where((x >= -3.0) & (x < 3.0), sinc(x) * sinc(x / 3.0), tf.zeros_like(x))
+
+def _sinc(x: tf.Tensor) -> tf.Tensor:
+    turned = x * math.pi
+    return tf.where(x == 0, tf.ones_like(x), tf.math.divide_no_nan(tf.sin(turned), turned))
 
 
 _FILTERS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {

@@ -211,11 +211,8 @@ def corners(tables: tf.Tensor) -> tf.Tensor:
     rows, columns = int(tables.shape[2]), int(tables.shape[3])
     across = tf.concat([tables[:, :, :, :1], tables, tables[:, :, :, -1:]], 3)
     around = tf.concat([across[:, :, :1], across, across[:, :, -1:]], 2)
-    found = []
-    for number in range(4):
-        down, right = number // 2, number % 2
-        part = around[:, :, down : down + rows + 1, right : right + columns + 1]
-        found.append(tf.bitwise.left_shift(tf.cast(part, tf.int32), 8 * number))
+    parts = [around[:, :, down : down + rows + 1, right : right + columns + 1] for down in range(2) for right in range(2)]
+    found = [tf.bitwise.left_shift(tf.cast(part, tf.int32), 8 * number) for number, part in enumerate(parts)]
     return tf.reshape(reduce(tf.bitwise.bitwise_or, found), [-1, int(tables.shape[1]) * (rows + 1) * (columns + 1) * 256])
 
 
@@ -238,11 +235,9 @@ def blended(plane: tf.Tensor, quads: tf.Tensor, tiles: Tiles) -> tf.Tensor:
 def tile_sides(height: Whole, width: Whole, tiles: Tiles) -> tuple[Whole, Whole]:
     """Returns the height and width of a tile, in pixels. An image that is not a multiple is reflected at the right and below; if only one
     side is not, the other gets one more pixel a tile, too."""
-    if isinstance(height, int) and isinstance(width, int):
-        more = bool(height % tiles[0] or width % tiles[1])
-        return height // tiles[0] + more, width // tiles[1] + more
-    uneven = tf.cast(tf.logical_or(height % tiles[0] != 0, width % tiles[1] != 0), tf.int32)
-    return height // tiles[0] + uneven, width // tiles[1] + uneven
+    down, across = tiles
+    uneven = (height % down + width % across + down + across - 1) // (down + across)  # 1 if anything is left over, for ints and tensors
+    return height // down + uneven, width // across + uneven
 
 
 def _places(length: Whole, tile: Whole) -> tuple[tf.Tensor, tf.Tensor]:

@@ -264,11 +264,8 @@ class RandomThinPlateSpline(ControlPointTransform):
 
     def basis(self, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         """`r² log r²` for the distance r to each point; then 1, x and y."""
-        bends = []
-        for across, down in self.points():
-            square = tf.square(x - across) + tf.square(y - down)
-            bends.append(tf.math.xlogy(square, square))
-        return tf.stack([*bends, tf.ones_like(x), x, y])
+        squares = [tf.square(x - across) + tf.square(y - down) for across, down in self.points()]
+        return tf.stack([*(tf.math.xlogy(square, square) for square in squares), tf.ones_like(x), x, y])
 
     def weights(self, moved: tf.Tensor) -> tf.Tensor:
         at = np.array(self.points())

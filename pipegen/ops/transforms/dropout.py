@@ -83,13 +83,9 @@ def covered(start: tf.Tensor, length: tf.Tensor, size: int | tf.Tensor) -> tf.Te
 def rectangles(images: tf.Tensor, top: tf.Tensor, left: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Marks the rectangles, int32 `(n, k)`, that cover each row and each column: int32 `(n, words, height)` and `(n, words, width)`."""
     rows, columns, _ = sides(images)
-    count = int(top.shape[1])
-    down, across = [], []
-    for first in range(0, count, WORD):
-        part = slice(first, min(first + WORD, count))
-        down.append(covered(top[:, part], height[:, part], rows))
-        across.append(covered(left[:, part], width[:, part], columns))
-    return tf.stack(down, 1), tf.stack(across, 1)
+    parts = [slice(first, first + WORD) for first in range(0, int(top.shape[1]), WORD)]
+    lines = (top, height, rows), (left, width, columns)
+    return tuple(tf.stack([covered(start[:, part], length[:, part], side) for part in parts], 1) for start, length, side in lines)
 
 
 def inside(down: tf.Tensor, across: tf.Tensor) -> tf.Tensor:

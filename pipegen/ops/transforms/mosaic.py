@@ -57,11 +57,11 @@ class Mosaic(CombiningTransform):
     def seen(self, chosen: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Seen, ...]:
         row, column = tf.unstack(chosen, axis=-1)
         zero = tf.zeros_like(row)
-        found = []
-        for top, bottom, down in ((zero, row, row - height), (row, zero + height, row)):
-            for left, right, across in ((zero, column, column - width), (column, zero + width, column)):
-                found.append(Seen(tf.stack([top, left, bottom, right], -1), shift=tf.stack([down, across], -1)))
-        return tuple(found)
+        return tuple(
+            Seen(tf.stack([top, left, bottom, right], -1), shift=tf.stack([down, across], -1))
+            for top, bottom, down in ((zero, row, row - height), (row, zero + height, row))
+            for left, right, across in ((zero, column, column - width), (column, zero + width, column))
+        )
 
     def combine(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         height, width, channels = sides(images)

@@ -70,9 +70,8 @@ class Python(CustomTransform):
         sides = zip(self.shape or x.shape, x.shape[:2], strict=False)
         if not self.moves_pixels and any(None not in (a, b) and a != b for a, b in sides):
             raise OpError("PG105", "`moves_pixels: false` keeps height and width, and `shape` gives others", field="shape")
-        if self.shape is None:
-            return x.with_(dtype=dtype, interval=interval, centred=False)
-        return x.with_(dtype=dtype, interval=interval, shape=self.shape, uniform=False, centred=False)
+        y = x.with_(dtype=dtype, interval=interval, centred=False)
+        return y if self.shape is None else y.with_(shape=self.shape, uniform=False)
 
     def lasting(self) -> bool:
         return self.version is not None

@@ -61,11 +61,8 @@ class RandomStain(RgbTransform):
     def phase(self, images: tf.Tensor, matrix: tf.Tensor, offset: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The optical densities of the output, int32 of the images' shape, in 1/4096."""
         density = tf.gather(tf.constant(_logs(), tf.int32), tf.cast(images, tf.int32))
-        channels = []
-        for to in range(3):
-            total = sum((density[..., i] * matrix[:, i, to, None, None] for i in range(3)), 0)
-            channels.append(rounded_shift(total, BITS) + offset[:, to, None, None])
-        return (tf.stack(channels, -1),)
+        totals = [sum((density[..., i] * matrix[:, i, to, None, None] for i in range(3)), 0) for to in range(3)]
+        return (tf.stack([rounded_shift(total, BITS) + offset[:, to, None, None] for to, total in enumerate(totals)], -1),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         darkest = tf.clip_by_value(given[0], 0, _DARKEST)
