@@ -291,7 +291,7 @@ def first_pairs(folder: str, spec_folder: str, progress: Callable[[int], None]) 
     parts = {split: (os.path.join(splits[split], two.images), os.path.join(splits[split], two.masks)) for split, two in found.items()}
     counts = {split: len(two.pairs) for split, two in found.items()}
     first, *others = found.values()
-    several, one = ("masks", "a mask") if leading.kind == "mask" else ("dense maps", "a dense map")
+    several, one = ("dense maps", "a dense map") if isinstance(leading, Maps) else ("masks", "a mask")
     if "" in found:
         remarks = [f"{name}/ is ignored" for name in full if name not in parts[""]]
         inner, same = (split_folders(_full(os.path.join(folder, name))) for name in parts[""])
@@ -318,7 +318,7 @@ def first_pairs(folder: str, spec_folder: str, progress: Callable[[int], None]) 
 
     by_folder = [f"Splits: {', '.join(f'{split} {count:,}' for split, count in counts.items())}"] if is_split else []
     steps: list[Step] = ["flip mask", "brighten image", "rescale"] if len(parts) <= _MOST_SPLITS else ["flip mask", "rescale"]
-    if leading.kind == "dense":
+    if isinstance(leading, Maps):
         steps = ["flip map", *steps[1:-1], "rescale image"]
     if alone:
         verb = "file has no partner of the same name, and is" if alone == 1 else "files have no partner of the same name, and are"
