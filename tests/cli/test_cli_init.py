@@ -352,12 +352,22 @@ def test_images_and_dense_maps(cli: Cli, tmp_path: Path, folders: tuple[str, str
     assert cli("validate", "scenes.pipegen.yaml", "--strict", "--data").exit_code == 0
 
 
+@pytest.mark.parametrize("further", ["labels", "y", "inputs"])
+def test_a_third_folder_of_a_common_name_hides_no_masks(cli: Cli, tmp_path: Path, further: str) -> None:
+    write_photos(tmp_path / "scenes" / "images", 20)
+    write_masks(tmp_path / "scenes" / "masks", (0, 1), 20)
+    write_photos(tmp_path / "scenes" / further, 20)
+    text, _ = written(cli, "scenes")
+    assert "mask: {kind: mask, path: scenes/masks/" in text
+    assert f"# {further}/ is ignored" in text
+
+
 def test_dense_maps_of_splits(cli: Cli, tmp_path: Path) -> None:
     for split, count in (("train", 12), ("val", 4), ("test", 4)):
         write_photos(tmp_path / "scenes" / split / "images", count)
         write_maps(tmp_path / "scenes" / split / "depth", "npy" if split != "test" else "16 bits", count)
     text, (_, manifest) = written(cli, "scenes")
-    assert manifest.num_examples("train"), manifest.num_examples("validation") == (12, 4)
+    assert (manifest.num_examples("train"), manifest.num_examples("validation")) == (12, 4)
     assert "# test/ has no pairs of images and dense maps, and is ignored" in text
 
 

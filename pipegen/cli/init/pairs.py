@@ -136,7 +136,7 @@ class _Two:
 def _two(folder: str, names: Sequence[str], progress: Callable[[int], None]) -> _Two | None:
     """Finds the folder of images and that of masks or maps among some folders."""
     if len(names) > 2:  # `x` and `y` may be two of several classes
-        names = [name for name in names if says(name, _IMAGES - _ALONE) != says(name, MASKS | _MAPS - _ALONE)]
+        names = [name for name in names if says(name, _IMAGES - _ALONE) != says(name, (MASKS | _MAPS) - _ALONE)]
     if len(names) != 2:
         return None
     paths = {name: _files(os.path.abspath(os.path.join(folder, name)), progress) for name in names}
