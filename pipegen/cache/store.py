@@ -47,6 +47,7 @@ from pipegen.spec.spec_hash import canonical
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
+    from pipegen.types import FeatureType
 
 
 FORMAT = 1
@@ -302,16 +303,23 @@ def upstream(plan: Plan) -> tuple[Stage, ...]:
     return ()
 
 
-def cache_key(spec: PipelineSpec, plan: Plan, fingerprint: str) -> str:
+def stored(plan: Plan, manifest: Manifest) -> dict[str, FeatureType]:
+    """The features that a cache holds, with their types: those of its point that the listing of the data has not."""
+    node = next(n for n in plan.nodes if isinstance(n, Cache))
+    listings = [part.listing for part in manifest.by_part().values()]
+    listed = {name for name in node.columns if all(name in listing.columns for listing in listings)}
+    return {name: t for name, t in node.out.items() if name not in listed}
+
+
+def cache_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
     """Hashes what decides the contents of a cache: 32 hexadecimal digits.
 
-    They cover the source, the stages before the cache point, the type there, the data's fingerprint, and the code that computes
+    They cover the source, the stages before the cache point, what is stored, the data's fingerprint, and the code that computes
     pixels (see `makers`). Splits with the same stages share one cache, and so do specs that differ only in what comes later: other
     steps, the batch, the seed, the splits themselves.
     """
-    node = next(n for n in plan.nodes if isinstance(n, Cache))
-    types = [[name, t.dtype, t.shape] for name, t in node.out.items() if name not in node.columns]
-    return key_of(spec, fingerprint, upstream(plan), type=types)
+    types = [[name, t.dtype, t.shape] for name, t in stored(plan, manifest).items()]
+    return key_of(spec, manifest.fingerprint, upstream(plan), type=types)
 
 
 def key_of(spec: PipelineSpec, fingerprint: str, stages: Iterable[Stage], **more: object) -> str:
@@ -329,14 +337,12 @@ def key_of(spec: PipelineSpec, fingerprint: str, stages: Iterable[Stage], **more
 
 def describe_cache(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> About:
     """Describes the cache of a plan, which has a row for each record of the data, in all splits."""
-    node = next(n for n in plan.nodes if isinstance(n, Cache))
     columns = []
-    for name, t in node.out.items():
-        if name not in node.columns or any(name not in part.listing.columns for part in manifest.by_part().values()):
-            if t.num_bytes is None:
-                raise InternalError(f"a cache at a point where `{name}` is {t}")
-            columns.append(Column(name, t.dtype, tuple(d or 0 for d in t.shape), t.num_bytes))
-    key = cache_key(spec, plan, manifest.fingerprint)
+    for name, t in stored(plan, manifest).items():
+        if t.num_bytes is None:
+            raise InternalError(f"a cache at a point where `{name}` is {t}")
+        columns.append(Column(name, t.dtype, tuple(d or 0 for d in t.shape), t.num_bytes))
+    key = cache_key(spec, plan, manifest)
     return About(key, spec.name or "", steps_in_words(plan), manifest.total, tuple(columns))
 
 

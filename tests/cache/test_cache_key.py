@@ -6,6 +6,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,7 +28,9 @@ DATA = "f" * 64
 def key(split: str = "train", data: str = DATA, **own: Any) -> str:
     sections = {**BASE, **own}
     spec = load_spec(sections)
-    return cache_key(spec, compiled(built(sections, split=split, classes=3), spec).plan, data)
+    listing = Listing.labelled("/data", Location.below("/data", ("a.jpg",), (5,)), (0,), "xyz")
+    manifest: Any = SimpleNamespace(fingerprint=data, by_part=lambda: {"": SimpleNamespace(listing=listing)})
+    return cache_key(spec, compiled(built(sections, split=split, classes=3), spec).plan, manifest)
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ class Engine:
         make = partial(MemoryCache, node, len(records), records.features)
         if self._shared is None:
             return make()
-        return self._shared.cache((cache_key(self.spec, plan, self.manifest.fingerprint), split, *node.out), make)
+        return self._shared.cache((cache_key(self.spec, plan, self.manifest), split, *node.out), make)
 
     def store(self, plan: Plan) -> Store:
         """Returns the cache on disk of a plan, opened once for all splits that share it. Raises `SpecError`: `PG417` if it can be neither
