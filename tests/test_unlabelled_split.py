@@ -255,7 +255,7 @@ def test_a_part_of_labelled_records_takes_none_without(tmp_path: Path) -> None:
     spec = {"pipegen": 1, "source": {"csv": {"path": str(tmp_path / "t.csv"), "features": features}}, "output": {"x": "x", "y": "y"}}
     by_value = {"train": {"part": ["p"]}, "validation": {"part": ["q"]}}
     assert f"1 record of `train` has no label, such as {tmp_path}/t.csv:3" in refused(spec | {"splits": {"parts": by_value}})
-    assert "so `parts` cannot size it" in refused(spec | {"splits": {"parts": {"train": 0.5, "predict": 0.5}}})
+    assert "so `parts` cannot set its size" in refused(spec | {"splits": {"parts": {"train": 0.5, "predict": 0.5}}})
     (tmp_path / "t.csv").write_text("x,y,part\n1,a,p\n2,b,p\n")
     assert "`predict` would be empty: every example has a label" in refused(spec)
     (tmp_path / "t.csv").write_text("x,y,part\n1,,p\n2,,p\n")

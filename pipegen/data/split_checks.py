@@ -221,7 +221,7 @@ def _numbers(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         yield make("PG301", message, locate((*_PARTS, counts[0])), locate((*_PARTS, next(iter(fractions))), "a fraction"), help=help_)
         return
     if PREDICTED in parts and spec.source.lacks(PREDICTED):
-        message = "`predict` is the examples without a label, so `parts` cannot size it"
+        message = "`predict` holds the examples without a label, so `parts` cannot set its size"
         yield make("PG301", message, locate((*_PARTS, PREDICTED), key=True), help="remove it: `parts` divides the examples with a label")
     total = sum(fractions.values(), Fraction(0))
     if total > 1 + SLACK:

@@ -158,7 +158,7 @@ def refuse_unlabelled(split: str, places: Sequence[str]) -> None:
     """Raises `PG420` for records without a label, at some places, unless the split is `predict`."""
     if split != PREDICTED and len(places):
         message = f"{count(len(places), 'record')} of `{split}` {'has' if len(places) == 1 else 'have'} no label, such as {places[0]}"
-        help_ = "examples without a label are `predict`: list what they hold in the column there, or leave them out by `where`"
+        help_ = "examples without a label belong to `predict`: list their values of the column there, or leave them out by `where`"
         raise OpError("PG420", message, field=f"parts.{split}", help=help_)
 
 
