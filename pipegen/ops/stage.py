@@ -8,6 +8,7 @@ derived from `Stage`). A stage has all properties that passes, costs and explana
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast
 
 from pipegen.errors import InternalError
@@ -68,11 +69,12 @@ class StepRef(Generic[F]):
 
     @property
     def share(self) -> float:
-        """The expected share of the examples that it acts on."""
+        """The expected share of the examples that it changes."""
+        own = self.probability * self.step.changes()
         if self.choice is None:
-            return self.probability
+            return own
         policy, number = self.choice.policy, self.choice.number
-        return self.probability * policy.share * (policy.of(Policy).step.share(number) if number is not None else 1.0)
+        return own * policy.share * (policy.of(Policy).step.share(number) if number is not None else 1.0)
 
     @property
     def end(self) -> int:
@@ -121,6 +123,11 @@ class Stage:
         """Lists the uses of steps in it, in the spec's order: its `refs`, or its one `ref`."""
         found: tuple[StepRef, ...] = (self.ref,) if hasattr(self, "ref") else getattr(self, "refs", ())
         return found
+
+    @property
+    def share(self) -> float:
+        """The expected share of the examples that it changes."""
+        return 1.0 - prod(1.0 - ref.share for ref in self.uses())
 
     def touches(self) -> tuple[str, ...]:
         """Lists the features that it reads and changes."""

@@ -97,6 +97,10 @@ class Transform(Model):
         order = [find.func for find, _, _ in odd]  # angles of several arguments, then distances, and so on
         return tuple(lint for find, name, v in sorted(odd, key=lambda one: order.index(one[0].func)) for lint in find(self.op, name, v, x))
 
+    def changes(self) -> float:
+        """Estimates the share of the examples that it changes, of those that it acts on."""
+        return 1.0
+
     def lasting(self) -> bool:
         """Checks whether its results are the same in every process for the same arguments, so that they may be cached on disk."""
         return True

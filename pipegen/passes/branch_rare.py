@@ -1,10 +1,9 @@
-"""Batch, sharpness for 1 example in 14 → branch(sharpness), Batch.
+"""Batch, JPEG artefacts for 1 example in 5 → branch(JPEG artefacts), Batch.
 
-A costly stage that only some examples need, such as a filter or a table of the histogram, runs on those alone: in the element
-stage, under a branch, in a small kernel of its own. In a batch every example would pay for it, since a kernel computes both
-sides of a choice. A cheap conditional table before such a stage moves with it, to keep the order. All of them have to come
-first after the batch, since no batch stage can be before an element stage. A mirror before them swaps places with them if
-that is exact.
+A costly stage that XLA does not compile, of which only some examples need the result, runs on those alone: in the element stage, under a
+branch. In a batch every example would pay for it. Conditional stages before such a stage move with it, to keep the order. All of them
+have to come first after the batch, since no batch stage can be before an element stage. A mirror before them swaps places with
+them if that is exact. What XLA compiles stays in the batch; see `skip_unchanged`.
 
 If a batch of records is read as one (Batch, Read), branches need single reads, which pays for large images alone: the plan
 with the lower expected cost is taken.
@@ -23,7 +22,7 @@ from pipegen.plan.nodes import Cache, Node, Plan, Read
 RARE = 0.7  # the share of examples up to which a branch is cheaper than running the stage on all
 
 
-@rewrite("E1", "examples do not pay for stages that few need")
+@rewrite("E1", "examples do not pay for stages on the host that few need")
 def branch_rare(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Moves the rare and costly stages that are first after the batch before it, each under a branch."""
     items = unpack(plan)
@@ -31,10 +30,11 @@ def branch_rare(plan: Plan, context: PassContext, note: Note) -> Plan:
     reads = isinstance(items[at + 1], Read)
     first = at + 1 + reads
     behind = [item for item in takewhile(lambda item: isinstance(item, Placed), items[first:]) if isinstance(item, Placed)]
-    mirrors, rare = _rare(behind)
+    compiled = context.runtime.jit != "never"
+    mirrors, rare = _rare(behind, compiled=compiled)
     if not rare or any(isinstance(item, Cache) for item in items):
         return plan
-    moved = [_branch(item, compiled=context.runtime.jit != "never") for item in rare]
+    moved = [_branch(item, compiled=compiled) for item in rare]
     stacked = _reading_each(plan) if reads else [plan.batch]
     branched = pack(plan, [*items[:at], *stacked[:-1], *moved, stacked[-1], *behind[:mirrors], *items[first + mirrors + len(rare) :]])
     given = Circumstances(context.file_bytes or ASSUMED_FILE)  # without the machine's factors, on which no number may depend
@@ -43,15 +43,16 @@ def branch_rare(plan: Plan, context: PassContext, note: Note) -> Plan:
         return plan
     for item in rare:
         ids = " and ".join(dict.fromkeys(f"`{ref.id}`" for ref in item.stage.uses()))
-        note(f"{ids} runs on the {min(1.0, sum(ref.share for ref in item.stage.uses())):.0%} of the examples that need it")
+        note(f"{ids} runs on the {item.stage.share:.0%} of the examples that need it")
     return branched
 
 
-def _rare(behind: list[Placed]) -> tuple[int, list[Placed]]:
+def _rare(behind: list[Placed], *, compiled: bool) -> tuple[int, list[Placed]]:
     """The number of mirrors that are first after the batch, and the stages after them to branch, up to the last costly one."""
     mirrors = sum(1 for _ in takewhile(lambda item: item.stage.mirrors_only(), behind))
     run = list(takewhile(lambda item: _conditional(item, mirrored=mirrors > 0), behind[mirrors:]))
-    dear = [i for i, item in enumerate(run) if item.stage.leads() and sum(ref.share for ref in item.stage.uses()) <= RARE]
+    stages = enumerate(item.stage for item in run)
+    dear = [i for i, st in stages if st.leads() and st.share <= RARE and not (compiled and st.compilable)]
     return mirrors, run[: dear[-1] + 1] if dear else []
 
 

@@ -31,7 +31,14 @@ def form_kernels(plan: Plan, context: PassContext, note: Note) -> Plan:
         previous = nodes[-1] if nodes else None
         if isinstance(node, Kernel):
             own = compiled and node.stages[0].compilable
-            if isinstance(previous, Kernel) and previous.compiled == own and not _cut(previous.stages, node.stages[0]):
+            if node.rows:
+                nodes.append(node)
+            elif (
+                isinstance(previous, Kernel)
+                and not previous.rows
+                and previous.compiled == own
+                and not _cut(previous.stages, node.stages[0])
+            ):
                 nodes[-1] = Kernel(node.out, previous.stages + node.stages, own)
             else:
                 nodes.append(Kernel(node.out, node.stages, own))

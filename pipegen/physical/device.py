@@ -11,7 +11,7 @@ from pipegen.frozen import dataclass
 from pipegen.ops.families.combining import GROUP
 from pipegen.ops.stage import Stage
 from pipegen.plan.cost import Circumstances, plan_cost
-from pipegen.plan.nodes import Kernel, Node, Plan
+from pipegen.plan.nodes import Kernel, Node, Plan, one_pass_each
 from pipegen.spec.models import received
 from pipegen.types import ElementType
 
@@ -27,7 +27,8 @@ def divided(plan: Plan) -> Plan:
         return plan
     held: set[str] = set()
     nodes: list[Node] = []
-    for entry, node in reversed(tuple(pairwise(plan.nodes))):
+    apart = (part for node in plan.nodes for part in (one_pass_each(node) if isinstance(node, Kernel) else (node,)))
+    for entry, node in reversed(tuple(pairwise(apart))):
         parts: tuple[Node, ...] = (node,)
         if isinstance(node, Kernel):
             host = _held(node.stages, held) if node.compiled else node.stages

@@ -103,7 +103,10 @@ def plan_cost(plan: Plan, given: Circumstances) -> PlanCost:
     entry = plan.nodes[0].out
     for number, node in enumerate(plan.nodes):
         parts = node.stages if isinstance(node, (Element, Kernel)) else ()
-        stages = tuple(stage_us(st, entry, node.out, given) * given.factors.get(fitted_as(node, st), 1.0) for st in parts)
+        skips = isinstance(node, Kernel) and node.rows
+        shares = [st.share if skips else 1.0 for st in parts]
+        each = zip(parts, shares, strict=True)
+        stages = tuple(n * stage_us(st, entry, node.out, given) * given.factors.get(fitted_as(node, st), 1.0) for st, n in each)
         cached = number < at and isinstance(node, (Read, Element))
         own = _parts_us(node, given) if isinstance(node, Read) else 0.0
         own += _own_us(node, gathers(plan, number)) * given.factors.get(fitted_as(node), 1.0)

@@ -157,12 +157,22 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Stages on a batch of fixed shape, compiled by XLA or not; several batches at once if parallel."""
+    """Stages on a batch of fixed shape, compiled by XLA or not; several batches at once if parallel.
+
+    With `rows`, the program goes from example to example, and through the stages that change it alone; all stages are on one feature, whose
+    dtype and shape they keep.
+    """
 
     out: ElementType
     stages: tuple[Stage, ...]
     compiled: bool = False
     parallel: bool = False
+    rows: bool = False
+
+
+def one_pass_each(kernel: Kernel) -> tuple[Kernel, ...]:
+    """Splits a kernel with `rows` into kernels of whole batches, one for each stage, for where all examples are computed at once."""
+    return tuple(replace(kernel, stages=(stage,), rows=False) for stage in kernel.stages) if kernel.rows else (kernel,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,10 +68,10 @@ def _stages_stand_where_they_work(plan: Plan) -> str | None:
 
 
 def _whole_images_come_first(plan: Plan) -> str | None:
-    """Stages that read whole images come first in their kernel."""
+    """Stages that read whole images come first in their kernel, unless it has a pass for each."""
     for node in plan.nodes:
         seen: set[str] = set()
-        for stage in node.stages if isinstance(node, Kernel) else ():
+        for stage in node.stages if isinstance(node, Kernel) and not node.rows else ():
             if stage.leads() and stage.feature in seen:
                 return f"{type(stage).__name__} on `{stage.feature}` follows another stage."
             seen.add(stage.feature)

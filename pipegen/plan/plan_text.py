@@ -143,7 +143,10 @@ def _node(node: Node) -> str:
         case Batch():
             return f"batch    {node.size}, remainder {node.remainder}"
         case Kernel():
-            return "kernel   one batch" + (", compiled by XLA" if node.compiled else "") + (", in parallel" if node.parallel else "")
+            skips = ", each example through the stages that change it" if node.rows else ""
+            return (
+                f"kernel   one batch{skips}" + (", compiled by XLA" if node.compiled else "") + (", in parallel" if node.parallel else "")
+            )
         case Emit():
             return f"emit     {emit_text(node)}"
         case Prefetch():

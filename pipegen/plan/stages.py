@@ -269,7 +269,7 @@ class Branch(Stage):
         return f"{said(self.stage)}, on those examples alone" + (", compiled by XLA" if self.compiled else "")
 
     def ns(self, x: FeatureType) -> float:
-        return min(1.0, sum(ref.share for ref in self.uses())) * self.stage.ns(x)
+        return self.share * self.stage.ns(x)
 
 
 @dataclass(frozen=True, slots=True)

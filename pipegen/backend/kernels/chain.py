@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, partial, reduce
 from typing import Any
 
 import tensorflow as tf
@@ -19,7 +19,8 @@ from pipegen.backend.kernels.reuse import Places, Reuse, block_size, finished, i
 from pipegen.backend.process.traced_functions import available, compiled, in_one_node
 from pipegen.ops.families.combining import Combine
 from pipegen.ops.lowering.graphs import call, made_for
-from pipegen.plan.nodes import Kernel
+from pipegen.ops.stage import Stage
+from pipegen.plan.nodes import Kernel, one_pass_each
 from pipegen.terminal import is_terminal, log, note
 from pipegen.types import ElementType
 
@@ -115,6 +116,9 @@ def _compiled(chain: Chain, batch: int, jit: str, reuse: Reuse | None, memories:
 
 def lower_for_any_batch(node: Kernel, entry: ElementType) -> KernelFunction:
     """Makes a function of a batch of any size, for a saved graph: XLA compiles it for each size it meets."""
+    if node.rows:
+        parts = [lower_for_any_batch(part, entry) for part in one_pass_each(node)]
+        return lambda features: reduce(lambda done, part: part(done), parts, features)
     chain = Chain(node, entry)
     body, phases = compiled(chain.body), [compiled(phase) for phase in chain.phases()]
 
@@ -145,7 +149,7 @@ class Chain:
     """The stages of a kernel and their inputs."""
 
     def __init__(self, node: Kernel, entry: ElementType) -> None:
-        self.stages = node.stages
+        self.stages, self.by_row = node.stages, node.rows
         self.quantised = [LOWERINGS[type(stage)].quantised for stage in node.stages]
         self.leads = [all(b.feature != st.feature for b in self.stages[:i]) for i, st in enumerate(self.stages)]
         firsts = {stage.feature: stage for stage in reversed(node.stages)}
@@ -220,6 +224,52 @@ class Chain:
         done: Features = in_blocks(block, size, into, given)
         return done
 
+    def by_example(
+        self, into: Sequence[tf.Tensor | None] | None, number: tf.Tensor, features: Features, params: tuple[Params, ...]
+    ) -> Features:
+        """Runs the stages in one program, example by example: each runs the stages that change it, one after another."""
+        (name, images), stages, last = *features.items(), self.stages, len(self.stages)
+        acts = [LOWERINGS[type(stage)].acts(stage, images, given) for stage, given in zip(stages, params, strict=True)]
+        every = tf.ones([images.shape[0]], tf.bool)
+        acting = tf.stack([every if a is None else tf.reduce_any(tf.reshape(a, [images.shape[0], -1]), 1) for a in acts], 1)
+        leaves = tf.nest.flatten(params)
+        own = [leaf for leaf, shared in zip(leaves, self.shared, strict=True) if not shared]
+
+        def example(image: tf.Tensor, own: list[tf.Tensor], acting: tf.Tensor) -> tf.Tensor:
+            def after(place: tf.Tensor) -> tf.Tensor:
+                """Returns the first stage that acts, from `place` on."""
+                return tf.reduce_min(tf.where(acting[0] & (tf.range(last) >= place), tf.range(last), last))
+
+            def step(place: tf.Tensor, image: tf.Tensor, own: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
+                single = iter(own)
+                flat = [leaf if shared else next(single) for leaf, shared in zip(leaves, self.shared, strict=True)]
+                given: tuple[Params, ...] = tf.nest.pack_sequence_as(params, flat)
+                each = zip(stages, given, strict=True)
+                runs = [partial(_run_parts, stage, image, parts, number >= 0) for stage, parts in each]
+                return after(place + 1), runs[0]() if last == 1 else tf.switch_case(place, runs), own
+
+            # The parameters go around the loop, too: elsewhere XLA would slice them for every value that a stage computes.
+            return tf.while_loop(lambda place, *_: place < last, step, (after(tf.constant(0)), image, own))[1]
+
+        return {name: in_blocks(example, 1, into, (images, own, acting))}
+
+    @cached_property
+    def drawn_types(self) -> Any:
+        """The types of all parameters, nested, for `_ROWS` examples."""
+
+        def parameters() -> tuple[Params, ...]:
+            draws = tf.zeros([_ROWS, self.width + 1], tf.float64)
+            features = {name: tf.zeros([_ROWS, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.entry.items()}
+            return self.with_drawn(self.parameters(features | {"@draws": draws}), draws)
+
+        traced: Any = tf.function(parameters, autograph=False).get_concrete_function()
+        return traced.structured_outputs
+
+    @cached_property
+    def shared(self) -> list[bool]:
+        """Whether each parameter, in a flat list, is shared by all examples."""
+        return [not t.shape.rank or t.shape[0] != _ROWS for t in tf.nest.flatten(self.drawn_types)]
+
     def compile(self, batch: int, depth: int, memories: Features) -> tuple[list[Callable[..., Any]], Callable[..., Any]]:
         """Starts to compile the phases and `body` for one batch size.
 
@@ -235,9 +285,13 @@ class Chain:
         features |= memories
         program = partial(_Program, checked=self.foreign)
         given, first = params, []
-        for phase in self.phases():
+        for phase in self.phases() if not self.by_row else ():
             first.append(program(phase, (features, given)))
             given = first[-1].structure
+        if self.by_row:
+            number = tf.constant(0, tf.int64)
+            each = program(self.by_example, (number, features, params), fills=True).start(depth)
+            return [], lambda slot, *given: each(slot, number if slot is None else slot, *given)
         size = block_size(batch, [phase.structure for phase in first]) if depth and not memories else None
         if size is None:
             ahead = not memories
@@ -304,6 +358,13 @@ def _warm_up(run: Callable[..., Any], specs: list[tf.TensorSpec]) -> None:
     next(iter(tf.data.Dataset.range(1).map(tf.autograph.experimental.do_not_convert(zeros))))
 
 
+def _run_parts(stage: Stage, value: tf.Tensor, params: Params, going: tf.Tensor) -> tf.Tensor:
+    """Runs a stage, each of its phases on its own."""
+    for phase in LOWERINGS[type(stage)].phases(stage):
+        params = finished(going, partial(phase, value, params))
+    return run_stage(stage, value, params)
+
+
 def _pad(t: tf.Tensor, n: tf.Tensor, batch: int) -> tf.Tensor:
     padded = tf.pad(t, [[0, batch - n], *([[0, 0]] * (t.shape.rank - 1))])
     padded.set_shape([batch, *t.shape[1:]])
@@ -320,15 +381,7 @@ class DeviceKernel:
         self._chain = chain = Chain(node, entry)
         self._phases = [compiled(phase) for phase in (*chain.phases(), chain.body)]
 
-        def parameters() -> tuple[Params, ...]:
-            draws = tf.zeros([_ROWS, chain.width + 1], tf.float64)
-            features = {name: tf.zeros([_ROWS, *t.shape], tf.as_dtype(t.dtype)) for name, t in chain.entry.items()}
-            return chain.with_drawn(chain.parameters(features | {"@draws": draws}), draws)
-
-        traced: Any = tf.function(parameters, autograph=False).get_concrete_function()
-        self._structure = traced.structured_outputs
-        self._single = [not t.shape.rank or t.shape[0] != _ROWS for t in tf.nest.flatten(self._structure)]
-        """True for parameters shared by all examples, which are repeated for each."""
+        self._single = chain.shared  # shared parameters are repeated for each example
         self.count = len(self._single)  # number of tensors of its parameters
 
     def parameters(self, features: Features) -> list[tf.Tensor]:
@@ -347,7 +400,7 @@ class DeviceKernel:
     def apply(self, features: Features, leaves: Sequence[tf.Tensor]) -> Features:
         """Runs the kernel, which XLA compiles for the current device; matrix products are exact float32."""
         flat = [leaf[0] if single else leaf for leaf, single in zip(leaves, self._single, strict=True)]
-        given: tuple[Params, ...] = tf.nest.pack_sequence_as(self._structure, flat)
+        given: tuple[Params, ...] = tf.nest.pack_sequence_as(self._chain.drawn_types, flat)
         inputs = {name: features[name] for name in self._chain.inputs}
         rows = tf.range(tf.shape(next(iter(inputs.values())))[0])
         params = self._counted_from(rows, given)

@@ -12,6 +12,7 @@ from pipegen.backend.features import Features, Params
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.lowering.colours import compose, counts_channels
+from pipegen.ops.lowering.graphs import by_xla
 from pipegen.ops.lowering.linear import as_float32
 from pipegen.ops.stage import StepRef
 from pipegen.ops.step_bases import ColourTransform
@@ -78,8 +79,19 @@ def _sums(image: tf.Tensor) -> tf.Tensor:
     if not image.dtype.is_integer:
         return tf.reduce_sum(tf.cast(image, tf.float64), [1, 2])
     height, width, channels = (tf.shape(image)[a] if image.shape[a] is None else image.shape[a] for a in (1, 2, 3))
-    columns = tf.reduce_sum(tf.cast(tf.reshape(image, [-1, height, width * channels]), tf.int32), 1)
+    rows = tf.reshape(image, [-1, height, width * channels])
+    columns = _added(rows, height) if by_xla.get() and isinstance(height, int) else tf.reduce_sum(tf.cast(rows, tf.int32), 1)
     return tf.reduce_sum(tf.cast(tf.reshape(columns, [-1, width, channels]), tf.float64), 1)
+
+
+def _added(rows: tf.Tensor, height: int) -> tf.Tensor:
+    """Adds lines of bytes `(n, height, ...)`: int32 `(n, ...)`. Up to 64 blocks of lines are added in 16 bits, then the lines of their sum: in
+    XLA that takes a sixth of the time of a reduction."""
+    size = max(8, -(-height // 64)) if height >= 8 else height
+    blocks, rest = divmod(height, size)
+    total = tf.cast(reduce(add, (tf.cast(rows[:, i * size : (i + 1) * size], tf.uint16) for i in range(blocks))), tf.int32)
+    lines = [*tf.unstack(total, axis=1), *(tf.cast(rows[:, height - 1 - i], tf.int32) for i in range(rest))]
+    return reduce(add, lines)
 
 
 def pointwise(image: tf.Tensor, arithmetic: Arithmetic, *, exact: bool = False) -> tf.Tensor:

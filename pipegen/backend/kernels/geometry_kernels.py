@@ -91,6 +91,19 @@ def warp(stage: s.Warp, value: tf.Tensor, params: Params) -> tf.Tensor:
     return w.mirror(value, params[0]) if stage.mirrors else w.read(value, params, stage.fill, exact=stage.exact)
 
 
+def moves(stage: s.Warp, image: tf.Tensor, params: Params) -> tf.Tensor | None:
+    """Tests which images a warp changes, bool `(n, ...)`; `None` if it may resize or copies rows and columns."""
+    sides = tuple(image.shape[1:3])
+    if stage.size != stage.canvas or stage.projective or None in sides:
+        return None
+    given = params[0]
+    return given != (
+        tf.eye(3, dtype=given.dtype)
+        if stage.copies()
+        else w.fixed_matrix(tf.eye(3, batch_shape=[1], dtype=tf.float64), stage.interpolation)
+    )
+
+
 def compose_matrix(stage: s.Compose, features: Features) -> None:
     """Multiplies a step's matrix into the pending one, `@matrix/FEATURE`."""
     name = stage.feature

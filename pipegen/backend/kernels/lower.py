@@ -19,8 +19,8 @@ from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels import moving
 from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words
 from pipegen.backend.kernels.colour import apply_pending, colour, colour_params, compose_colour, pointwise
-from pipegen.backend.kernels.geometry_kernels import compose_matrix, resample, warp, warp_params, warp_phases
-from pipegen.backend.kernels.table_kernels import blend_chains, chain_phases, histogram_table, look_up, table_params
+from pipegen.backend.kernels.geometry_kernels import compose_matrix, moves, resample, warp, warp_params, warp_phases
+from pipegen.backend.kernels.table_kernels import blend_chains, chain_phases, changes_values, histogram_table, look_up, table_params
 from pipegen.backend.kernels.warp import around, outside, read, sides
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
@@ -151,6 +151,11 @@ def neighbourhood(stage: Neighbourhood, image: tf.Tensor, given: Params) -> tf.T
     return tf.where(given[-1][:, None, None, None], done, image) if stage.ref.conditional else done
 
 
+def _gate(stage: Neighbourhood | BlendChains, image: tf.Tensor, params: Params) -> tf.Tensor | None:
+    """Tests on which images a step acts, bool `(n,)`; `None` if on all, or if it rounds all to bytes."""
+    return params[-1] if stage.ref.conditional and not (stage.ref.step.on_bytes and image.dtype != tf.uint8) else None
+
+
 def _entering(stage: Neighbourhood, image: tf.Tensor) -> tf.Tensor:
     """Casts an image for a step: to bytes if it works only on those, else to float64 if every bit counts."""
     image = stage.ref.step.entering(image)
@@ -171,6 +176,9 @@ class Lowering:
     phases: Callable[[Any], tuple[Phase, ...]] = lambda _stage: ()
     """Functions before `run`, each pure and compiled separately, for values that are read more than once, such as parameters of one value a
     pixel."""
+    acts: Callable[[Any, tf.Tensor, Params], tf.Tensor | None] = lambda _stage, _value, _params: None
+    """From the stage, a feature `(n, ...)` and the parameters before all phases to whether the stage changes each example, bool `(n,
+    ...)`, or `None` if it may change every one."""
     quantised: bool = False
     """Whether parameters are rounded from float64 to far fewer bits, so that XLA may compute them: differences in the last bit of a float64
     vanish. Tables are not, since they may round a number halfway between two others."""
@@ -285,7 +293,7 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     s.Turn: Lowering(batch=moving.turn),
     s.Compose: Lowering(batch=compose_matrix),
     s.Resample: Lowering(batch=resample),
-    s.Warp: Lowering(warp, warp_params, phases=warp_phases, quantised=True),
+    s.Warp: Lowering(warp, warp_params, phases=warp_phases, acts=moves, quantised=True),
     s.ComposeColour: Lowering(batch=compose_colour),
     s.ApplyColour: Lowering(batch=apply_pending),
     s.Colour: Lowering(colour, colour_params, quantised=True),
@@ -293,9 +301,12 @@ LOWERINGS: dict[type[Stage], Lowering] = {
         lambda _stage, value, params: look_up(value, params[0]),
         table_params,
         phases=lambda stage: (partial(histogram_table, stage),) if stage.reads_histogram else (),
+        acts=changes_values,
     ),
-    **dict.fromkeys((Neighbourhood, HostNeighbourhood), Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases)),
-    BlendChains: Lowering(blend_chains, neighbourhood_params, phases=chain_phases),
+    **dict.fromkeys(
+        (Neighbourhood, HostNeighbourhood), Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases, acts=_gate)
+    ),
+    BlendChains: Lowering(blend_chains, neighbourhood_params, phases=chain_phases, acts=_gate),
     Combine: Lowering(combine, combining_params),
     item_stages.Paste: Lowering(batch=paste),
     item_stages.PasteInstances: Lowering(batch=moving.paste_instances),

@@ -118,12 +118,13 @@ def finished(going: tf.Tensor, function: Callable[[], Any]) -> Any:
 
     `going` is a boolean scalar that is always true, which XLA does not know.
     """
-    structure = tf.function(function, autograph=False).get_concrete_function().structured_outputs
+    traced: Any = tf.function(function, autograph=False).get_concrete_function()
+    structure = traced.structured_outputs
 
     def zeros() -> list[tf.Tensor]:
         return [tf.zeros(t.shape, t.dtype) for t in tf.nest.flatten(structure)]
 
-    return tf.nest.pack_sequence_as(structure, tf.nest.flatten(tf.cond(going, lambda: tf.nest.flatten(function()), zeros)))
+    return tf.nest.pack_sequence_as(structure, tf.nest.flatten(tf.cond(going, lambda: tf.nest.flatten(traced()), zeros)))
 
 
 def in_blocks(function: Callable[..., Any], size: int, into: Sequence[tf.Tensor | None] | None, given: Any) -> Any:
@@ -140,10 +141,11 @@ def in_blocks(function: Callable[..., Any], size: int, into: Sequence[tf.Tensor 
     """
     count = int(tf.nest.flatten(given)[0].shape[0]) // size
 
-    def of_block(i: tf.Tensor | int) -> Any:
+    def of_block(i: tf.Tensor) -> Any:
         return function(*tf.nest.map_structure(lambda t: tf.slice(t, [i * size, *[0] * (t.shape.rank - 1)], [size, *t.shape[1:]]), given))
 
-    structure = tf.function(lambda: of_block(0), autograph=False).get_concrete_function().structured_outputs
+    traced: Any = tf.function(of_block, autograph=False).get_concrete_function(tf.TensorSpec([], tf.int32))
+    structure = traced.structured_outputs
     specs = tf.nest.flatten(structure)
 
     def start(spec: tf.TensorSpec, memory: tf.Tensor | None) -> tf.TensorArray:
@@ -151,7 +153,7 @@ def in_blocks(function: Callable[..., Any], size: int, into: Sequence[tf.Tensor 
         return blocks if memory is None else blocks.unstack(tf.reshape(memory, [count, *spec.shape]))
 
     def step(i: tf.Tensor, done: list[tf.TensorArray]) -> tuple[tf.Tensor, list[tf.TensorArray]]:
-        results = tf.nest.flatten(of_block(i))
+        results = tf.nest.flatten(traced(i))
         return i + 1, [blocks.write(i, result) for blocks, result in zip(done, results, strict=True)]
 
     begun = [start(spec, memory) for spec, memory in zip(specs, into or [None] * len(specs), strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -13,9 +14,10 @@ from pipegen.backend.features import Features, Params, Phase
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels.warp import fits_int32, fixed_matrix, locate, outside, read, sides
 from pipegen.ops.families.chains import PLAIN, STRETCH, BlendChains, Chains
-from pipegen.ops.families.lookup_tables import LookupTable
+from pipegen.ops.families.lookup_tables import LookupTable, LookupTableTransform
 from pipegen.ops.lowering.colours import as_bytes, auto_contrasted, equalized
 from pipegen.ops.lowering.filters import BITS, rounded_shift
+from pipegen.ops.stage import StepRef
 
 _waits = attrgetter("step.needs_histogram")  # true for a use of a step whose table depends on the image
 
@@ -41,22 +43,37 @@ def table_params(stage: LookupTable, features: Features) -> Params:
     return tuple(found)
 
 
+def changes_values(stage: LookupTable, image: tf.Tensor, params: Params) -> tf.Tensor | None:
+    """Tests which images a chain of tables may change, bool `(n, ...)`, from `table_params`; `None` if it may change all."""
+    each = list(_each(stage, params))
+    if image.dtype != tf.uint8 or any(ref is not None and when is None for ref, _, when in each):  # others are rounded
+        return None
+    return tf.stack([tf.reduce_any(own != tf.range(256), [1, 2]) if when is None else when for _, own, when in each], 1)
+
+
 def histogram_table(stage: LookupTable, image: tf.Tensor, params: Params) -> Params:
     """Folds a chain that reads the histogram into one table: int32 `(n, channels, 256)`. A pure function of `table_params`."""
-    given = iter(params)
-    counts = histogram(image)
+    each = list(_each(stage, params))
+    needed = [when for ref, _, when in each if ref is not None]
+    counts = histogram(image, None if None in needed or image.shape[0] != 1 else tf.reduce_any(tf.stack(needed)))
     table: tf.Tensor | None = None
-    for waits, refs in groupby(stage.refs, _waits):
-        if not waits:
-            list(refs)
-            table = fold(table, next(given))
-            continue
-        for ref in refs:
-            entering = counts if table is None else through(counts, table)
-            own = ref.step.table(next(given), entering)
-            table = fold(table, _gated(own, next(given) if ref.conditional else None))
+    for ref, own, when in each:
+        entering = counts if table is None else through(counts, table)
+        table = fold(table, own if ref is None else _gated(ref.step.table(own, entering), when))
     assert table is not None  # noqa: S101 - a stage has steps
     return (table,)
+
+
+def _each(stage: LookupTable, params: Params) -> Iterator[tuple[StepRef[LookupTableTransform] | None, tf.Tensor, tf.Tensor | None]]:
+    """Iterates over the parts of a chain, from `table_params`: either a table, or a use that reads the histogram, its draws and whether it
+    acts, if that is drawn."""
+    given = iter(params)
+    for waits, refs in groupby(stage.refs, _waits):
+        if waits:
+            yield from ((ref, next(given), next(given) if ref.conditional else None) for ref in refs)
+        else:
+            list(refs)
+            yield None, next(given), None
 
 
 def _gated(table: tf.Tensor, when: tf.Tensor | None) -> tf.Tensor:
@@ -81,11 +98,11 @@ def through(counts: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
     return tf.reshape(tf.tensor_scatter_nd_add(tf.zeros([tf.size(counts)], tf.int32), places, tf.reshape(counts, [-1])), shape)
 
 
-def histogram(image: tf.Tensor) -> tf.Tensor:
+def histogram(image: tf.Tensor, needed: tf.Tensor | None = None) -> tf.Tensor:
     """Counts the pixels of each value: int32 `(n, channels, 256)` for images `(n, height, width, channels)`.
 
     Image by image, so that the indices stay in the processor's cache: in XLA that takes a quarter of the time of one scatter over the
-    batch. Counts are integers, so the order of the sum does not matter.
+    batch. Counts are integers, so the order of the sum does not matter. One image alone is counted only if `needed`, a bool scalar.
     """
     channels = int(image.shape[-1])
 
@@ -95,6 +112,8 @@ def histogram(image: tf.Tensor) -> tf.Tensor:
         ones = tf.ones([tf.shape(places)[0]], tf.int32)
         return tf.reshape(tf.tensor_scatter_nd_add(tf.zeros([channels * 256], tf.int32), places, ones), [channels, 256])
 
+    if needed is not None:
+        return tf.cond(needed, lambda: one(image[0]), lambda: tf.zeros([channels, 256], tf.int32))[None]
     return tf.map_fn(one, image, fn_output_signature=tf.TensorSpec([channels, 256], tf.int32))
 
 

@@ -7,6 +7,7 @@ of them what its family composes, such as a matrix, which is the identity for ex
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -114,6 +115,10 @@ class Augmentation(Policy):
         """For each layer, the expected share of the examples that get each operation; `identity` may be left out."""
         raise NotImplementedError
 
+    def any_of(self, names: Iterable[str]) -> float:
+        """The expected share of the examples that get one of these operations in some layer."""
+        return 1 - math.prod(1 - sum(own.get(name, 0.0) for name in names) for own in self.shares())
+
     def operations(self, u: tf.Tensor) -> tf.Tensor:
         """The number of each layer's operation, int32 `(..., layers)`, from `u`, float64 `(..., num_draws)`; independent of schedules."""
         raise NotImplementedError
@@ -193,6 +198,9 @@ class AllGeometry(AugmentationPart, GeometricTransform):
     """The geometry of every layer of a policy, as one matrix."""
 
     part = "geometry"
+
+    def changes(self) -> float:
+        return self.policy.any_of(GEOMETRY)
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         return product(self.policy.layers(u), self.policy.limits, height, width)
