@@ -8,8 +8,8 @@ so the slowest one is the cap:
 - a map's own thread: the processor time of just that thread, while the whole pipeline runs (Linux counts it). It takes elements from the
   operation before, splits and stacks them, and hands them to the pool;
 - a serial map's function: processor time of all threads, for the map alone, on elements that were recorded and stay in memory;
-- the hand-over: processor time of all threads, for Python's loop over `pipe.train`, with a recorded batch in place of those that are made. It
-  notes the position, from which a run is resumed.
+- the hand-over: processor time of all threads, for Python's loop over `pipe.train`, with a recorded batch in place of those that are made.
+  It notes the position, from which a run is resumed.
 
 What runs in parallel (the calls of parallel maps) is in no stage; the last row of a table has it, with the serial part taken off.
 """
@@ -225,7 +225,7 @@ class _Recorded:
     def batches(self, entering: Any, form: p.Form) -> Any:
         import tensorflow as tf
 
-        def steps(epoch: Any, first: Any, since: Any) -> Any:
+        def steps(epoch: Any, first: Any, _since: Any) -> Any:
             numbers = tf.data.Dataset.range(first, tf.int64.max)
             return tf.data.Dataset.zip(
                 (tf.data.Dataset.from_tensors(epoch).repeat(), numbers, tf.data.Dataset.from_tensors(self._batch).repeat())

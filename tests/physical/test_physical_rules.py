@@ -53,6 +53,18 @@ def unguarded(plan: p.Physical) -> p.Physical:
     return changed(plan, p.Examples, guard="none")
 
 
+def read_outside(plan: p.Physical) -> p.Physical:
+    """The plan with guards that do not cover the reading."""
+    (examples,) = (f for f in plan.functions if isinstance(f, p.Examples))
+    return changed(plan, p.Examples, nodes=examples.nodes[1:])
+
+
+def cached_in_chunks(plan: p.Physical) -> p.Physical:
+    """The plan with a cache that is filled four records at a time."""
+    (filled,) = (f for f in plan.functions if isinstance(f, p.FillCache))
+    return changed(plan, p.FillCache, examples=replace(filled.examples, chunk=4))
+
+
 def worked_on_later(plan: p.Physical) -> p.Physical:
     """The plan with a kernel on the host behind the same one for the device."""
     made = []
@@ -91,7 +103,10 @@ BROKEN: dict[Callable[[p.Physical], str | None], list[Callable[[], p.Physical]]]
         lambda: changed(decided(**COMBINING), p.Index, rows=None),
     ],
     rules._caches_are_filled_first: [lambda: without(decided(cache="memory"), p.FillCache)],
-    rules._guards_see_single_records: [lambda: changed(decided(), p.Examples, guard="name")],
+    rules._guards_see_single_records: [
+        lambda: read_outside(decided(p.FIXED.built_on())),
+        lambda: cached_in_chunks(decided(p.FIXED.built_on(), cache="memory")),
+    ],
     rules._everything_runs_once: [
         lambda: without(decided(), p.Kernel),
         lambda: without(decided(cache="memory", **COMBINING), p.FillCache),
