@@ -11,7 +11,8 @@ so the slowest one is the cap:
 - the hand-over: processor time of all threads, for Python's loop over `pipe.train`, with a recorded batch in place of those that are made.
   It notes the position, from which a run is resumed.
 
-What runs in parallel (the calls of parallel maps) is in no stage; the last row of a table has it, with the serial part taken off.
+What runs on every core (the calls of parallel maps) is in no stage; the last row of a table has it, with the serial part taken off. Steps
+are indexed by a few cores at a time, which is a stage: processor time of one call, divided by how many there may be.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pipegen.physical import nodes as p
+from pipegen.physical.decide import INDEXED_AT_ONCE
 
 if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
@@ -71,24 +73,26 @@ def shapes(folder: Path, size: int = 4) -> dict[str, dict[str, Any]]:
 
 @dataclass
 class Part:
-    """A part of a pipeline that runs on one thread at a time.
+    """A part of a pipeline that runs on one thread, or on a few.
 
     Attributes:
-        stage: The number of the thread that waits for it: 0 is that of the first map with one, the last is Python's.
+        stage: Parts with the same number follow one another. Odd numbers are threads, the last one Python's.
         name: What it is.
+        at_once: How many calls of it run at a time.
         us: Microseconds of processor time a step, one figure a turn.
         bare: Those of what only feeds it, likewise.
     """
 
     stage: int
     name: str
+    at_once: int = 1
     us: list[float] = field(default_factory=list)
     bare: list[float] = field(default_factory=list)
 
     @property
     def least(self) -> float:
-        """The least of the turns: other programs only add to it."""
-        return max(min(self.us) - min(self.bare, default=0.0), 0.0)
+        """The least of the turns, since other programs only add to it, divided by the calls at a time."""
+        return max(min(self.us) - min(self.bare, default=0.0), 0.0) / self.at_once
 
 
 @dataclass
@@ -112,9 +116,9 @@ class Found:
         return sum(part.least for part in self.parts if part.stage == number)
 
     @property
-    def stages(self) -> range:
+    def stages(self) -> list[int]:
         """The numbers of the stages."""
-        return range(max(part.stage for part in self.parts) + 1)
+        return sorted({part.stage for part in self.parts})
 
     @property
     def cap(self) -> float:
@@ -124,7 +128,7 @@ class Found:
     @property
     def parallel(self) -> float:
         """Microseconds of processor time an image of what runs on every core."""
-        return max(min(self.whole) - sum(part.least for part in self.parts), 0.0) / self.batch
+        return max(min(self.whole) - sum(part.least for part in self.parts if part.at_once == 1), 0.0) / self.batch
 
 
 def write_pictures(folder: Path, count: int = PICTURES) -> None:
@@ -161,14 +165,18 @@ def owners(plan: p.Physical) -> list[str]:
     return found
 
 
-def serial_maps(plan: p.Physical) -> Iterator[tuple[int, int, str]]:
-    """Yields for each map whose calls follow one another its stage, its place among the operations, and its functions."""
+def limited_maps(plan: p.Physical) -> Iterator[tuple[Part, int]]:
+    """Yields the part of each map whose calls follow one another, or of which only a few run at a time, and its place in the plan."""
     stage, kept = 0, set(owners(plan))
     for place, (name, operation) in enumerate(plan.named()):
-        if name in kept:
-            stage += 1
-        elif isinstance(operation, p.Map) and not p.hands_over(operation):
-            yield stage, place, ", ".join(p.node_name(function) for function in operation.functions)
+        indexes = isinstance(operation, p.Map) and isinstance(operation.functions[0], p.Index)
+        if isinstance(operation, p.Map) and (name not in kept or (indexes and name != "whole_batch")) and not p.hands_over(operation):
+            functions = ", ".join(p.node_name(function) for function in operation.functions)
+            if name in kept:
+                yield Part(2 * stage, f"{functions}: {INDEXED_AT_ONCE} at a time", INDEXED_AT_ONCE), place
+            else:
+                yield Part(2 * stage + 1, f"{functions}: function"), place
+        stage += name in kept
 
 
 def cut(executor: Executor, plan: p.Physical, operations: Sequence[p.Operation], ds: Any) -> Any:
@@ -209,9 +217,10 @@ def function_of(executor: Executor, plan: p.Physical, place: int, steps: int) ->
     """Makes a function that measures a serial map alone, on one recorded element: microseconds of a call, and of taking the element."""
     import tensorflow as tf
 
+    operation: Any = plan.operations[place]
     element = next(iter(cut(executor, plan, plan.operations[:place], beginning(executor))))
     recorded = tf.data.Dataset.from_tensors(element).repeat()
-    mapped = drained(cut(executor, plan, plan.operations[place : place + 1], recorded), steps)
+    mapped = drained(cut(executor, plan, [dataclasses.replace(operation, threads=None)], recorded), steps)
     bare = drained(recorded, steps)
     return lambda: (mapped(), bare())
 
@@ -290,9 +299,9 @@ def measure(shape: str, spec: dict[str, Any], batch: int, steps: int, repeats: i
     plan = executor.physical(p.FIXED)
     names = owners(plan)
     pipe.seek(*late(executor))
-    maps = [(Part(stage, f"{name}: function"), function_of(executor, plan, place, steps)) for stage, place, name in serial_maps(plan)]
-    threads = [Part(number, f"{name}: own thread") for number, name in enumerate(names)]
-    running, over = whole_run(pipe, names, steps), Part(len(names), HANDED_OVER)
+    maps = [(part, function_of(executor, plan, place, steps)) for part, place in limited_maps(plan)]
+    threads = [Part(2 * number + 1, f"{name}: own thread") for number, name in enumerate(names)]
+    running, over = whole_run(pipe, names, steps), Part(2 * len(names) + 1, HANDED_OVER)
     running()
     pipe.seek(*late(executor))
     handed, whole = handing_over(pipe, steps), []
@@ -317,11 +326,11 @@ def table(found: Found) -> Table:
     shown.add_column("part")
     for heading in ("µs a step", "µs an image", "cap of the stage, images/s"):
         shown.add_column(heading, justify="right")
-    for number in found.stages:
+    for row, number in enumerate(found.stages, 1):
         own = [part for part in found.parts if part.stage == number]
         for place, part in enumerate(own):
             cap = f"{found.batch * 1e6 / found.stage(number):,.0f}" if place == len(own) - 1 else ""
-            shown.add_row("" if place else str(number + 1), part.name, f"{part.least:.0f}", f"{part.least / found.batch:.3f}", cap)
+            shown.add_row("" if place else str(row), part.name, f"{part.least:.0f}", f"{part.least / found.batch:.3f}", cap)
         shown.add_section()
     shown.add_row("", MADE, "", f"{found.parallel:.3f}", "")
     return shown

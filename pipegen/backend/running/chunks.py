@@ -88,7 +88,7 @@ def each(features: Features, nodes: Sequence[Read | Element], executor: Executor
 
 
 def guarded(features: Features, one: Callable[[Features], Features], chunk: int, of: ElementType) -> Features:
-    """Runs a function of one example, in which a failure stays, on each of a chunk `(chunk, ...)`; `of` and the results are as in `each`."""
+    """Runs a function that treats the damage of one example on each of a chunk `(chunk, ...)`. Returns features as `each` does."""
     given = {name: tf.unstack(value, num=chunk) for name, value in features.items()}
 
     def changed(example: Features) -> Features:
