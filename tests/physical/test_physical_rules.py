@@ -11,7 +11,7 @@ from planning import built, compiled, load_spec
 from pipegen.errors import InternalError
 from pipegen.physical import nodes as p
 from pipegen.physical import physical_rules as rules
-from pipegen.physical.decide import assumed_examples, decide, extent_of
+from pipegen.physical.decide import INDEXED_AT_ONCE, assumed_examples, decide, extent_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,3 +131,14 @@ def test_a_rule_rejects_what_breaks_it(rule: Callable[[p.Physical], str | None])
         assert rule(broken) is not None, number
         with pytest.raises(InternalError, match="form: "):
             rules.verify(broken)
+
+
+@pytest.mark.parametrize("fetches", [False, True])
+def test_some_steps_are_indexed_at_a_time_and_records_are_fetched_in_order(fetches: bool) -> None:
+    plan = decided().plan
+    setting = replace(decided().setting, threads=64, fetches=fetches)
+    maps = [o for o in decide(plan, p.TRAINING, setting).operations if isinstance(o, p.Map) and o.grain == "step"]
+    indexed = p.Index, *(() if fetches else (p.Cut,))
+    assert [type(f) for f in maps[0].functions] == [*indexed]
+    assert maps[0].threads == INDEXED_AT_ONCE < 64
+    assert [([type(f) for f in o.functions], o.threads) for o in maps[1:]] == ([([p.PrefetchRemote, p.Cut], None)] if fetches else [])
