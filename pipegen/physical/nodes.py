@@ -249,6 +249,11 @@ class Map:
     grain: Grain
     threads: int | None = None
 
+    @property
+    def main(self) -> Function:
+        """The function that names it: the first one, or that behind those that only make a batch of what was stacked."""
+        return next((f for f in self.functions if not isinstance(f, (Join, Trim))), self.functions[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Unbatch:
@@ -309,7 +314,7 @@ class Physical:
         """Yields the operations with their names, which are also those in a profile."""
         seen: dict[str, int] = {}
         for operation in self.operations:
-            first = operation.functions[0] if isinstance(operation, Map) else operation
+            first = operation.main if isinstance(operation, Map) else operation
             first = first.functions[0][0] if isinstance(first, SwitchBucket) else first
             whole = isinstance(operation, Map) and isinstance(first, Index) and isinstance(operation.functions[-1], (Emit, SplitForDevice))
             name = "whole_batch" if whole else node_name(first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipes import batches, pipeline
+from shutil import copytree
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,5 +72,52 @@ def test_a_pipeline_gives_what_it_gives_one_by_one(photo_folder: Path, transform
     assert set(sizes) == {7: {7}, 8: {8}, 11: set(), 16: {8}}[batch["size"]]
     assert len(together) == len(alone)
     for a, b in zip(together, alone, strict=True):
+        for got, expected in zip(a, b, strict=True):
+            np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize("size", [24, 80])
+@pytest.mark.parametrize("form", ["training", "derived", "service"])
+def test_guarded_examples_give_what_they_give_one_by_one(
+    photo_folder: Path, tmp_path: Path, form: str, size: int, monkeypatch: Any
+) -> None:
+    """A damaged file is replaced, named or marked as it is without chunks; images of 80 pixels go by reference."""
+    import tensorflow as tf
+
+    from pipegen.backend.running.walk import batches_of
+    from pipegen.passes import chunk_elements
+    from pipegen.physical import nodes as p
+
+    folder = copytree(photo_folder, tmp_path / "photos")
+    (folder / "rose" / "broken.jpg").write_bytes(b"\xff\xd8\xff\xe0 nothing")
+    errors: Any = {"errors": {"decode": {"skip": {"max_fraction": 0.5}}}} if form == "training" else {}
+    given: Any = {"transforms": [{"random_resized_crop": {"size": size}}], "batch": {"size": 8, "remainder": "keep"}, **errors}
+
+    def made(chunk: int) -> tuple[Any, list[Any]]:
+        monkeypatch.setattr(chunk_elements, "LONG_EPOCH", 1)
+        monkeypatch.setattr(chunk_elements, "CHUNK", chunk)
+        pipe = pipeline(folder, **given)
+        executor = pipe._engine.executor("train")
+        kind, guard = {"training": (p.TRAINING, "replace"), "derived": (p.FIXED.built_on(), "name"), "service": (p.SERVICE, "mark")}[form]
+        examples = next(f for f in executor.physical(kind).functions if isinstance(f, p.Examples))
+        assert (examples.chunk, examples.guard) == (chunk, guard)
+        if form == "training":
+            delivered = batches(pipe.train)
+            return list(executor.damage.quarantine.damaged.values()), delivered
+        if form == "derived":
+            with pytest.raises(tf.errors.OpError) as failed:
+                list(pipe.train.map(lambda *batch: batch))
+            return "broken.jpg" in str(failed.value), []
+        steps = tf.data.Dataset.range(executor.steps).map(lambda step: (tf.zeros_like(step), step))
+        numbered = list(batches_of(executor, steps, p.SERVICE))
+        marks = [int(step) for _, step, _ in numbered]
+        return sorted(marks)[0] < 0 <= sorted(marks)[1], batches(batch for *_, batch in numbered)
+
+    alone, together = made(1), made(4)
+    assert alone[0]
+    assert together[0] == alone[0]
+    assert len(together[1]) == len(alone[1]) == (0 if form == "derived" else 5)
+    for a, b in zip(together[1], alone[1], strict=True):
         for got, expected in zip(a, b, strict=True):
             np.testing.assert_array_equal(got, expected)

@@ -187,8 +187,7 @@ def look_at(made: p.Physical, setting: p.Setting, *, held: bool) -> None:
         last = next(o for o in reversed(made.operations) if isinstance(o, p.Stack))
         assert last.full == (always or form.single)
         assert (only(made, p.Fill) is not None) == (form.single and not always)
-        alone = [n.chunk for n in plan.nodes if isinstance(n, Element)] if setting.replaces is False and not form.derived else []
-        size = chunk_size(rows, max(alone, default=1))
+        size = chunk_size(rows, max((n.chunk for n in plan.nodes if isinstance(n, Element)), default=1))
         assert last.size == rows // size
         assert (only(made, p.Join) is not None) == (size > 1)
     assert only(made, p.Emit).weighs == (extent.remainder == "pad" and extent.epoch_steps is None)

@@ -11,7 +11,7 @@ from planning import built, compiled, load_spec
 from pipegen.errors import InternalError
 from pipegen.physical import nodes as p
 from pipegen.physical import physical_rules as rules
-from pipegen.physical.decide import assumed_examples, decide, extent_of
+from pipegen.physical.decide import INDEXED_AT_ONCE, assumed_examples, decide, extent_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +53,18 @@ def unguarded(plan: p.Physical) -> p.Physical:
     return changed(plan, p.Examples, guard="none")
 
 
+def read_outside(plan: p.Physical) -> p.Physical:
+    """The plan with guards that do not cover the reading."""
+    (examples,) = (f for f in plan.functions if isinstance(f, p.Examples))
+    return changed(plan, p.Examples, nodes=examples.nodes[1:])
+
+
+def cached_in_chunks(plan: p.Physical) -> p.Physical:
+    """The plan with a cache that is filled four records at a time."""
+    (filled,) = (f for f in plan.functions if isinstance(f, p.FillCache))
+    return changed(plan, p.FillCache, examples=replace(filled.examples, chunk=4))
+
+
 def worked_on_later(plan: p.Physical) -> p.Physical:
     """The plan with a kernel on the host behind the same one for the device."""
     made = []
@@ -91,7 +103,10 @@ BROKEN: dict[Callable[[p.Physical], str | None], list[Callable[[], p.Physical]]]
         lambda: changed(decided(**COMBINING), p.Index, rows=None),
     ],
     rules._caches_are_filled_first: [lambda: without(decided(cache="memory"), p.FillCache)],
-    rules._guards_see_single_records: [lambda: changed(decided(), p.Examples, guard="name")],
+    rules._guards_see_single_records: [
+        lambda: read_outside(decided(p.FIXED.built_on())),
+        lambda: cached_in_chunks(decided(p.FIXED.built_on(), cache="memory")),
+    ],
     rules._everything_runs_once: [
         lambda: without(decided(), p.Kernel),
         lambda: without(decided(cache="memory", **COMBINING), p.FillCache),
@@ -116,3 +131,14 @@ def test_a_rule_rejects_what_breaks_it(rule: Callable[[p.Physical], str | None])
         assert rule(broken) is not None, number
         with pytest.raises(InternalError, match="form: "):
             rules.verify(broken)
+
+
+@pytest.mark.parametrize("fetches", [False, True])
+def test_some_steps_are_indexed_at_a_time_and_records_are_fetched_in_order(fetches: bool) -> None:
+    plan = decided().plan
+    setting = replace(decided().setting, threads=64, fetches=fetches)
+    maps = [o for o in decide(plan, p.TRAINING, setting).operations if isinstance(o, p.Map) and o.grain == "step"]
+    indexed = p.Index, *(() if fetches else (p.Cut,))
+    assert [type(f) for f in maps[0].functions] == [*indexed]
+    assert maps[0].threads == INDEXED_AT_ONCE < 64
+    assert [([type(f) for f in o.functions], o.threads) for o in maps[1:]] == ([([p.PrefetchRemote, p.Cut], None)] if fetches else [])

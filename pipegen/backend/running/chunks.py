@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from math import prod
 
@@ -87,6 +87,18 @@ def each(features: Features, nodes: Sequence[Read | Element], executor: Executor
     return features | {name: _together([*column], t) for (name, t), column in zip(every, columns, strict=True)}
 
 
+def guarded(features: Features, one: Callable[[Features], Features], chunk: int, of: ElementType) -> Features:
+    """Runs a function that treats the damage of one example on each of a chunk `(chunk, ...)`. Returns features as `each` does."""
+    given = {name: tf.unstack(value, num=chunk) for name, value in features.items()}
+
+    def changed(example: Features) -> Features:
+        return {name: value for name, value in one(dict(example)).items() if value is not example.get(name)}
+
+    call = apart(changed)
+    results = [call({name: values[i] for name, values in given.items()}) for i in range(chunk)]
+    return features | {name: _together([result[name] for result in results], of.get(name)) for name in results[0]}
+
+
 def joined(features: Features, of: ElementType, batch: int, chunk: int, *, full: bool) -> Features:
     """Joins chunks `(k, chunk, ...)`, the results of `each`, into a batch; `of` is the type of one example."""
     count = tf.shape(features["@record"])[0]
@@ -104,9 +116,11 @@ def joined(features: Features, of: ElementType, batch: int, chunk: int, *, full:
     return rows if full else real(rows)
 
 
-def _together(values: list[tf.Tensor], t: FeatureType) -> tf.Tensor:
-    """Stacks tensors of type `t`, or puts large ones into a tensor list: a scalar of dtype `variant`."""
+def _together(values: list[tf.Tensor], t: FeatureType | None) -> tf.Tensor:
+    """Stacks tensors of type `t`, or puts large ones into a tensor list: a scalar of dtype `variant`. `None` is an internal feature."""
     one = values[0]
+    if t is None:
+        return tf.stack(values)
     own = (tuple(one.shape),) if one.shape.rank is not None else ()
     known = [shape for shape in t.shapes or own if None not in shape]
     if not known or max(map(prod, known)) * one.dtype.size < _BY_REFERENCE:

@@ -118,7 +118,10 @@ class Run:
                 return lambda f: chunks.cut(f, function.chunk, full=function.full)
             case p.Examples() if function.chunk > 1:
                 of = self.plan.plan.batch.out if self.plan.plan.buckets else None
-                return lambda f: chunks.each(f, function.nodes, self.x, function.chunk, of)
+                if function.guard == "none":
+                    return lambda f: chunks.each(f, function.nodes, self.x, function.chunk, of)
+                one, out = self._one(function), of or function.nodes[-1].out
+                return lambda f: chunks.guarded(f, one, function.chunk, out)
             case p.Examples():
                 return self._one(function)
             case p.MapRequest():
