@@ -12,8 +12,8 @@ from pipegen.physical.device import crossing, device_kernels, divided, obstacle
 from pipegen.physical.extent import Extent
 from pipegen.physical.physical_rules import verify
 from pipegen.plan.cost import HANDED_OVER
-from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Shard, Shuffle
-from pipegen.spec.models import PipelineSpec
+from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Send, Shard, Shuffle
+from pipegen.spec.models import PipelineSpec, received
 from pipegen.types import ElementType
 
 FETCHED_AHEAD = 4  # steps whose records are being fetched while another one is read
@@ -61,6 +61,10 @@ def decide(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
     """Translates a plan in one form; for a form that sends, the plan is one from `divided`. Raises `InternalError` if the plan does not
     have this form."""
     enter = p.Enter(form.enters, form.takes)
+    if form.enters == "variable" and not form.sends and any(isinstance(n, Send) for n in plan.nodes):
+        made = p.Physical(form, plan, setting, (enter, *_Choice(plan, form, setting).received()))
+        verify(made)
+        return made
     if plan.buckets and not form.sends:
         each = [_Choice(own, form, setting) for own in plan.buckets]
         if form.takes == "batch" or any(choice.is_together for choice in each):
@@ -120,6 +124,10 @@ class _Choice:
         self.on_device = device_kernels(plan, self.wide) if form.sends else ()
         if form.sends and not self.on_device:
             raise InternalError(f"{form.name}: {obstacle(plan)}")
+        at = next(i for i, n in enumerate(nodes) if isinstance(n, (Send, Emit)))
+        self.workers, self.trainers = nodes[:at], nodes[at:]
+        """The nodes that run on workers of the tf.data service if the plan is divided, and in the trainer."""
+        self.own = self.workers if form.sent else nodes
 
     # Records by themselves
 
@@ -152,7 +160,7 @@ class _Choice:
         functions: list[p.Function] = [self._index()]
         waiting: list[Read | Element] = []
         entry, batched = self.plan.nodes[0].out, False
-        for node in self.plan.nodes[1:]:
+        for node in self.own[1:]:
             match node:
                 case Read() if batched:
                     # The first stage reads in place from the memory that holds an image, which a derived form does not have.
@@ -173,8 +181,27 @@ class _Choice:
                 case Emit():
                     functions.append(self._emit(node))
             entry = node.out
-        yield p.Map(tuple(functions), "step", self._threads(self.plan.nodes))
+        functions += [p.Send(self._sent)] if self.form.sent else []
+        yield p.Map(tuple(functions), "step", self._threads(self.own))
         yield from self._handed_over()
+
+    # Batches of workers
+
+    def received(self) -> Iterator[p.Operation]:
+        """Takes the batches of workers, and runs what is left to the trainer."""
+        yield p.Steps()
+        yield p.Map((p.Receive(self._sent),), "step")
+        functions: list[p.Function] = []
+        for entry, node in pairwise(self.trainers):
+            functions += self._kernel(node, entry.out) if isinstance(node, Kernel) else []
+        yield p.Map((*functions, self._emit(self.plan.emit)), "batch", self._threads(self.trainers))
+        yield from self._handed_over()
+
+    @property
+    def _sent(self) -> Send:
+        """What workers send: a finished batch, unless the plan divides it."""
+        first, emit = self.trainers[0], self.plan.emit
+        return first if isinstance(first, Send) else Send(emit.out, received(emit.output))
 
     # Examples apart, then batches
 
@@ -183,7 +210,7 @@ class _Choice:
         yield from self._indexed()
         waiting: list[Read | Element] = []
         entry = self.plan.nodes[0].out
-        for node in self.plan.nodes[1:]:
+        for node in self.own[1:]:
             if isinstance(node, (Read, Element)):
                 waiting.append(node)
                 if self.shuffle is not None and isinstance(node, Read):
@@ -211,6 +238,7 @@ class _Choice:
             elif isinstance(node, Emit):
                 yield p.Map((self._emit(node),), "batch")
             entry = node.out
+        yield from [p.Map((p.Send(self._sent),), "batch")] if self.form.sent else []
         yield from self._handed_over()
 
     def _indexed(self) -> Iterator[p.Operation]:
@@ -259,7 +287,7 @@ class _Choice:
         batches = p.SwitchBucket(sizes, tuple(tuple(chain(*functions)) for functions in kernels))
         if any(batches.functions):
             yield p.Map((batches,), "batch", self._threads(self.plan.nodes))
-        yield p.Map((p.Emit(emit, self.extent.pads),), "batch")
+        yield p.Map((p.Send(self._sent) if self.form.sent else p.Emit(emit, self.extent.pads),), "batch")
         yield from self._handed_over()
 
     # Shared

@@ -32,7 +32,7 @@ def _grains_follow(plan: p.Physical) -> str | None:
                 grain = "step"
             case p.Map() if operation.grain == grain:
                 cut = any(isinstance(f, p.Cut) for f in operation.functions)
-                whole = isinstance(operation.functions[-1], (p.Emit, p.SplitForDevice))
+                whole = isinstance(operation.functions[-1], (p.Emit, p.SplitForDevice, p.Send, p.Receive))
                 grain = "batch" if whole else "example" if grain == "record" else grain
             case p.Unbatch() if grain in ("epoch", "step"):
                 grain = "chunk" if cut else "example"
@@ -125,7 +125,7 @@ def _everything_runs_once(plan: p.Physical) -> str | None:
                 run.append(f.node)
     all_kinds = (Read, Element, Cache, Kernel, Emit)
     kinds = {"record": (Read, Element), "batch": (Element, Kernel, Emit)}.get(plan.form.takes, all_kinds)
-    wanted = [n for n in plan.plan.nodes if isinstance(n, kinds)]
+    wanted = [n for n in plan.nodes if isinstance(n, kinds)]
     return None if run == wanted else f"{[type(n).__name__ for n in run]} run."
 
 

@@ -166,6 +166,23 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
+class Send:
+    """The place where a worker of the tf.data service sends a batch to the trainer, which runs what follows.
+
+    `features` are those that a later node uses. Without workers, it does nothing.
+    """
+
+    out: ElementType
+    features: tuple[str, ...]
+
+    @property
+    def num_bytes(self) -> int | None:
+        """Bytes of an example that are sent; `None` for text and unknown dimensions. A few numbers of the index come on top."""
+        sizes = [self.out[name].num_bytes for name in self.features]
+        return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+@dataclass(frozen=True, slots=True)
 class Emit:
     """The features in the structure that the model takes: `x`, `(x, y)` or `(x, y, sample_weight)`."""
 
@@ -185,7 +202,7 @@ class Prefetch:
     batches: int = 2
 
 
-Node = Union[Index, Read, Shuffle, Shard, Element, Cache, Batch, Kernel, Emit, Prefetch]
+Node = Union[Index, Read, Shuffle, Shard, Element, Cache, Batch, Kernel, Send, Emit, Prefetch]
 
 
 @dataclass(frozen=True, slots=True)
