@@ -117,7 +117,7 @@ class _Choice:
         self.guard: p.Guard = "mark" if form.tells else "replace" if setting.replaces else "name" if form.derived else "none"
         allowed = max((n.chunk for n in nodes if isinstance(n, Element)), default=1)
         alone_in_parts = any(isinstance(n, Read) and n.parts for n in nodes)
-        self.chunk = 1 if self.guard != "none" or alone_in_parts else chunk_size(self.rows, allowed)
+        self.chunk = 1 if self.guard not in ("none", "mark") or alone_in_parts else chunk_size(self.rows, allowed)
         prefetched = sum(n.batches for n in nodes if isinstance(n, Prefetch))
         # Memory is not reused by derived datasets, which may run on another machine, nor by buckets, which would need several buffers.
         self.depth = 0 if form.derived or plan.index.buckets else setting.threads + prefetched + HANDED_OVER
@@ -260,7 +260,7 @@ class _Choice:
         """Runs nodes on single examples; with a guard, in one function."""
         threads = self._threads(nodes)
         if guard != "none" and nodes and isinstance(nodes[0], Read):
-            yield p.Map((p.Examples(tuple(nodes), guard=guard),), "example", threads)
+            yield p.Map((p.Examples(tuple(nodes), self.chunk, guard),), "chunk" if self.chunk > 1 else "example", threads)
         elif threads is None and self.chunk == 1:
             yield from (p.Map((p.Examples((node,)),), "example") for node in nodes)
         elif nodes:

@@ -21,7 +21,7 @@ from pipegen.types import ElementType
 Grain = Literal["epoch", "step", "record", "example", "chunk", "batch"]
 Guard = Literal["none", "name", "replace", "tell", "mark"]
 """Treatment of damaged records: `none` fails; `name` fails and names the file; `replace` takes another record; `tell` gives only
-whether a record is intact; `mark` gives that beside the features."""
+whether a record is intact; `mark` gives that beside the features, for a chunk as a whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,10 +60,12 @@ def _chunks_are_joined(plan: p.Physical) -> str | None:
 
 
 def _guards_see_single_records(plan: p.Physical) -> str | None:
-    """A guard covers one record at a time, from its reading on."""
+    """A guard covers records from their reading on, one at a time unless it only marks damage."""
     for f in plan.functions:
         examples = f if isinstance(f, p.Examples) else f.examples if isinstance(f, (p.FillCache, p.ReadCache)) else None
-        if examples is not None and examples.guard != "none" and (examples.chunk > 1 or not isinstance(examples.nodes[0], Read)):
+        if examples is None or examples.guard == "none":
+            continue
+        if (examples.chunk > 1 and examples.guard != "mark") or not isinstance(examples.nodes[0], Read):
             return f"it is given {examples.chunk} records, from {type(examples.nodes[0]).__name__} on."
     return None
 

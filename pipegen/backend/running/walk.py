@@ -127,7 +127,8 @@ class Run:
                 return lambda f: chunks.cut(f, function.chunk, full=function.full)
             case p.Examples() if function.chunk > 1:
                 of = self.plan.plan.batch.out if self.plan.plan.buckets else None
-                return lambda f: chunks.each(f, function.nodes, self.x, function.chunk, of)
+                each_of = chunks.each_marked if function.guard == "mark" else chunks.each
+                return lambda f: each_of(f, function.nodes, self.x, function.chunk, of)
             case p.Examples():
                 return self._one(function)
             case p.MapRequest():
