@@ -17,7 +17,7 @@ from pipegen.spec.models import received
 from pipegen.types import ElementType
 
 
-@rewrite("E1", "fewer bytes go from a worker to the trainer")
+@rewrite("E0", "fewer bytes go from a worker to the trainer")
 def place_send(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Places a Send, if workers make the batches."""
     if context.runtime.service is None or plan.split != "train":
@@ -35,7 +35,7 @@ def place_send(plan: Plan, context: PassContext, note: Note) -> Plan:
         made = _sent(plan, entry, behind)
         if work + send_us(made) < least:
             place, best, least = i, made, work + send_us(made)
-    if best.num_bytes is not None and finished.num_bytes is not None and place < end:
+    if place < end:
         note(f"sends {best.num_bytes:,} bytes an example; a finished one has {finished.num_bytes:,}")
     return plan.with_nodes([*nodes[:place], best, *nodes[place:]])
 

@@ -144,7 +144,7 @@ def gather_us(out: ElementType, *, together: bool) -> float:
 
 def send_us(node: Send) -> float:
     """Microseconds in both processes for sending an example from a worker to the trainer."""
-    return sum(node.out[name].num_bytes or 0 for name in node.features) * _SEND_NS / 1e3
+    return node.num_bytes * _SEND_NS / 1e3
 
 
 def gathers(plan: Plan, number: int) -> bool:

@@ -176,10 +176,9 @@ class Send:
     features: tuple[str, ...]
 
     @property
-    def num_bytes(self) -> int | None:
-        """Bytes of an example that are sent; `None` for text and unknown dimensions. A few numbers of the index come on top."""
-        sizes = [self.out[name].num_bytes for name in self.features]
-        return None if None in sizes else sum(size or 0 for size in sizes)
+    def num_bytes(self) -> int:
+        """Bytes of an example that are sent, without features of unknown size. A few numbers of the index come on top."""
+        return sum(self.out[name].num_bytes or 0 for name in self.features)
 
 
 @dataclass(frozen=True, slots=True)

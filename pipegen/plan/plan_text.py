@@ -154,8 +154,9 @@ def _node(node: Node) -> str:
 
 def send_text(node: Send) -> str:
     """Describes the features that a worker sends, and their bytes, in a line."""
-    size = f"{node.num_bytes:,} bytes an example" if node.num_bytes is not None else "bytes that depend on the data"
-    return f"{', '.join(node.features)} from a worker to the trainer: {size}"
+    unknown = [name for name in node.features if node.out[name].num_bytes is None]
+    beside = f" and the bytes of {' and '.join(unknown)}, which depend on the data" if unknown else ""
+    return f"{', '.join(node.features)} from a worker to the trainer: {node.num_bytes:,} bytes an example{beside}"
 
 
 def emit_text(node: Emit) -> str:

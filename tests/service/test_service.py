@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import signal
-from pipes import COLOUR, FLIPPED, RESIZE, batches, epoch_of, pipeline, same, stream
+from pipes import COLOUR, FLIPPED, RESIZE, batches, close, epoch_of, pipeline, same, stream
 from shutil import copytree
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fleet import Fleet, free_port
@@ -31,6 +31,41 @@ def test_epochs_made_by_a_worker_are_those_of_one_process(photos: Path, fleet: F
     there.seek(1, 2)
     same(stream(there.train), epoch_of(here, 1, 2))
     same(stream(there.validation), stream(here.validation))
+
+
+TURN = {"random_rotation": {"degrees": 25}}
+CUTS: dict[str, tuple[list[Any], int]] = {
+    "before the floats": ([RESIZE, TURN, {"random_contrast": {"factor": 0.3}}, {"normalize": {"preset": "torch"}}], 1),
+    "before all kernels": ([RESIZE, {"random_brightness": {"factor": 0.3}}], 1),
+    "finished": ([RESIZE, {"rescale": {"to": [0, 1]}}, {"random_rotation": {"degrees": 25, "interpolation": "bicubic"}}], 4),
+}
+"""Recipes whose batches are sent at different places, and the bytes of a value there."""
+
+
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize("jit", ["never", "always"])
+@pytest.mark.parametrize("cut", list(CUTS))
+def test_wherever_a_batch_is_sent_it_is_that_of_one_process(cut: str, jit: str, photos: Path, fleet: Fleet) -> None:
+    steps, bytes_each = CUTS[cut]
+    here, there = (pipeline(photos, {"jit": jit, **runtime}, transforms=steps) for runtime in ({}, fleet.runtime()))
+    size = 24 * 24 * 3 * bytes_each + 8
+    assert f"send     image, label from a worker to the trainer: {size:,} bytes an example" in there.explain()
+    close(stream(there.train), stream(here.train))
+    received = there.fed().bytes / max(1, there.fed().there) / 8
+    assert size < received < size + 100, there.fed()  # with the numbers of the index
+    resumed = pipeline(photos, {"jit": jit, **fleet.runtime()}, transforms=steps)
+    iterator = iter(there.train)
+    first = [next(iterator) for _ in range(2)]
+    resumed.restore(there.state())
+    close(stream([*first, *resumed.train]), epoch_of(here, 1))
+    assert resumed.fed().there, resumed.fed()
+
+
+@pytest.mark.nightly
+def test_a_derived_dataset_has_its_own_memory(photos: Path, fleet: Fleet) -> None:
+    here, there = (pipeline(photos, runtime, transforms=TINTED) for runtime in ({}, fleet.runtime()))
+    same(stream(there.train.map(lambda x, y: (x * 2, y))), stream(here.train.map(lambda x, y: (x * 2, y))))
+    assert there.fed().there, there.fed()
 
 
 @pytest.mark.nightly

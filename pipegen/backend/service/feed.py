@@ -46,6 +46,7 @@ class Fed:
     damaged: int = 0  # batches made by this process because the worker could not read or decode a record
     refused: int = 0  # batches made by this process because the worker has another version or processor
     waited: float = 0.0  # seconds spent waiting for workers
+    bytes: int = 0  # bytes of those that workers made, as they were sent
 
 
 class Arrivals:
@@ -204,8 +205,11 @@ class Feed:
             job = self._job(at)
         batch = None if job is None else job.arrivals.take()
         self.fed.here += batch is None
-        self.fed.there += batch is not None
-        return tf.nest.flatten(self._here(at) if batch is None else batch)
+        if batch is None:
+            return tf.nest.flatten(self._here(at))
+        self.fed.there += 1
+        self.fed.bytes += sum(value.dtype.size * value.shape.num_elements() for value in batch)
+        return list(batch)
 
     def _job(self, at: Position) -> _Job | None:
         """Returns the job for a position, or starts one; `None` while the service is lost."""
