@@ -149,7 +149,10 @@ class Figures:
         late = f"; {fed['late']:g} came too late" if fed["late"] else ""
         made, kept = max(there + here, 1), "".join(f", {said}" for said in why)
         return [
-            ("made by workers", f"{there:,.0f} batches" + (f", {fed['bytes'] / there / self.batch:,.0f} bytes an image sent" if there else "")),
+            (
+                "made by workers",
+                f"{there:,.0f} batches" + (f", {fed['bytes'] / there / self.batch:,.0f} bytes an image sent" if there else ""),
+            ),
             ("made here", f"{here:,.0f} batches{kept}{late}"),
             ("wait for workers", f"{1000 * fed['waited'] / made:.1f} ms a batch, {fed['waited']:.1f} s in all"),
         ]

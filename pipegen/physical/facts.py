@@ -34,7 +34,7 @@ class Facts:
         return not self.variables and set(self.python) <= {RARELY}
 
 
-def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> Facts:
+def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> Facts:  # noqa: C901 - a case for each node with needs
     """The needs of an operation without its functions, of a function, or of a node that a function runs."""
     # A derived plan may run elsewhere, and contains its columns.
     looked_up = ("columns of the data",) if plan.setting.columns and not plan.form.derived else ()
@@ -111,7 +111,9 @@ _OF_FUNCTIONS = {
     **dict.fromkeys(("index", "draw", "fill", "cut", "sort"), INDEX),
     **dict.fromkeys(("read", "rows"), READ),
     **dict.fromkeys(("fill_cache", "read_cache"), CACHE),
-    **dict.fromkeys(("join", "trim", "set_batch_size", "slice_own_rows", "prepare", "emit", "split_for_device", "send", "receive", "deliver"), BATCH),
+    **dict.fromkeys(
+        ("join", "trim", "set_batch_size", "slice_own_rows", "prepare", "emit", "split_for_device", "send", "receive", "deliver"), BATCH
+    ),
 }
 """The part that each function of the physical plan belongs to, by its scope."""
 _OWN = re.compile(r"(?:^|/)([a-z_]+\.\d+)(?:_\d+)?(?=[/:]|$)")

@@ -325,7 +325,11 @@ class Physical:
         for operation in self.operations:
             first = operation.functions[0] if isinstance(operation, Map) else operation
             first = first.functions[0][0] if isinstance(first, SwitchBucket) else first
-            whole = isinstance(operation, Map) and isinstance(first, Index) and isinstance(operation.functions[-1], (Emit, SplitForDevice, Send))
+            whole = (
+                isinstance(operation, Map)
+                and isinstance(first, Index)
+                and isinstance(operation.functions[-1], (Emit, SplitForDevice, Send))
+            )
             name = "whole_batch" if whole else node_name(first)
             seen[name] = seen.get(name, 0) + 1
             yield f"{name}_{seen[name]}" if seen[name] > 1 else name, operation

@@ -20,7 +20,15 @@ def test_a_way_is_shown_beside_the_first() -> None:
         console.print(service.table(turns))
     text = printed.get()
     assert [cell.strip() for cell in text.splitlines()[-3].split("│")[1:-1]] == ["alone", "100", "1.00", "2.000", "1.00", "2.000", ""]
-    assert [cell.strip() for cell in text.splitlines()[-2].split("│")[1:-1]] == ["by 1 worker", "50", "0.50", "4.000", "2.00", "1.000", "588"]
+    assert [cell.strip() for cell in text.splitlines()[-2].split("│")[1:-1]] == [
+        "by 1 worker",
+        "50",
+        "0.50",
+        "4.000",
+        "2.00",
+        "1.000",
+        "588",
+    ]
 
 
 @pytest.mark.tf

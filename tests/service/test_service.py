@@ -50,7 +50,7 @@ def test_wherever_a_batch_is_sent_it_is_that_of_one_process(cut: str, jit: str, 
     here, there = (pipeline(photos, {"jit": jit, **runtime}, transforms=steps) for runtime in ({}, fleet.runtime()))
     size = 40 * 40 * 3 * bytes_each + 8
     assert f"send     image, label from a worker to the trainer: {size:,} bytes an example" in there.explain()
-    close(stream(there.train), stream(here.train))
+    same(stream(there.train), stream(here.train))
     received = there.fed().bytes / max(1, there.fed().there) / 8
     assert size < received < size + 100, there.fed()  # with the numbers of the index
     resumed = pipeline(photos, {"jit": jit, **fleet.runtime()}, transforms=steps)
