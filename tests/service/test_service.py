@@ -77,6 +77,24 @@ def test_examples_that_are_combined_and_shared_among_hosts_are_the_same(photos: 
     assert there.fed().there, there.fed()
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_groups_that_hosts_share_are_combined_by_the_trainer(index: int, photos: Path, fleet: Fleet) -> None:
+    """A worker sends whole groups, of which the trainer keeps the host's own rows; also in an epoch begun with another batch size."""
+    spec = {"transforms": [{"resize": {"size": 64}}, TURN, {"mixup": {"alpha": 0.4}}], "output": {"encode": {"label": "one_hot"}}}
+    share = {"shard": {"index": index, "count": 3}}
+    here, there = (pipeline(photos, share | runtime, batch={"size": 12}, **spec) for runtime in ({}, fleet.runtime()))
+    assert "12,296 bytes an example" in there.explain()
+    same(stream(there.train), stream(here.train))
+    first = pipeline(photos, share, batch={"size": 6}, **spec)
+    next(iter(first.train))
+    for pipe in (here, there):
+        pipe.restore(first.state())
+    before = there.fed().there
+    same(stream(there.train), stream(here.train))
+    assert there.fed().there > before > 0, there.fed()
+
+
 @pytest.mark.nightly  # by day a loop takes them, and counts
 def test_fit_takes_the_same_batches_and_counts_the_same_epochs(photos: Path, fleet: Fleet) -> None:
     import keras
