@@ -2,7 +2,8 @@
 
 A dispatcher and a worker run on the loopback address, beside the training process, and share its cores. The pipeline with the worker and
 the one without have turns. Images per second say what one machine loses by it; the processor time of an image, of all processes, says the
-same beside other programs; that of the training process alone is what is left there when workers are on other machines.
+same beside other programs; that of the training process alone is what is left there when workers are on other machines. Bytes are those
+that workers send: the plan says where they send a batch (`pipegen explain`).
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from benchmarks.prepared import GEOMETRIC, spec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pipegen.api.pipeline import Pipeline
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 _READY_S = 120.0
 WARM_UP = 24
@@ -47,12 +50,14 @@ class Turn:
         seconds: The wall clock.
         trainer_s: Processor time of this process, in seconds.
         servers_s: That of the servers.
+        sent: Bytes of an image from a worker; 0 without workers.
     """
 
     images: int
     seconds: float
     trainer_s: float
     servers_s: float
+    sent: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -60,18 +65,24 @@ class Turn:
         return self.images / self.seconds
 
     def per_image(self, *, servers: bool) -> float:
-        """Milliseconds of processor time per image: of this process, or of the servers, too."""
-        return 1000 * (self.trainer_s + (self.servers_s if servers else 0)) / self.images
+        """Milliseconds of processor time per image: of this process, or of the servers, too.
+
+        Without workers, the servers have no share: they finish what was asked for in the turn before.
+        """
+        return 1000 * (self.trainer_s + (self.servers_s if servers and self.sent else 0)) / self.images
 
 
 def table(turns: dict[str, list[Turn]]) -> Table:
     """Medians over the turns, and for each way how it stands beside the first."""
-    made = Table("batches made", "images/s", "of alone", "CPU ms/image", "in the trainer", title="tf.data service on one machine")
+    columns = ("batches made", "images/s", "of alone", "CPU ms/image", "of alone", "in the trainer", "bytes/image sent")
+    made = Table(*columns, title="tf.data service on one machine")
     first = next(iter(turns.values()))
     for name, own in turns.items():
         rate, base = (statistics.median(t.rate for t in several) for several in (own, first))
-        cells = (f"{statistics.median(t.per_image(servers=servers) for t in own):.3f}" for servers in (True, False))
-        made.add_row(name, f"{rate:,.0f}", f"{rate / base:.2f}", *cells)
+        whole, alone = (statistics.median(t.per_image(servers=True) for t in several) for several in (own, first))
+        trainer = statistics.median(t.per_image(servers=False) for t in own)
+        sent = f"{own[0].sent:,.0f}" if own[0].sent else ""
+        made.add_row(name, f"{rate:,.0f}", f"{rate / base:.2f}", f"{whole:.3f}", f"{whole / alone:.2f}", f"{trainer:.3f}", sent)
     return made
 
 
@@ -118,15 +129,17 @@ def _free_port() -> int:
         return int(tried.getsockname()[1])
 
 
-def take(batches: Iterator[Any], steps: int, warm_up: int, of: list[int]) -> Turn:
+def take(pipe: Pipeline, batches: Iterator[Any], steps: int, of: list[int]) -> Turn:
     """Takes a turn; what was made ahead of it, here and by workers, is taken before the clock starts."""
     rested()
-    for _ in range(warm_up):
+    for _ in range(WARM_UP):
         next(batches)
+    fed = pipe.fed()
     begun = time.process_time(), processor_time(of), time.perf_counter()
     images = sum(int(next(batches)[0].shape[0]) for _ in range(steps))
     ended = time.process_time(), processor_time(of), time.perf_counter()
-    return Turn(images, ended[2] - begun[2], ended[0] - begun[0], ended[1] - begun[1])
+    there, sent = pipe.fed().there - fed.there, pipe.fed().bytes - fed.bytes
+    return Turn(images, ended[2] - begun[2], ended[0] - begun[0], ended[1] - begun[1], sent / there * steps / images if there else 0.0)
 
 
 def measure(folder: Path, workers: int, repeats: int, steps: int, size: int) -> dict[str, list[Turn]]:
@@ -147,7 +160,7 @@ def measure(folder: Path, workers: int, repeats: int, steps: int, size: int) -> 
         endless = {name: itertools.chain.from_iterable(itertools.repeat(pipe.train)) for name, pipe in named.items()}
         for _ in range(repeats):
             for name, batches in endless.items():
-                turns.setdefault(name, []).append(take(batches, steps, WARM_UP, processes))
+                turns.setdefault(name, []).append(take(named[name], batches, steps, processes))
         fed = served.fed()
         if fed.there < 0.9 * (fed.there + fed.here):
             raise RuntimeError(

@@ -143,14 +143,16 @@ class Figures:
             ("", f"{rate} in later epochs, from the warm cache"),
         ]
 
-    @staticmethod
-    def _of_workers(fed: dict[str, float]) -> list[tuple[str, str]]:
+    def _of_workers(self, fed: dict[str, float]) -> list[tuple[str, str]]:
         there, here = fed["there"], fed["here"]
         why = [f"{fed[name]:g} {what}" for name, what in (("damaged", "with damaged records"), ("refused", "refused")) if fed[name]]
         late = f"; {fed['late']:g} came too late" if fed["late"] else ""
         made, kept = max(there + here, 1), "".join(f", {said}" for said in why)
         return [
-            ("made by workers", f"{there:,.0f} batches"),
+            (
+                "made by workers",
+                f"{there:,.0f} batches" + (f", {fed['bytes'] / there / self.batch:,.0f} bytes an image sent" if there else ""),
+            ),
             ("made here", f"{here:,.0f} batches{kept}{late}"),
             ("wait for workers", f"{1000 * fed['waited'] / made:.1f} ms a batch, {fed['waited']:.1f} s in all"),
         ]

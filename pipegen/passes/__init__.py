@@ -18,6 +18,7 @@ from pipegen.passes import (
     fuse_geometry,
     parallelise,
     place_cache,
+    place_send,
     prefetch_last,
     shard_before_read,
     share_views,
@@ -42,6 +43,7 @@ PASSES: tuple[Pass, ...] = (
     batch_early.batch_early,  # after the casts, so that bytes are stacked and not floats
     place_cache.place_cache,  # needs the place where examples get a fixed shape
     branch_rare.branch_rare,  # after the cache, which would keep what it moves before the batch; while nodes have one stage
+    place_send.place_send,  # while nodes have one stage and its types; no kernel crosses it
     skip_unchanged.skip_unchanged,  # after what XLA cannot compile has moved before the batch
     form_kernels.form_kernels,  # groups stages; no later pass looks between them
     chunk_elements.chunk_elements,  # after all that moves or splits element stages

@@ -12,8 +12,8 @@ from pipegen.physical.device import crossing, device_kernels, divided, obstacle
 from pipegen.physical.extent import Extent
 from pipegen.physical.physical_rules import verify
 from pipegen.plan.cost import HANDED_OVER
-from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Shard, Shuffle
-from pipegen.spec.models import PipelineSpec
+from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Send, Shard, Shuffle
+from pipegen.spec.models import PipelineSpec, received
 from pipegen.types import ElementType
 
 INDEXED_AT_ONCE = 16
@@ -63,6 +63,10 @@ def decide(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
     """Translates a plan in one form; for a form that sends, the plan is one from `divided`. Raises `InternalError` if the plan does not
     have this form."""
     enter = p.Enter(form.enters, form.takes)
+    if form.enters == "variable" and not form.sends and any(isinstance(n, Send) for n in plan.nodes):
+        made = p.Physical(form, plan, setting, (enter, *_Choice(plan, form, setting).received()))
+        verify(made)
+        return made
     if plan.buckets and not form.sends:
         each = [_Choice(own, form, setting) for own in plan.buckets]
         if form.takes == "batch" or any(choice.is_together for choice in each):
@@ -122,6 +126,10 @@ class _Choice:
         self.on_device = device_kernels(plan, self.wide) if form.sends else ()
         if form.sends and not self.on_device:
             raise InternalError(f"{form.name}: {obstacle(plan)}")
+        at = next(i for i, n in enumerate(nodes) if isinstance(n, (Send, Emit)))
+        self.workers, self.trainers = nodes[:at], nodes[at:]
+        """The nodes that run on workers of the tf.data service if the plan is divided, and in the trainer."""
+        self.own = self.workers if form.sent else nodes
 
     # Records by themselves
 
@@ -154,7 +162,7 @@ class _Choice:
         functions: list[p.Function] = [self._index()]
         waiting: list[Read | Element] = []
         entry, batched = self.plan.nodes[0].out, False
-        for node in self.plan.nodes[1:]:
+        for node in self.own[1:]:
             match node:
                 case Read() if batched:
                     # The first stage reads in place from the memory that holds an image, which a derived form does not have.
@@ -175,8 +183,27 @@ class _Choice:
                 case Emit():
                     functions.append(self._emit(node))
             entry = node.out
-        yield p.Map(tuple(functions), "step", self._threads(self.plan.nodes))
+        functions += [p.Send(self._sent)] if self.form.sent else []
+        yield p.Map(tuple(functions), "step", self._threads(self.own))
         yield from self._handed_over()
+
+    # Batches of workers
+
+    def received(self) -> Iterator[p.Operation]:
+        """Takes the batches of workers, and runs what is left to the trainer."""
+        yield p.Steps()
+        yield p.Map((p.Receive(self._sent),), "step")
+        functions: list[p.Function] = []
+        for entry, node in pairwise(self.trainers):
+            functions += self._kernel(node, entry.out) if isinstance(node, Kernel) else []
+        yield p.Map((*functions, self._emit(self.plan.emit)), "batch", self._threads(self.trainers))
+        yield from self._handed_over()
+
+    @property
+    def _sent(self) -> Send:
+        """What workers send: a finished batch, unless the plan divides it."""
+        first, emit = self.trainers[0], self.plan.emit
+        return first if isinstance(first, Send) else Send(emit.out, received(emit.output))
 
     # Examples apart, then batches
 
@@ -186,7 +213,7 @@ class _Choice:
         waiting: list[Read | Element] = []
         joins: tuple[p.Function, ...] = ()
         entry = self.plan.nodes[0].out
-        for node in self.plan.nodes[1:]:
+        for node in self.own[1:]:
             if isinstance(node, (Read, Element)):
                 waiting.append(node)
                 if self.shuffle is not None and isinstance(node, Read):
@@ -217,6 +244,8 @@ class _Choice:
             elif isinstance(node, Emit):
                 yield p.Map((*joins, self._emit(node)), "batch", self._threads(self.before) if joins else None)
             entry = node.out
+        if self.form.sent:
+            yield p.Map((*joins, p.Send(self._sent)), "batch", self._threads(self.before) if joins else None)
         yield from self._handed_over()
 
     def _indexed(self) -> Iterator[p.Operation]:
@@ -269,7 +298,7 @@ class _Choice:
             joins = (*joins, batches)
         if joins:
             yield p.Map(joins, "batch", self._threads(self.plan.nodes))
-        yield p.Map((p.Emit(emit, self.extent.pads),), "batch")
+        yield p.Map((p.Send(self._sent) if self.form.sent else p.Emit(emit, self.extent.pads),), "batch")
         yield from self._handed_over()
 
     # Shared

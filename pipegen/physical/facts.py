@@ -34,15 +34,17 @@ class Facts:
         return not self.variables and set(self.python) <= {RARELY}
 
 
-def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> Facts:
+def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> Facts:  # noqa: C901 - a case for each node with needs
     """The needs of an operation without its functions, of a function, or of a node that a function runs."""
     # A derived plan may run elsewhere, and contains its columns.
     looked_up = ("columns of the data",) if plan.setting.columns and not plan.form.derived else ()
     match part:
         case p.Enter() if part.enters in ("variable", "queue"):
             # With combined examples, an epoch that was begun with batches of another size needs rows that a derived plan lacks.
-            alike = part.enters == "variable" and plan.form.derived and any(isinstance(f, p.Index) and f.grouped for f in plan.functions)
+            alike = part.enters == "variable" and plan.form.derived and any(stage.combines for stage in plan.plan.stages())
             return Facts(variables=("the position" if part.enters == "variable" else "a queue",), asserts=alike)
+        case p.Receive():
+            return Facts(("batches of workers",), ("putting batches in order",))
         case p.Deliver() if part.notes:
             return Facts(variables=("the position",))
         case p.Index():
@@ -109,7 +111,9 @@ _OF_FUNCTIONS = {
     **dict.fromkeys(("index", "draw", "fill", "cut", "sort"), INDEX),
     **dict.fromkeys(("read", "rows"), READ),
     **dict.fromkeys(("fill_cache", "read_cache"), CACHE),
-    **dict.fromkeys(("join", "trim", "set_batch_size", "slice_own_rows", "prepare", "emit", "split_for_device", "deliver"), BATCH),
+    **dict.fromkeys(
+        ("join", "trim", "set_batch_size", "slice_own_rows", "prepare", "emit", "split_for_device", "send", "receive", "deliver"), BATCH
+    ),
 }
 """The part that each function of the physical plan belongs to, by its scope."""
 _OWN = re.compile(r"(?:^|/)([a-z_]+\.\d+)(?:_\d+)?(?=[/:]|$)")

@@ -21,7 +21,7 @@ from pipegen.types import ElementType
 Grain = Literal["epoch", "step", "record", "example", "chunk", "batch"]
 Guard = Literal["none", "name", "replace", "tell", "mark"]
 """Treatment of damaged records: `none` fails; `name` fails and names the file; `replace` takes another record; `tell` gives only
-whether a record is intact; `mark` gives that beside the features."""
+whether a record is intact; `mark` gives that beside the features, for a chunk as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +205,20 @@ class SplitForDevice:
 
 
 @dataclass(frozen=True, slots=True)
+class Send:
+    """Collects the features of `node` and the numbers of the index, with epoch and step in front, for the trainer."""
+
+    node: logical.Send
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    """Takes the batches that `Send` sends, in the order of steps; makes late ones up to there."""
+
+    node: logical.Send
+
+
+@dataclass(frozen=True, slots=True)
 class Deliver:
     """Delivers a batch: with `numbered`, its epoch and step, too. With `notes` they are stored, and the next iterator continues there."""
 
@@ -220,8 +234,8 @@ class SwitchBucket:
     functions: tuple[tuple[Function, ...], ...]
 
 
-BeforeBatch = Union[Index, PrefetchRemote, Draw, Fill, Cut, Examples, FillCache, ReadCache, Sort]
-OnBatch = Union[MapRequest, Join, Trim, SetBatchSize, Rows, Kernel, Prepare, SliceOwnRows, Emit, SplitForDevice, Deliver]
+BeforeBatch = Union[Index, PrefetchRemote, Draw, Fill, Cut, Examples, FillCache, ReadCache, Sort, Receive]
+OnBatch = Union[MapRequest, Join, Trim, SetBatchSize, Rows, Kernel, Prepare, SliceOwnRows, Emit, SplitForDevice, Send, Deliver]
 Function = Union[BeforeBatch, OnBatch, SwitchBucket]
 
 
@@ -316,7 +330,11 @@ class Physical:
         for operation in self.operations:
             first = operation.main if isinstance(operation, Map) else operation
             first = first.functions[0][0] if isinstance(first, SwitchBucket) else first
-            whole = isinstance(operation, Map) and isinstance(first, Index) and isinstance(operation.functions[-1], (Emit, SplitForDevice))
+            whole = (
+                isinstance(operation, Map)
+                and isinstance(first, Index)
+                and isinstance(operation.functions[-1], (Emit, SplitForDevice, Send))
+            )
             name = "whole_batch" if whole else node_name(first)
             seen[name] = seen.get(name, 0) + 1
             yield f"{name}_{seen[name]}" if seen[name] > 1 else name, operation
@@ -326,6 +344,13 @@ class Physical:
         """Every function, in order; of a switch, those of all buckets."""
         called = (f for o in self.operations if isinstance(o, Map) for f in o.functions)
         return tuple(own for f in called for own in ((f, *chain(*f.functions)) if isinstance(f, SwitchBucket) else (f,)))
+
+    @property
+    def nodes(self) -> tuple[logical.Node, ...]:
+        """The nodes of the plan that run: all, or those of a worker, or of a trainer that receives its batches."""
+        nodes = self.plan.nodes
+        at = next((i for i, n in enumerate(nodes) if isinstance(n, (logical.Send, logical.Emit))), len(nodes))
+        return nodes[:at] if self.form.sent else nodes[at:] if any(isinstance(f, Receive) for f in self.functions) else nodes
 
     def of_bucket(self, number: int) -> Physical:
         """The program for the batches of one bucket."""
@@ -358,6 +383,7 @@ class Form:
     tells: bool = False  # whether a batch has a mark for damaged records, rather than failing
     device: str | None = None  # the device that batches are delivered on, or `None` for this host's memory
     sends: bool = False  # whether the last kernels are left to a device, which gets their inputs and parameters
+    sent: bool = False  # whether what follows the plan's `Send` is left to the trainer
 
     @property
     def single(self) -> bool:
@@ -381,8 +407,9 @@ TRAINING = Form("training", "variable")
 FIXED = Form("one epoch", "constant")
 """One epoch of any split: in evaluation, prediction, `pipegen fit`, and for an epoch requested by its number."""
 REQUESTED = Form("requested batches", "queue", "step")
-SERVICE = Form("workers of the tf.data service", "list", "step", derived=True, tells=True)
+SERVICE = Form("workers of the tf.data service", "list", "step", derived=True, tells=True, sent=True)
 """On machines with TensorFlow alone. A batch with a damaged record is marked, and the trainer computes it anew."""
+IN_PLACE = Form("batches in place of workers'", "queue", "step", sent=True)
 EXPORTED = Form("export", "list", "step")
 SHOWN = Form("preview", "list", "record")
 PROBED = Form("records tried one by one", "list", "record")  # for `validate --data`

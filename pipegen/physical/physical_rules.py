@@ -32,7 +32,7 @@ def _grains_follow(plan: p.Physical) -> str | None:
                 grain = "step"
             case p.Map() if operation.grain == grain:
                 cut = any(isinstance(f, p.Cut) for f in operation.functions)
-                whole = isinstance(operation.functions[-1], (p.Emit, p.SplitForDevice))
+                whole = isinstance(operation.functions[-1], (p.Emit, p.SplitForDevice, p.Send, p.Receive))
                 grain = "batch" if whole else "example" if grain == "record" else grain
             case p.Unbatch() if grain in ("epoch", "step"):
                 grain = "chunk" if cut else "example"
@@ -99,7 +99,8 @@ def _widened_batches_are_cut(plan: p.Physical) -> str | None:
     """Batches widened to whole combined groups are cut to the host's rows after the last kernel that combines, and not before."""
     kinds = [type(f) for f in plan.functions]
     wide = next((f.rows for f in plan.functions if isinstance(f, p.Index)), None)
-    if (wide is not None) != (p.SliceOwnRows in kinds) or kinds.count(p.SliceOwnRows) > 1:
+    whole = p.Index in kinds and not plan.form.sent  # else the other part may cut them
+    if (whole and (wide is not None) != (p.SliceOwnRows in kinds)) or kinds.count(p.SliceOwnRows) > 1:
         return f"{wide} rows are read, and {kinds.count(p.SliceOwnRows)} functions cut them."
     own = kinds.index(p.SliceOwnRows) if p.SliceOwnRows in kinds else -1
     sizes = [f.batch for f in plan.functions[:own] if isinstance(f, p.Kernel)] if wide is not None else []
@@ -128,8 +129,17 @@ def _everything_runs_once(plan: p.Physical) -> str | None:
                 run.append(f.node)
     all_kinds = (Read, Element, Cache, Kernel, Emit)
     kinds = {"record": (Read, Element), "batch": (Element, Kernel, Emit)}.get(plan.form.takes, all_kinds)
-    wanted = [n for n in plan.plan.nodes if isinstance(n, kinds)]
+    wanted = [n for n in plan.nodes if isinstance(n, kinds)]
     return None if run == wanted else f"{[type(n).__name__ for n in run]} run."
+
+
+def _parts_meet_at_one_edge(plan: p.Physical) -> str | None:
+    """A part of a plan for workers ends with what they send, and that of the trainer begins with it."""
+    sends, receives = (sum(isinstance(f, kind) for f in plan.functions) for kind in (p.Send, p.Receive))
+    reads = any(isinstance(f, p.Index) for f in plan.functions)
+    if sends != plan.form.sent or receives > 1 or (receives and reads):
+        return f"{sends} send and {receives} receive, {'with' if reads else 'without'} an index."
+    return None
 
 
 def _what_is_sent_is_whole(plan: p.Physical) -> str | None:
@@ -160,4 +170,5 @@ RULES: tuple[Rule, ...] = (
     _guards_see_single_records,
     _everything_runs_once,
     _what_is_sent_is_whole,
+    _parts_meet_at_one_edge,
 )

@@ -8,7 +8,7 @@ from typing import Any
 from pipegen.physical import nodes as p
 from pipegen.physical.facts import RARELY, facts, inside, needs
 from pipegen.plan.nodes import Element, Read
-from pipegen.plan.plan_text import bucket_text, emit_text, mix_text, order_text, stage_text
+from pipegen.plan.plan_text import bucket_text, emit_text, mix_text, order_text, send_text, stage_text
 from pipegen.types import times
 
 _ENTERS = {
@@ -151,6 +151,8 @@ def _function(function: p.Function) -> str:  # noqa: C901 - a line or two for ea
             return f"one of {len(function.sizes)} buckets; the functions of {times(function.sizes[0])}:"
         case p.Emit():
             return emit_text(function.node) + (", padding has weight 0" if function.weighs else "")
+        case p.Send() | p.Receive():
+            return send_text(function.node)
         case p.SplitForDevice():
             weights = ", with the weights" if function.weighs else ""
             return f"{', '.join(function.features)} and the parameters{weights}; there: {emit_text(function.node)}"

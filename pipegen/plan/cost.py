@@ -17,7 +17,7 @@ from typing import Any
 from pipegen.frozen import dataclass
 from pipegen.ops.kinds.base import ExampleClass, kind_of
 from pipegen.ops.stage import Stage
-from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Node, Plan, Prefetch, Read, Shuffle
+from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Node, Plan, Prefetch, Read, Send, Shuffle
 from pipegen.plan.plan_text import plan_json
 from pipegen.spec.units import format_bytes
 from pipegen.types import ElementType, FeatureType, times
@@ -42,6 +42,7 @@ _FETCH_US = 130.0  # reading a single record from a cache
 _ROW_US = 5.0  # reading a record from a cache as a row of a batch
 _FILL_US = 25.0  # writing a record into a cache
 _GATHER_NS = 0.3  # a byte read from a cache
+_SEND_NS = 1.0  # a byte that a worker sends and the trainer receives, in both together; 2.3 in batches of more than 32 MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,11 @@ def gather_us(out: ElementType, *, together: bool) -> float:
     return (_ROW_US if together else _FETCH_US) + example_bytes(out) * _GATHER_NS / 1e3
 
 
+def send_us(node: Send) -> float:
+    """Microseconds in both processes for sending an example from a worker to the trainer."""
+    return node.num_bytes * _SEND_NS / 1e3
+
+
 def gathers(plan: Plan, number: int) -> bool:
     """Tests if a node is a cache that whole batches are read from, or the batch behind it."""
     kinds = [type(node) for node in plan.nodes]
@@ -179,6 +185,8 @@ def _own_us(node: Node, together: bool) -> float:
             return _EXAMPLE_US + size * (_COPY_NS + _FRESH_NS) / 1e3
         case Kernel():
             return size * _FRESH_NS / 1e3
+        case Send():
+            return send_us(node)
     return 0.0
 
 

@@ -176,6 +176,22 @@ def one_pass_each(kernel: Kernel) -> tuple[Kernel, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Send:
+    """The place where a worker of the tf.data service sends a batch to the trainer, which runs what follows.
+
+    `features` are those that a later node uses. Without workers, it does nothing.
+    """
+
+    out: ElementType
+    features: tuple[str, ...]
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of an example that are sent, without features of unknown size. A few numbers of the index come on top."""
+        return sum(self.out[name].num_bytes or 0 for name in self.features)
+
+
+@dataclass(frozen=True, slots=True)
 class Emit:
     """The features in the structure that the model takes: `x`, `(x, y)` or `(x, y, sample_weight)`."""
 
@@ -195,7 +211,7 @@ class Prefetch:
     batches: int = 2
 
 
-Node = Union[Index, Read, Shuffle, Shard, Element, Cache, Batch, Kernel, Emit, Prefetch]
+Node = Union[Index, Read, Shuffle, Shard, Element, Cache, Batch, Kernel, Send, Emit, Prefetch]
 
 
 @dataclass(frozen=True, slots=True)

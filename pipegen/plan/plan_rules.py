@@ -8,7 +8,7 @@ from pipegen.errors import InternalError
 from pipegen.ops.kinds.base import kind_of
 from pipegen.plan import stages as s
 from pipegen.plan.followers import unmarked
-from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
+from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Send, Shard, Shuffle
 from pipegen.plan.recipe import decided_by
 from pipegen.spec.models import received
 
@@ -26,10 +26,13 @@ def verify(plan: Plan, after: str) -> None:
 
 
 def _starts_and_ends(plan: Plan) -> str | None:
-    """A plan starts with Index and Read, holds one Batch and one Emit, and only Prefetch follows Emit."""
+    """A plan starts with Index and Read, holds one Batch and one Emit, perhaps a Send between, and only Prefetch follows Emit."""
     kinds = [type(n) for n in plan.nodes]
     if kinds[:1] != [Index] or kinds.count(Read) != 1 or kinds.count(Batch) != 1 or kinds.count(Emit) != 1:
         return f"got {[k.__name__ for k in kinds]}."
+    between = kinds[kinds.index(Batch) : kinds.index(Emit)]
+    if kinds.count(Send) != between.count(Send) or kinds.count(Send) > 1:
+        return f"{kinds.count(Send)} Send in {[k.__name__ for k in kinds]}."
     after = kinds[kinds.index(Emit) + 1 :]
     return None if after in ([], [Prefetch]) else f"{[k.__name__ for k in after]} follow Emit."
 

@@ -8,7 +8,7 @@ from typing import Any
 from pipegen.ops.arguments.geometry import BUCKET
 from pipegen.ops.stage import Stage, step_kwargs
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Shard, Shuffle
+from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Send, Shard, Shuffle
 from pipegen.spec.units import format_bytes
 from pipegen.types import times
 
@@ -147,10 +147,19 @@ def _node(node: Node) -> str:
             return (
                 f"kernel   one batch{skips}" + (", compiled by XLA" if node.compiled else "") + (", in parallel" if node.parallel else "")
             )
+        case Send():
+            return f"send     {send_text(node)}"
         case Emit():
             return f"emit     {emit_text(node)}"
         case Prefetch():
             return "prefetch " + (f"to device {node.device}" if node.device else "finished batches")
+
+
+def send_text(node: Send) -> str:
+    """Describes the features that a worker sends, and their bytes, in a line."""
+    unknown = [name for name in node.features if node.out[name].num_bytes is None]
+    beside = f" and the bytes of {' and '.join(unknown)}, which depend on the data" if unknown else ""
+    return f"{', '.join(node.features)} from a worker to the trainer: {node.num_bytes:,} bytes an example{beside}"
 
 
 def emit_text(node: Emit) -> str:

@@ -14,13 +14,21 @@ from benchmarks.service import Turn
 
 
 def test_a_way_is_shown_beside_the_first() -> None:
-    turns = {"alone": [Turn(100, 1.0, 0.2, 0.0)] * 3, "by 1 worker": [Turn(100, 2.0, 0.1, 0.3)] * 3}
+    turns = {"alone": [Turn(100, 1.0, 0.2, 0.0)] * 3, "by 1 worker": [Turn(100, 2.0, 0.1, 0.3, 588.0)] * 3}
     console = Console(width=120, file=StringIO())
     with console.capture() as printed:
         console.print(service.table(turns))
     text = printed.get()
-    assert [cell.strip() for cell in text.splitlines()[-3].split("│")[1:-1]] == ["alone", "100", "1.00", "2.000", "2.000"]
-    assert [cell.strip() for cell in text.splitlines()[-2].split("│")[1:-1]] == ["by 1 worker", "50", "0.50", "4.000", "1.000"]
+    assert [cell.strip() for cell in text.splitlines()[-3].split("│")[1:-1]] == ["alone", "100", "1.00", "2.000", "1.00", "2.000", ""]
+    assert [cell.strip() for cell in text.splitlines()[-2].split("│")[1:-1]] == [
+        "by 1 worker",
+        "50",
+        "0.50",
+        "4.000",
+        "2.00",
+        "1.000",
+        "588",
+    ]
 
 
 @pytest.mark.tf

@@ -112,6 +112,8 @@ STREAMS: dict[str, tuple[str, tuple[int, int]]] = {
     "output: {encode: {label: one_hot}}, runtime: {shard: {index: 0, count: 2}, cache: none}}", (0, 2)),
     "a shard that combines": ("{transforms: [{resize: {size: 12}}, cutmix], batch: {size: 6, remainder: keep}, "
     "output: {encode: {label: one_hot}}, runtime: {shard: {index: 1, count: 2}}}", (1, 2)),
+    "sent by workers": ("{transforms: [{resize: {size: 12}}, {random_rotation: {degrees: 20}}, {random_brightness: {factor: 0.2}}, "
+    "{normalize: {preset: torch}}], batch: {size: 4}, runtime: {cache: none, service: {address: 'grpc://dispatcher:5050'}}}", (0, 1)),
     "windows, steps": ("{transforms: [{resize: {size: 12}}], shuffle: {window: 9kB}, epoch: {steps: 5}, batch: {size: 4}, "
     "output: {dtype: uint8}}", (0, 1)),
 }  # fmt: skip

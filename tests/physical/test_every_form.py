@@ -20,7 +20,8 @@ from pipegen.physical.decide import chunk_size, decide, extent_of, widened
 from pipegen.physical.device import device_kernels
 from pipegen.physical.facts import needs
 from pipegen.physical.physical_text import physical_json, render_physical
-from pipegen.plan.nodes import Batch, Cache, Element, Kernel, Read, Shard, Shuffle
+from pipegen.plan.nodes import Batch, Cache, Element, Kernel, Read, Send, Shard, Shuffle
+from pipegen.spec.models import Service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,6 +105,9 @@ def decide_all(stride: int) -> int:
                 raise AssertionError(f"{said}; share {share}, {form.name}, {examples} examples") from error
             count += 1
         count += decide_sending(said, spec, plan)
+        if not {Cache, Shuffle, Shard} & {type(n) for n in plan.nodes}:
+            service = spec.runtime.model_copy(update={"service": Service(address="grpc://dispatcher:5050")})
+            count += decide_parts(spec, run_passes(built_of(spec), PASSES, PassContext(service, 1000, 0)).plan)
         for form in (p.SHOWN, p.PROBED):
             look_at_records(decide(plan, form, p.Setting(extent_of(spec, plan, 101), 2, replaces=spec.errors.skip is not None)))
             count += 1
@@ -135,6 +139,29 @@ def decide_sending(said: str, spec: PipelineSpec, plan: Plan) -> int:
             assert sorted(only(made, p.SplitForDevice).features) == ["image", "label"], said
             assert only(made, p.Emit) is None
             assert "the parameters" in render_physical(made)
+            count += 1
+    return count
+
+
+def decide_parts(spec: PipelineSpec, plan: Plan) -> int:
+    """Decides what workers and the trainer run on every share: together the plan's nodes, and each of them once."""
+    count = 0
+    for share, form in product(SHARES, (p.SERVICE, p.IN_PLACE)):
+        if spec.batch.size % share[1]:
+            continue
+        setting = p.Setting(extent_of(spec, plan, 101, share), 2, replaces=spec.errors.skip is not None)
+        sent = decide(plan, form, setting)
+        for training in (p.TRAINING, p.TRAINING.built_on()):
+            received = decide(plan, training, setting)
+            kernels = [f for made in (sent, received) for f in made.functions if isinstance(f, p.Kernel)]
+            assert [f.node for f in kernels] == [n for n in plan.nodes if isinstance(n, Kernel)]
+            assert only(sent, p.Send).node == only(received, p.Receive).node == next(n for n in plan.nodes if isinstance(n, Send))
+            assert only(sent, p.Emit) is only(received, p.Index) is None
+            assert [only(made, p.SliceOwnRows) for made in (sent, received)].count(None) == 1 + (only(sent, p.Index).rows is None)
+            assert only(received, p.Emit).weighs == (setting.extent.pads)
+            assert "bytes an example" in render_physical(received)
+            assert all(bool(f.depth) == (f.node.compiled and not training.derived) for f in received.functions if isinstance(f, p.Kernel))
+            assert not any(f.depth for f in sent.functions if isinstance(f, p.Kernel) and form.derived)
             count += 1
     return count
 

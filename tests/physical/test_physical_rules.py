@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STEPS = [{"resize": {"size": 48}}, "random_flip", {"rescale": {"to": [0, 1]}}]
+SERVED = {"cache": "none", "service": {"address": "grpc://dispatcher:5050"}}
 COMBINING = {"transforms": [*STEPS, {"mixup": {"alpha": 0.2}}], "output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}}
 
 
@@ -116,6 +117,10 @@ BROKEN: dict[Callable[[p.Physical], str | None], list[Callable[[], p.Physical]]]
         lambda: changed(decided(p.FIXED.sending()), p.Prepare, number=1),
         lambda: without(decided(p.FIXED.sending()), p.Prepare),
         lambda: worked_on_later(decided(p.FIXED.sending())),
+    ],
+    rules._parts_meet_at_one_edge: [
+        lambda: replace(decided(p.SERVICE), form=replace(p.SERVICE, sent=False)),
+        lambda: replace(decided(runtime=SERVED), operations=decided().operations[:3] + decided(runtime=SERVED).operations[1:]),
     ],
 }
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.tf, pytest.mark.timeout(LIMIT_S)]
 
 STEPS = 40
-SPEC = {"transforms": COLOUR, "epoch": {"steps": STEPS}, "batch": {"size": 4}}
+SPEC = {"transforms": [{"resize": {"size": 64}}, *COLOUR[1:]], "epoch": {"steps": STEPS}, "batch": {"size": 4}}
+"""Large enough that workers send bytes, and the trainer makes the floats."""
 PACE_S = 0.05
 """A training step, so that what happens to the servers happens in the middle."""
 
@@ -140,6 +141,7 @@ def test_kernels_that_xla_compiles_give_the_same_bits(photos: Path, own_fleet: C
     there = pipeline(photos, {"jit": "always", **fleet.runtime(patience="60s")}, **SPEC)
     equal(epoch(there), epoch(here))
     assert there.fed().there == STEPS, there.fed()
+    assert "send     image, label from a worker to the trainer: 12,296 bytes an example" in there.explain()
 
 
 TRAINER = """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import signal
-from pipes import COLOUR, FLIPPED, RESIZE, batches, epoch_of, pipeline, same, stream
+from pipes import COLOUR, FLIPPED, RESIZE, batches, close, epoch_of, pipeline, same, stream
 from shutil import copytree
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fleet import Fleet, free_port
@@ -33,6 +33,41 @@ def test_epochs_made_by_a_worker_are_those_of_one_process(photos: Path, fleet: F
     same(stream(there.validation), stream(here.validation))
 
 
+LARGER, TURN = {"resize": {"size": 40}}, {"random_rotation": {"degrees": 25}}
+CUTS: dict[str, tuple[list[Any], int]] = {
+    "before the floats": ([LARGER, TURN, {"random_contrast": {"factor": 0.3}}, {"normalize": {"preset": "torch"}}], 1),
+    "before all kernels": ([LARGER, {"random_brightness": {"factor": 0.3}}], 1),
+    "finished": ([LARGER, {"rescale": {"to": [0, 1]}}, {"random_rotation": {"degrees": 25, "interpolation": "bicubic"}}], 4),
+}
+"""Recipes whose batches are sent at different places, and the bytes of a value there."""
+
+
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize("jit", ["never", "always"])
+@pytest.mark.parametrize("cut", list(CUTS))
+def test_wherever_a_batch_is_sent_it_is_that_of_one_process(cut: str, jit: str, photos: Path, fleet: Fleet) -> None:
+    steps, bytes_each = CUTS[cut]
+    here, there = (pipeline(photos, {"jit": jit, **runtime}, transforms=steps) for runtime in ({}, fleet.runtime()))
+    size = 40 * 40 * 3 * bytes_each + 8
+    assert f"send     image, label from a worker to the trainer: {size:,} bytes an example" in there.explain()
+    same(stream(there.train), stream(here.train))
+    received = there.fed().bytes / max(1, there.fed().there) / 8
+    assert size < received < size + 100, there.fed()  # with the numbers of the index
+    resumed = pipeline(photos, {"jit": jit, **fleet.runtime()}, transforms=steps)
+    iterator = iter(there.train)
+    first = [next(iterator) for _ in range(2)]
+    resumed.restore(there.state())
+    close(stream([*first, *resumed.train]), epoch_of(here, 1))
+    assert resumed.fed().there, resumed.fed()
+
+
+@pytest.mark.nightly
+def test_a_derived_dataset_has_its_own_memory(photos: Path, fleet: Fleet) -> None:
+    here, there = (pipeline(photos, runtime, transforms=TINTED) for runtime in ({}, fleet.runtime()))
+    same(stream(there.train.map(lambda x, y: (x * 2, y))), stream(here.train.map(lambda x, y: (x * 2, y))))
+    assert there.fed().there, there.fed()
+
+
 @pytest.mark.nightly
 def test_examples_that_are_combined_and_shared_among_hosts_are_the_same(photos: Path, fleet: Fleet) -> None:
     spec = {"transforms": COMBINED, "output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}}
@@ -40,6 +75,24 @@ def test_examples_that_are_combined_and_shared_among_hosts_are_the_same(photos: 
     here, there = (pipeline(photos, share | runtime, **spec) for runtime in ({}, fleet.runtime()))
     same(stream(there.train), stream(here.train))
     assert there.fed().there, there.fed()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_groups_that_hosts_share_are_combined_by_the_trainer(index: int, photos: Path, fleet: Fleet) -> None:
+    """A worker sends whole groups, of which the trainer keeps the host's own rows; also in an epoch begun with another batch size."""
+    spec = {"transforms": [{"resize": {"size": 64}}, TURN, {"mixup": {"alpha": 0.4}}], "output": {"encode": {"label": "one_hot"}}}
+    share = {"shard": {"index": index, "count": 3}}
+    here, there = (pipeline(photos, share | runtime, batch={"size": 12}, **spec) for runtime in ({}, fleet.runtime()))
+    assert "12,296 bytes an example" in there.explain()
+    same(stream(there.train), stream(here.train))
+    first = pipeline(photos, share, batch={"size": 6}, **spec)
+    next(iter(first.train))
+    for pipe in (here, there):
+        pipe.restore(first.state())
+    before = there.fed().there
+    same(stream(there.train), stream(here.train))
+    assert there.fed().there > before > 0, there.fed()
 
 
 @pytest.mark.nightly  # by day a loop takes them, and counts

@@ -40,6 +40,7 @@ from pipegen.phases.hosts import check_given_share, check_rest, check_share, res
 from pipegen.phases.specs import BoundSpec
 from pipegen.physical.decide import last_combining
 from pipegen.physical.extent import Position
+from pipegen.physical.nodes import IN_PLACE
 from pipegen.plan.nodes import Cache, Plan, Prefetch
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.waiting import WATCHERS, for_monitor
@@ -224,7 +225,7 @@ class Engine:
             return None
         key = id(executor)
         if key not in self._feeds:
-            here = RequestedBatches(executor)
+            here = RequestedBatches(executor, IN_PLACE)
             self._feeds[key] = Feed(executor, service, here.at, here.element_spec, f"pipegen-{spec_hash(self.spec)[:12]}")
         return self._feeds[key]
 

@@ -18,7 +18,7 @@ from pipegen.backend.running.damaged_record import explain_failure
 from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.physical.extent import Position
-from pipegen.physical.nodes import REQUESTED
+from pipegen.physical.nodes import REQUESTED, Form
 
 _AHEAD = 2  # batches that are started ahead during sequential access
 
@@ -27,11 +27,11 @@ class RequestedBatches:
     """The batches of a split by epoch and step, in any order and from any thread.
 
     Tracing a dataset for each step and optimising its iterator would take longer than most batches. So one dataset takes the steps from
-    a queue.
+    a queue. `form` is that of the physical plan.
     """
 
-    def __init__(self, executor: Executor) -> None:
-        self._executor = executor
+    def __init__(self, executor: Executor, form: Form = REQUESTED) -> None:
+        self._executor, self._form = executor, form
         self._lock = threading.Lock()
         self._last: Position | None = None
         self._start()
@@ -42,9 +42,9 @@ class RequestedBatches:
             # Large enough for all requests at a time, so that `enqueue` never blocks.
             self._queue = tf.queue.FIFOQueue(_AHEAD + 1, [tf.int64], [[4]])
         # The queue is captured in place of this object, which would never be freed.
-        batches = batches_of(self._executor, entering(self._queue.dequeue, endless=True), REQUESTED)
+        batches = batches_of(self._executor, entering(self._queue.dequeue, endless=True), self._form)
         self.element_spec = batches.element_spec[2]  # shapes and dtypes of a batch
-        self._batches = iter(handed_over(self._executor, batches, REQUESTED))
+        self._batches = iter(handed_over(self._executor, batches, self._form))
         # TensorFlow crashes if the iterator or the queue is deleted while one waits for the other; closing the queue ends the wait.
         self._close = weakref.finalize(self, _close, self._queue)
         self._asked: deque[Position] = deque()

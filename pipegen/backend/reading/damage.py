@@ -78,7 +78,17 @@ class Quarantine:
 
 def attempt(compute: Compute, record: tf.Tensor, draws: tf.Tensor, out: ElementType) -> tuple[Features, tf.Tensor]:
     """Computes a record's features and a success flag; on failure the features are zeros."""
-    nothing = {name: tf.zeros([0 if d is None else d for d in t.shape], tf.as_dtype(t.dtype)) for name, t in out.items()}
+    features, good = tried(compute, {"@record": record, "@draws": draws}, nothing(out))
+    return shaped(features, out), good
+
+
+def nothing(out: ElementType) -> Features:
+    """Makes zeros in place of the features of a record."""
+    return {name: tf.zeros([0 if d is None else d for d in t.shape], tf.as_dtype(t.dtype)) for name, t in out.items()}
+
+
+def tried(compute: Compute, known: Features, nothing: Features) -> tuple[Features, tf.Tensor]:
+    """Computes the features in `nothing` from those that are known, and a success flag; on failure the features are `nothing`."""
     fallback = tf.data.Dataset.from_tensors((nothing, tf.constant(False)))
 
     def work(known: Features) -> tuple[Features, tf.Tensor]:
@@ -86,9 +96,9 @@ def attempt(compute: Compute, record: tf.Tensor, draws: tf.Tensor, out: ElementT
         return {name: done[name] for name in nothing}, tf.constant(True)
 
     with meanwhile(graph_around, None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()):
-        tried = plain_map(tf.data.Dataset.from_tensors({"@record": record, "@draws": draws}), work).ignore_errors(log_warning=False)
-    features, good = tried.concatenate(fallback).take(1).get_single_element()
-    return shaped(features, out), good
+        done = plain_map(tf.data.Dataset.from_tensors(known), work).ignore_errors(log_warning=False)
+    features, good = done.concatenate(fallback).take(1).get_single_element()
+    return features, good
 
 
 def mark_damaged(compute: Compute, features: Features, out: ElementType) -> Features:

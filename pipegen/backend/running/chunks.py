@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
 from pipegen.backend.kernels.lower import survey
+from pipegen.backend.reading import damage
 from pipegen.backend.running.execute import Executor
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.lowering.graphs import apart, either
@@ -97,6 +98,15 @@ def guarded(features: Features, one: Callable[[Features], Features], chunk: int,
     call = apart(changed)
     results = [call({name: values[i] for name, values in given.items()}) for i in range(chunk)]
     return features | {name: _together([result[name] for result in results], of.get(name)) for name in results[0]}
+
+
+def each_marked(features: Features, nodes: Sequence[Read | Element], executor: Executor, chunk: int, of: ElementType | None) -> Features:
+    """As `each`; if a record is damaged, the features of the whole chunk are zeros. Adds `WHOLE`, bool `(chunk,)`."""
+    out = nodes[-1].out
+    zeros = {name: _together([value] * chunk, out[name] if of is None else of[name]) for name, value in damage.nothing(out).items()}
+    known = {name: features[name] for name in ("@record", "@draws")}
+    made, good = damage.tried(lambda f: each(f, nodes, executor, chunk, of), known, zeros)
+    return features | made | {damage.WHOLE: tf.fill([chunk], good)}
 
 
 def joined(features: Features, of: ElementType, batch: int, chunk: int, *, full: bool) -> Features:

@@ -25,6 +25,7 @@ from pipegen.backend.running import chunks
 from pipegen.backend.running.damaged_record import place_of_decode
 from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.requests import WEIGHT, batch_of, chained, each
+from pipegen.errors import InternalError
 from pipegen.kept import COLUMNS, kept_folder
 from pipegen.physical import nodes as p
 from pipegen.physical.decide import decide
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 
 _PREPARED = "@prepared/"  # prefix of the names of parameters for a device
+_INDEXED = ("@draws", "@epoch", "@slot", "@record", "@member", "@own", "@bucket", "@step", WEIGHT)  # what kernels read beside features
 
 
 class Run:
@@ -43,10 +45,17 @@ class Run:
     Profiles show the plan's names: each operation has its own, a map that also stacks has both, and each function is a name scope.
     """
 
-    def __init__(self, executor: Executor, plan: p.Physical, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        executor: Executor,
+        plan: p.Physical,
+        progress: Progress | None = None,
+        receive: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], Features] | None = None,
+    ) -> None:
         self.x = executor
         self.plan = plan
         self.progress = progress
+        self.receive = receive  # the features of a batch that a worker has sent, by epoch, step and `(origin, shift)`
 
     def dataset(self, ds: tf.data.Dataset, *, hands_over: bool = False) -> tf.data.Dataset:
         """Makes numbered batches from start positions; with `hands_over`, the delivered batches from numbered ones."""
@@ -94,8 +103,8 @@ class Run:
         return plain_map(tf.data.Dataset.range(first, end), lambda step: (epoch, step, counted, *laid))
 
     def _traced(self, functions: tuple[p.Function, ...], entry: Any) -> Traced:
-        """Traces the functions of a map once for all eager datasets of the executor, except for those that update the progress."""
-        if self.progress is not None or not tf.executing_eagerly():
+        """Traces the functions of a map once for all eager datasets of the executor, except for those that hold state."""
+        if self.progress is not None or not tf.executing_eagerly() or any(isinstance(function, p.Receive) for function in functions):
             return Traced(chained(functions, self.function), entry)
         form = self.plan.form
         key = functions, entry, form.derived, form.tells, tf.constant(0).device  # a trace is placed on the current `tf.device`
@@ -118,8 +127,9 @@ class Run:
                 return lambda f: chunks.cut(f, function.chunk, full=function.full)
             case p.Examples() if function.chunk > 1:
                 of = self.plan.plan.batch.out if self.plan.plan.buckets else None
-                if function.guard == "none":
-                    return lambda f: chunks.each(f, function.nodes, self.x, function.chunk, of)
+                if function.guard in ("none", "mark"):
+                    each_of = chunks.each_marked if function.guard == "mark" else chunks.each
+                    return lambda f: each_of(f, function.nodes, self.x, function.chunk, of)
                 one, out = self._one(function), of or function.nodes[-1].out
                 return lambda f: chunks.guarded(f, one, function.chunk, out)
             case p.Examples():
@@ -153,7 +163,11 @@ class Run:
             case p.Emit():
                 return lambda f: (*self._numbers(f), batch_of(function, f))
             case p.SplitForDevice():
+                return lambda f: self._split(f, function)
+            case p.Send():
                 return lambda f: self._send(f, function)
+            case p.Receive():
+                return self._receive
             case p.Deliver():
                 return partial(self._deliver, function)
 
@@ -279,7 +293,17 @@ class Run:
         row = features["@slot"] - step * order.batch
         return tf.logical_and(row >= low, row < high)
 
-    def _send(self, features: Features, send: p.SplitForDevice) -> tuple[tf.Tensor, tf.Tensor, Any]:
+    def _send(self, features: Features, send: p.Send) -> tuple[tf.Tensor, tf.Tensor, Features]:
+        """Returns the epoch, the step, and what the nodes behind the Send use."""
+        names = (*send.node.features, *(name for name in _INDEXED if name in features))
+        return *self._numbers(features), {name: features[name] for name in names}
+
+    def _receive(self, epoch: tf.Tensor, step: tf.Tensor, counted: tf.Tensor, *_laid: tf.Tensor) -> Features:
+        if self.receive is None:
+            raise InternalError("batches of workers, but no connection to them")
+        return self.receive(epoch, step, counted)
+
+    def _split(self, features: Features, send: p.SplitForDevice) -> tuple[tf.Tensor, tf.Tensor, Any]:
         """Returns the epoch, the step, and the features of the batch with the parameters of all kernels on the device."""
         names = (*send.features, WEIGHT) if send.weighs else send.features
         prepared = tuple(features[name] for name in sorted(features) if name.startswith(_PREPARED))
@@ -287,7 +311,9 @@ class Run:
 
     def _numbers(self, features: Features) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the epoch and the step of a batch. If the form reports damage, a batch with a damaged record has the step -1 - step."""
-        step = features["@step"][0] if "@step" in features else features["@slot"][0] // self.x.order.batch
+        # Rows that complete combined groups may belong to other steps.
+        row = tf.argmax(features["@own"]) if "@own" in features else 0
+        step = features["@step"][0] if "@step" in features else features["@slot"][row] // self.x.order.batch
         if self.plan.form.tells:
             step = tf.where(tf.reduce_all(features.get(damage.WHOLE, tf.constant(True))), step, -1 - step)
         return features["@epoch"][0], step

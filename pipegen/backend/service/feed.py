@@ -14,15 +14,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipegen.backend.index.order import From
-from pipegen.backend.process.traced_functions import plain_flat_map, plain_map
+from pipegen.backend.features import Features
 from pipegen.backend.running.execute import Executor
+from pipegen.backend.running.walk import Run
 from pipegen.backend.service.servers import Origin, origin_here, steps_dataset, through_service
 from pipegen.errors import StateError
 from pipegen.ops.lowering.python_calls import py_function
 from pipegen.physical.extent import Position
 from pipegen.physical.nodes import Form
-from pipegen.plan.nodes import Prefetch
 from pipegen.spec.models import Service
 from pipegen.terminal import log
 
@@ -47,6 +46,7 @@ class Fed:
     damaged: int = 0  # batches made by this process because the worker could not read or decode a record
     refused: int = 0  # batches made by this process because the worker has another version or processor
     waited: float = 0.0  # seconds spent waiting for workers
+    bytes: int = 0  # bytes of those that workers made, as they were sent
 
 
 class Arrivals:
@@ -150,7 +150,7 @@ _live: weakref.WeakSet[Feed] = weakref.WeakSet()
 
 
 class Feed:
-    """The batches of a split by position, like `batches_of`, made by workers unless they are late.
+    """The batches of a split by position, like `batches_of`: workers make what they send, unless they are late.
 
     A job of the service makes all batches from a position on; a request at any other position starts a new job. A job that is lost or
     stays behind is replaced: the new one starts ahead by the steps that the trainer takes while workers start.
@@ -158,8 +158,8 @@ class Feed:
     Args:
         executor: The executor of the split.
         service: The section `runtime.service`.
-        here: Makes the batch of a position in this process.
-        element_spec: The type of a batch.
+        here: Makes in this process what a worker sends for the batch of a position.
+        element_spec: The type of that.
         name: The prefix of job names.
     """
 
@@ -176,20 +176,14 @@ class Feed:
 
     def batches(self, entering: tf.data.Dataset, form: Form) -> tf.data.Dataset:
         """Makes the batches of epochs; see `batches_of`."""
-        order, types = self._executor.order, [t.dtype for t in tf.nest.flatten(self._spec)]
+        return Run(self._executor, self._executor.physical(form), receive=self._received).dataset(entering)
 
-        def steps(epoch: tf.Tensor, first: tf.Tensor, since: tf.Tensor) -> tf.data.Dataset:
-            numbers = tf.data.Dataset.range(first, order.steps_of(From(*tf.unstack(since))))
-            return plain_map(numbers, lambda step: (epoch, step, since))
-
-        def batch(epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Any]:
-            flat = py_function(self._batch, [epoch, step, since], types)
-            for value, t in zip(flat, tf.nest.flatten(self._spec), strict=True):
-                value.set_shape(t.shape)
-            return epoch, step, tf.nest.pack_sequence_as(self._spec, flat)
-
-        ready = sum(n.batches for n in self._executor.plan.nodes if isinstance(n, Prefetch))
-        return plain_map(plain_flat_map(entering, steps), batch).prefetch(max(1, ready))
+    def _received(self, *at: tf.Tensor) -> Features:
+        flat = py_function(self._batch, [*at], [t.dtype for t in tf.nest.flatten(self._spec)])
+        for value, t in zip(flat, tf.nest.flatten(self._spec), strict=True):
+            value.set_shape(t.shape)
+        found: Features = tf.nest.pack_sequence_as(self._spec, flat)
+        return found
 
     def check(self, at: Position) -> None:
         """Starts a job, and checks before the first epoch that workers make the batches that this process would make. Raises `StateError`
@@ -211,8 +205,11 @@ class Feed:
             job = self._job(at)
         batch = None if job is None else job.arrivals.take()
         self.fed.here += batch is None
-        self.fed.there += batch is not None
-        return tf.nest.flatten(self._here(at) if batch is None else batch)
+        if batch is None:
+            return tf.nest.flatten(self._here(at))
+        self.fed.there += 1
+        self.fed.bytes += sum(value.dtype.size * value.shape.num_elements() for value in batch)
+        return list(batch)
 
     def _job(self, at: Position) -> _Job | None:
         """Returns the job for a position, or starts one; `None` while the service is lost."""
