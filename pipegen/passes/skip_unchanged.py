@@ -45,9 +45,10 @@ def _loops(node: Node, item: Node | Placed) -> str | None:
     if not isinstance(node, Kernel) or not isinstance(item, Placed):
         return None
     stage = item.stage
+    if not stage.compilable or stage.combines or stage.from_memory or stage.cheap:
+        return None
     x, y = item.before[stage.feature], item.after[stage.feature]
-    alone = stage.compilable and not stage.combines and not stage.from_memory and not stage.cheap
-    return stage.feature if alone and (x.dtype, x.shape) == (y.dtype, y.shape) else None
+    return stage.feature if (x.dtype, x.shape) == (y.dtype, y.shape) else None
 
 
 def _span(stages: list[Stage]) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.registry import sources, transforms
 from pipegen.phases.compilation import optimise
 from pipegen.plan.check import check
-from pipegen.plan.nodes import Batch, Read
+from pipegen.plan.nodes import Batch, Kernel, Read
 from pipegen.plan.stages import Branch
 from pipegen.spec.load import load
 from pipegen.spec.models import Runtime, View
@@ -227,14 +227,17 @@ def test_every_combination_compiles(first: int) -> None:
 
 
 def test_small_images_are_read_together_and_large_ones_branched() -> None:
-    """Where a batch of rows is read as one, only large images make up for reading each by itself."""
+    """Where a batch of rows is read as one, only large images make up for reading each by itself, if XLA compiles nothing."""
     for size, branches in ((32, False), (224, True)):
         image = {"kind": "image", "size": size, "channels": 3, "bits": 8}
-        found = load_spec(source={"arrays": {"features": {"image": image, "label": {"kind": "label"}}}}, transforms=["rand_augment"])
-        plan = optimise(found, check(found, load({"pipegen": 1}, env={}).locate.label).plans["train"]).plan
-        kinds = [type(node) for node in plan.nodes]
-        assert (kinds.index(Read) < kinds.index(Batch)) == branches
-        assert any(isinstance(stage, Branch) for stage in plan.stages()) == branches
+        source = {"arrays": {"features": {"image": image, "label": {"kind": "label"}}}}
+        for jit in ("never", "auto"):
+            found = load_spec(source=source, transforms=["rand_augment"], runtime={"jit": jit})
+            plan = optimise(found, check(found, load({"pipegen": 1}, env={}).locate.label).plans["train"]).plan
+            kinds = [type(node) for node in plan.nodes]
+            assert (kinds.index(Read) < kinds.index(Batch)) == (branches and jit == "never")
+            assert any(isinstance(stage, Branch) for stage in plan.stages()) == (branches and jit == "never")
+            assert any(isinstance(node, Kernel) and node.rows for node in plan.nodes) == (jit == "auto")
 
 
 @pytest.mark.tf
@@ -268,6 +271,13 @@ def test_what_validate_lets_pass_is_built_and_runs(size: int, steps: list[Any]) 
 
 @pytest.mark.parametrize(("probability", "branches"), [(0.69, True), (0.7, True), (0.71, False), (1, False)])
 def test_what_seven_examples_of_ten_need_is_branched(probability: float, branches: bool) -> None:
-    steps = {"transforms": [{"resize": {"size": 64}}, {"random_median_blur": {"probability": probability}}]}
+    steps = {"transforms": [{"resize": {"size": 64}}, {"random_jpeg": {"quality": [30, 90], "probability": probability}}]}
     plan = compiled(built(steps, classes=3), load_spec(steps)).plan
     assert any(isinstance(stage, Branch) for stage in plan.stages()) == branches
+
+
+@pytest.mark.parametrize(("probability", "size", "rows"), [(0.5, 64, True), (0.5, 4, False), (0.98, 64, False), (1, 64, False)])
+def test_what_saves_more_than_the_copies_skips_examples(probability: float, size: int, rows: bool) -> None:
+    steps = {"transforms": [{"resize": {"size": size}}, {"random_median_blur": {"probability": probability}}]}
+    plan = compiled(built(steps, classes=3), load_spec(steps)).plan
+    assert any(isinstance(node, Kernel) and node.rows for node in plan.nodes) == rows

@@ -63,7 +63,7 @@ def test_what_needs_the_host_is_a_kernel_that_xla_does_not_compile() -> None:
     branches = [stage for stage in plan.part_stages() if isinstance(stage, s.Branch)] or [
         st for st in plan.stages() if isinstance(st, s.Branch)
     ]
-    assert [branch.compiled for branch in branches] == [False, True]
+    assert [branch.compiled for branch in branches] == [False], "what XLA compiles stays in the batch"
 
 
 @pytest.mark.parametrize(("steps", "expected"), [

@@ -172,6 +172,7 @@ def test_one_that_does_nothing_is_dropped() -> None:
 def test_it_goes_behind_a_branch_where_it_says_that_it_may(branches: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Roll, "branches", branches)
     spec = spec_with(RandomRoll(probability=0.1))
+    spec = spec.model_copy(update={"runtime": spec.runtime.model_copy(update={"jit": "never"})})
     plan = compiled(plan_of(spec), spec).plan
     assert any(isinstance(stage, Branch) for stage in plan.stages()) == branches
     assert ("roll: random_roll(probability: 0.1), on those examples alone" in render_plan(plan)) == branches

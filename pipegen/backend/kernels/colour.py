@@ -85,8 +85,8 @@ def _sums(image: tf.Tensor) -> tf.Tensor:
 
 
 def _added(rows: tf.Tensor, height: int) -> tf.Tensor:
-    """Adds lines of bytes `(n, height, ...)`: int32 `(n, ...)`. Up to 64 blocks of lines are added in 16 bits, then the lines of their sum: in
-    XLA that takes a sixth of the time of a reduction."""
+    """Adds lines of bytes `(n, height, ...)`: int32 `(n, ...)`. Up to 64 blocks of lines are added in 16 bits, then the lines of their
+    sum: in XLA that takes a sixth of the time of a reduction."""
     size = max(8, -(-height // 64)) if height >= 8 else height
     blocks, rest = divmod(height, size)
     total = tf.cast(reduce(add, (tf.cast(rows[:, i * size : (i + 1) * size], tf.uint16) for i in range(blocks))), tf.int32)

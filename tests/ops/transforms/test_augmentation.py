@@ -204,13 +204,15 @@ def test_directions_are_alike_and_strengths_even() -> None:
 def test_a_policy_is_one_warp_and_one_matrix(name: str) -> None:
     from planning import compiled, load_spec
 
+    from pipegen.plan.nodes import Kernel
+
     spec = load_spec(transforms=[{"resize": {"size": [HEIGHT, WIDTH]}}, {name: {}}], runtime={"cache": "none"})
     plan = compiled(built(transforms=[{"resize": {"size": [HEIGHT, WIDTH]}}, {name: {}}]), spec).plan
     kinds = [type(stage).__name__ for stage in plan.stages()]
     assert kinds.count("Warp") == 1
     assert kinds.count("Colour") == 1
-    assert "LookupTable" not in kinds, "tables that need the histogram run under branches, and the others with them"
-    assert kinds.count("Branch") >= 2 - (name == "trivial_augment")
+    (rows,) = (node for node in plan.nodes if isinstance(node, Kernel) and node.rows)
+    assert {"LookupTable", "Neighbourhood", "Warp"} == {type(stage).__name__ for stage in rows.stages}
 
 
 def test_numbers_stay() -> None:
