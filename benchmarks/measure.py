@@ -42,17 +42,17 @@ class Row:
         recipe: The recipe.
         system: The system.
         rates: Images per second, one for each repeat.
-        processor_ms: Milliseconds of processor time for an image, in all processes of the system; one for each repeat, none where unknown.
         first_batch_s: Seconds to the first batch of the first turn: tracing, compiling, reading, starting processes.
         problem: Why it could not run; empty when it did.
+        processor_ms: Milliseconds of processor time for an image, in all processes of the system; one for each repeat, none where unknown.
     """
 
     recipe: Recipe
     system: System
     rates: list[float] = field(default_factory=list)
-    processor_ms: list[float] = field(default_factory=list)
     first_batch_s: float | None = None
     problem: str = ""
+    processor_ms: list[float] = field(default_factory=list)
 
     @property
     def median(self) -> float | None:

@@ -25,7 +25,7 @@ MEASURED = ("pipegen", *KERAS, "DataLoader + Albumentations", "DataLoader + torc
 """The systems whose memory is measured."""
 BATCHES = 20
 """Taken after the first, by every system: more than are ever on their way at a time, so that every buffer has been full."""
-LONGEST_S = 300
+LONGEST_S = 900
 _BETWEEN_S = 0.02
 """Between two looks at the memory."""
 _ENDING_S = 20

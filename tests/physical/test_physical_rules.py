@@ -12,6 +12,7 @@ from pipegen.errors import InternalError
 from pipegen.physical import nodes as p
 from pipegen.physical import physical_rules as rules
 from pipegen.physical.decide import assumed_examples, decide, extent_of
+from pipegen.plan.cost import HANDED_OVER, are_replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,3 +117,22 @@ def test_a_rule_rejects_what_breaks_it(rule: Callable[[p.Physical], str | None])
         assert rule(broken) is not None, number
         with pytest.raises(InternalError, match="form: "):
             rules.verify(broken)
+
+
+def kernels(plan: p.Physical) -> list[p.Kernel]:
+    """The kernels of the only map that has any."""
+    (found,) = (made for o in plan.operations if isinstance(o, p.Map) and (made := [f for f in o.functions if isinstance(f, p.Kernel)]))
+    return found
+
+
+def test_a_batch_goes_through_all_kernels_in_one_call_and_only_what_is_handed_over_has_places_beyond_the_threads() -> None:
+    first, last = kernels(decided(**COMBINING))
+    assert (first.depth, last.depth) == (2, 2 + 2 + HANDED_OVER)
+
+
+def test_results_that_no_later_kernel_replaces_are_handed_over() -> None:
+    first, last = (kernel.node for kernel in kernels(decided(**COMBINING)))
+    other = replace(last, stages=tuple(stage for stage in last.stages if stage.feature != "image"))
+    assert are_replaced(first, [last])
+    assert not are_replaced(first, [other])
+    assert not are_replaced(last, [])
