@@ -1,4 +1,4 @@
-"""The peak memory of pipegen, Keras and PyTorch on each recipe, above what they import: each in a process of its own, and those below it."""
+"""The peak memory of pipegen, Keras and PyTorch on each recipe, above what they import: in a process of its own, and those below it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from benchmarks.systems import System
 
 KERAS = ("Keras dataset + layers", "ImageDataGenerator")
-"""What pipegen's memory is compared to: the first that runs a recipe. Keras' guides have the first, and its reference calls the second
+"""What pipegen's memory is compared to: the first that runs a recipe, which Keras' guides have; its reference calls the second
 deprecated."""
 MEASURED = ("pipegen", *KERAS, "DataLoader + Albumentations", "DataLoader + torchvision")
 """The systems whose memory is measured."""
@@ -37,8 +37,8 @@ _QUIET_S = 0.5
 def peak(recipe: Recipe, system: System, data: Dataset) -> int | str:
     """Measures the most memory that a system holds beyond its imports, in bytes: while `BATCHES` are taken, and then as it reads ahead.
 
-    It runs in a process that has imported the libraries and done nothing. That one, and all that it starts, are measured together: a page that
-    they share counts once.
+    It runs in a process that has imported the libraries and done nothing. That one, and all that it starts, are measured together: a
+    page that they share counts once.
 
     Returns:
         The bytes, or why they are not known.

@@ -181,7 +181,7 @@ def memory_table(memory: Mapping[str, Peaks]) -> Table:
 
 
 def memory_lines(memory: Mapping[str, Peaks]) -> list[str]:
-    """pipegen's peak on each recipe against the targets, and why a peak is not known."""
+    """Pipegen's peak on each recipe against the targets, and why a peak is not known."""
     lines = []
     for recipe, peaks in memory.items():
         lines += [f"{recipe}: peak memory of {name} unknown: {peak}" for name, peak in peaks.items() if isinstance(peak, str)]
@@ -196,7 +196,7 @@ def memory_lines(memory: Mapping[str, Peaks]) -> list[str]:
 
 
 def keras_ratio(peaks: Peaks) -> float | None:
-    """pipegen's peak divided by that of Keras, of the first of its ways that ran; `None` if either is not known."""
+    """Pipegen's peak divided by that of Keras, of the first of its ways that ran; `None` if either is not known."""
     mine = peaks.get("pipegen")
     theirs = next((peak for peak in map(peaks.get, KERAS) if isinstance(peak, int)), None)
     return mine / theirs if isinstance(mine, int) and theirs else None

@@ -213,8 +213,8 @@ def _held(node: Node, plan: Plan, given: Circumstances) -> int:
 def _at_a_time(node: Kernel, plan: Plan, given: Circumstances) -> int:
     """The number of batches of a kernel in memory at a time, without prefetched ones.
 
-    Large results of a compiled kernel have buffers that are kept: one for each batch that is computed and, unless a later kernel replaces them,
-    that waits or is in use.
+    Large results of a compiled kernel have buffers that are kept: one for each batch that is computed and, unless a later kernel
+    replaces them, that waits or is in use.
     """
     computed = given.threads if node.parallel else 1
     if not node.compiled or plan.index.buckets or example_bytes(node.out) * plan.batch.size < LARGE * given.hosts:

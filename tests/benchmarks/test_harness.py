@@ -104,7 +104,8 @@ class Working(Fake):
     """A system with a process of its own, which works for a tenth of a second before each batch."""
 
     def batches(self, recipe: Any, data: Dataset) -> Iterator[tuple[Any, Any]]:
-        work = "import sys, time\nfor _ in sys.stdin:\n e = time.process_time() + 0.1\n while time.process_time() < e: pass\n print(flush=True)"
+        turn = "end = time.process_time() + 0.1\n while time.process_time() < end: pass\n print(flush=True)"
+        work = f"import sys, time\nfor _ in sys.stdin:\n {turn}"
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         with subprocess.Popen([sys.executable, "-c", work], text=True, **pipes) as worker:  # type: ignore[call-overload]
             try:
