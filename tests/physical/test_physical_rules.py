@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STEPS = [{"resize": {"size": 48}}, "random_flip", {"rescale": {"to": [0, 1]}}]
-COMBINING: dict[str, Any] = {"transforms": [*STEPS, {"mixup": {"alpha": 0.2}}], "output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}}
+COMBINING: dict[str, Any] = {
+    "transforms": [*STEPS, {"mixup": {"alpha": 0.2}}],
+    "output": {"encode": {"label": "one_hot"}},
+    "batch": {"size": 12},
+}
 
 
 def decided(form: p.Form = p.TRAINING, cache: str = "none", split: str = "train", **sections: Any) -> p.Physical:
