@@ -134,7 +134,7 @@ def table(group: Sequence[Record]) -> Table:
     title = f"{about['recipe']}: {about['summary']}\n{about['size']} px, batches of {about['batch']}; ratios are to {about['ratio_to']}"
     shown = Table(title=title, title_justify="left", show_lines=True)
     shown.add_column("system")
-    for column in ("images/s", "range", "ratio", "CPU, ms an image", "first batch"):
+    for column in ("images/s", "range", "ratio", "CPU ms", "first batch"):
         shown.add_column(column, justify="right", no_wrap=True)
     for row in sorted(group, key=lambda row: -(row["median_images_per_s"] or 0)):
         note = row["problem"] or row["note"]

@@ -214,7 +214,7 @@ def _at_a_time(node: Kernel, plan: Plan, given: Circumstances) -> int:
     """The number of batches of a kernel in memory at a time, without prefetched ones.
 
     Large results of a compiled kernel have buffers that are kept: one for each batch that is computed and, unless a later kernel
-    replaces them, that waits or is in use.
+    replaces them, that waits or is in use. Of several kernels, the one that runs also has intermediate results: about a batch, as measured.
     """
     computed = given.threads if node.parallel else 1
     if not node.compiled or plan.index.buckets or example_bytes(node.out) * plan.batch.size < LARGE * given.hosts:
@@ -223,7 +223,8 @@ def _at_a_time(node: Kernel, plan: Plan, given: Circumstances) -> int:
     later = kernels[next(i for i, kernel in enumerate(kernels) if kernel is node) + 1 :]
     if are_replaced(node, later):
         return computed
-    return computed + HANDED_OVER + (sum(n.batches for n in plan.nodes if isinstance(n, Prefetch)) if later else 0)
+    between = computed if len(kernels) > 1 and not later else 0
+    return computed + between + HANDED_OVER + (sum(n.batches for n in plan.nodes if isinstance(n, Prefetch)) if later else 0)
 
 
 def are_replaced(node: Kernel, later: Iterable[Kernel]) -> bool:
