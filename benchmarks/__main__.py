@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib
-import multiprocessing
 import os
 import sys
 from pathlib import Path
@@ -44,7 +42,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--batch", type=int, help="batch size (default: the recipe's)")
     parser.add_argument("--arrays", type=int, default=ARRAYS, help="images in memory (default: %(default)s)")
     memory_too = parser.add_mutually_exclusive_group()
-    memory_too.add_argument("--no-memory", action="store_true", help="do not measure pipegen's peak memory")
+    memory_too.add_argument("--no-memory", action="store_true", help="do not measure the peak memory")
     memory_too.add_argument("--memory-only", action="store_true", help="measure nothing else")
     parser.add_argument("--out", type=Path, help="write what was measured to this JSON file, after every recipe")
     parser.add_argument("--chart", type=Path, help="draw the rates to this PNG or SVG file; needs Matplotlib")
@@ -60,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
     except FileNotFoundError as error:
         console.print(f"[red]error[/red]: {error}")
         return 2
-    prepare()
+    measure.prepare()
     recipes = [_resized(RECIPES[name], args) for name in args.recipes or RECIPES]
     systems = [s for s in SYSTEMS if args.systems is None or s.name in args.systems]
     effort = measure.Effort(args.repeats, args.seconds, args.images, args.warm_up)
@@ -79,10 +77,12 @@ def main(argv: list[str] | None = None) -> int:
 
         if not args.memory_only:
             measure.run(recipes, systems, data, effort, tell, done)
-        if not args.no_memory and any(s.name == "pipegen" for s in systems):
-            for recipe in (r for r in recipes if not r.cached):
-                status.update(f"peak memory  {recipe.name}")
-                results["peak_memory"][recipe.name] = memory.peak(recipe, data, effort.seconds)
+        watched = [s for s in systems if s.name in memory.MEASURED] if not args.no_memory else []
+        for recipe in (r for r in recipes if watched and not r.cached):
+            results["peak_memory"][recipe.name] = peaks = {}
+            for system in watched:
+                status.update(f"peak memory  {recipe.name}  {system.name}")
+                peaks[system.name] = memory.peak(recipe, system, data)
                 report.write(args.out, results)
     report.conclude(results, args.out, args.chart, console)
     return 0
@@ -107,15 +107,6 @@ def _resized(recipe: Recipe, args: argparse.Namespace) -> Recipe:
     """A recipe with the size and batch of the command line."""
     size = recipe.size if args.size is None or recipe.data == "arrays" else args.size
     return dataclasses.replace(recipe, size=size, batch=args.batch or recipe.batch)
-
-
-def prepare() -> None:
-    """Import what every system imports, and keep tensors on the host: the input is measured, not the copy to a device."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload(["benchmarks.preload"])
-    importlib.import_module("benchmarks.preload")  # before anything else imports TensorFlow
-    import tensorflow as tf
-
-    tf.config.set_visible_devices([], "GPU")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PACKAGES = (
     "pipegen", "tensorflow", "keras", "numpy", "scipy", "pillow", "nvidia-dali-cuda120", "torch", "torchvision",
-    "albumentations", "opencv-python-headless", "grain",
+    "albumentations", "opencv-python-headless", "grain", "turboloader", "spdl",
 )  # fmt: skip
 
 

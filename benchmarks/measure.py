@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
+import multiprocessing
+import os
 import signal
 import statistics
 import threading
@@ -11,6 +14,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from benchmarks import processes
 from benchmarks.data import UnavailableError
 
 if TYPE_CHECKING:
@@ -40,6 +44,7 @@ class Row:
         rates: Images per second, one for each repeat.
         first_batch_s: Seconds to the first batch of the first turn: tracing, compiling, reading, starting processes.
         problem: Why it could not run; empty when it did.
+        processor_ms: Milliseconds of processor time for an image, in all processes of the system; one for each repeat, none where unknown.
     """
 
     recipe: Recipe
@@ -47,6 +52,7 @@ class Row:
     rates: list[float] = field(default_factory=list)
     first_batch_s: float | None = None
     problem: str = ""
+    processor_ms: list[float] = field(default_factory=list)
 
     @property
     def median(self) -> float | None:
@@ -136,17 +142,20 @@ def _turn(row: Row, data: Dataset, effort: Effort) -> None:
     try:
         row.system.refuse(row.recipe, data)
         with _time_limit():
-            row.rates.append(_rate(row, data, effort))
+            rate, spent = _rate(row, data, effort)
+        row.rates.append(rate)
+        row.processor_ms += [] if spent is None else [spent]
     except UnavailableError as error:
-        row.problem = f"cannot run: {_first_line(error)}"
+        row.problem = f"cannot run: {first_line(error)}"
     except Exception as error:  # a system that breaks is a row that says so; the others go on
-        row.problem = f"failed: {type(error).__name__}: {_first_line(error)}"
+        row.problem = f"failed: {type(error).__name__}: {first_line(error)}"
     if row.problem:
         row.rates.clear()
+        row.processor_ms.clear()
     gc.collect()  # the threads of a pipeline end with its last reference
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """What is wrong, in a line; TensorFlow puts the stack of a graph's code before it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
     if not lines[0].endswith("code:"):
@@ -154,8 +163,8 @@ def _first_line(error: Exception) -> str:
     return next((line for line in lines if line.startswith(("ValueError: ", "TypeError: "))), lines[-1])
 
 
-def _rate(row: Row, data: Dataset, effort: Effort) -> float:
-    """Images per second of a fresh iterator, once it is warm."""
+def _rate(row: Row, data: Dataset, effort: Effort) -> tuple[float, float | None]:
+    """Images per second of a fresh iterator, once it is warm, and milliseconds of processor time for each."""
     start = time.perf_counter()
     batches = row.system.batches(row.recipe, data)
     try:
@@ -172,19 +181,25 @@ def _rate(row: Row, data: Dataset, effort: Effort) -> float:
             warm += 1
         return _timed(batches, row.recipe.batch, effort)
     finally:
-        with contextlib.suppress(AttributeError):
-            batches.close()  # type: ignore[attr-defined] # of a generator: it ends its worker processes
+        close(batches)
 
 
-def _timed(batches: Iterator[tuple[Any, Any]], batch: int, effort: Effort) -> float:
-    """Images per second over one stretch."""
-    images, start = 0, time.perf_counter()
+def close(batches: Iterator[tuple[Any, Any]]) -> None:
+    """End the worker processes of an iterator, where it has any."""
+    with contextlib.suppress(AttributeError):
+        batches.close()  # type: ignore[attr-defined] # of a generator
+
+
+def _timed(batches: Iterator[tuple[Any, Any]], batch: int, effort: Effort) -> tuple[float, float | None]:
+    """Images per second over one stretch, and milliseconds of processor time for each, in this process and all below it."""
+    images, spent, start = 0, processes.processor_s(os.getpid()), time.perf_counter()
     while True:
         next(batches)
         images += batch
         elapsed = time.perf_counter() - start
         if elapsed >= effort.seconds or (effort.images is not None and images >= effort.images):
-            return images / elapsed
+            ended = processes.processor_s(os.getpid())
+            return images / elapsed, None if spent is None or ended is None else 1000 * (ended - spent) / images
 
 
 def _check(x: Any, recipe: Recipe) -> None:
@@ -219,3 +234,12 @@ def _time_limit() -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def prepare() -> None:
+    """Import what every system imports, and keep tensors on the host: the input is measured, not the copy to a device."""
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["benchmarks.preload"])
+    importlib.import_module("benchmarks.preload")  # before anything else imports TensorFlow
+    import tensorflow as tf
+
+    tf.config.set_visible_devices([], "GPU")

@@ -1,71 +1,113 @@
-"""The peak memory of pipegen on each recipe, above the imported TensorFlow, in a process of its own."""
+"""The peak memory of pipegen, Keras and PyTorch on each recipe, above what they import: in a process of its own, and those below it."""
 
 from __future__ import annotations
 
 import multiprocessing
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks import processes
 from benchmarks.data import UnavailableError
-from benchmarks.systems.pipegen_system import PipegenSystem
+from benchmarks.measure import close, first_line, prepare
+from benchmarks.systems import SYSTEMS
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from benchmarks.data import Dataset
     from benchmarks.recipes import Recipe
+    from benchmarks.systems import System
 
-STATUS = Path("/proc/self/status")
-LONGEST_S = 300
-LEAST_BATCHES = 20
-"""More than are ever on their way at a time, so that every buffer has been full."""
+KERAS = ("Keras dataset + layers", "ImageDataGenerator")
+"""What pipegen's memory is compared to: the first that runs a recipe, which Keras' guides have; its reference calls the second
+deprecated."""
+MEASURED = ("pipegen", *KERAS, "DataLoader + Albumentations", "DataLoader + torchvision")
+"""The systems whose memory is measured."""
+BATCHES = 20
+"""Taken after the first, by every system: more than are ever on their way at a time, so that every buffer has been full."""
+LONGEST_S = 900
+_BETWEEN_S = 0.02
+"""Between two looks at the memory."""
+_ENDING_S = 20
+"""How long a process has to end its workers."""
+_QUIET_S = 0.5
+"""Processes rest that take no processor time for so long."""
 
 
-def peak(recipe: Recipe, data: Dataset, seconds: float) -> int | str:
-    """Bytes, or why they are not known. The recipe runs for so many seconds after its first batch, and `LEAST_BATCHES`.
+def peak(recipe: Recipe, system: System, data: Dataset) -> int | str:
+    """Measures the most memory that a system holds beyond its imports, in bytes: while `BATCHES` are taken, and then as it reads ahead.
 
-    The process is forked from one that has imported TensorFlow and done nothing.
+    It runs in a process that has imported the libraries and done nothing. That one, and all that it starts, are measured together: a
+    page that they share counts once.
+
+    Returns:
+        The bytes, or why they are not known.
     """
-    if not STATUS.exists():
+    if not processes.PROC.exists():
         return "it is read from /proc, which Linux has"
-    context = multiprocessing.get_context("forkserver")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_measure, args=(sender, recipe, data, seconds), daemon=True)
+    context = multiprocessing.get_context("spawn")  # a fork shares pages with the first process until it writes to them
+    here, there = context.Pipe()
+    process = context.Process(target=_run, args=(there, recipe, system.name, data))
     process.start()
-    sender.close()
+    there.close()
     try:
-        return receiver.recv() if receiver.poll(LONGEST_S) else f"no end after {LONGEST_S} s"
+        return _watch(here, process.pid or 0)
     except EOFError:
         return "its process died"
     finally:
+        here.close()
+        process.join(_ENDING_S)
         process.kill()
-        process.join()
 
 
-def _measure(sender: Connection, recipe: Recipe, data: Dataset, seconds: float) -> None:
-    """Run pipegen, and send the peak."""
-    import tensorflow as tf
+def _watch(pipe: Connection, root: int) -> int | str:
+    """Looks at the memory until the batches are there and the processes rest."""
+    end = time.monotonic() + LONGEST_S
+    problem = pipe.recv()
+    if problem is not None:
+        return str(problem)
+    before = highest = processes.memory(root)
+    pipe.send(None)
+    taken, spent, quiet = False, -1.0, end
+    while not taken or time.monotonic() < quiet:
+        if time.monotonic() > end:
+            return f"no end after {LONGEST_S} s"
+        if pipe.poll(_BETWEEN_S) and not taken:
+            problem, taken = pipe.recv(), True
+            if problem is not None:
+                return str(problem)
+        highest = max(highest, processes.memory(root))
+        now = processes.processor_s(root) or 0.0
+        if now > spent:
+            spent, quiet = now, time.monotonic() + _QUIET_S
+    return highest - before
 
-    tf.config.set_visible_devices([], "GPU")
+
+def _run(pipe: Connection, recipe: Recipe, name: str, data: Dataset) -> None:
+    """Takes the batches of a system, once the memory before has been seen; then waits for its end."""
+    import pipegen
+
+    prepare()
+    pipegen.build  # noqa: B018 (its modules are imported when they are used)
+    if name.startswith("DataLoader"):  # the server that its workers are forked from has imported the libraries as well
+        idle = multiprocessing.get_context("forkserver").Process(target=int)
+        idle.start()
+        idle.join()
+    system = next(each for each in SYSTEMS if each.name == name)
     if recipe.data == "arrays":
         data.arrays  # noqa: B018 (the user's own memory, so it is there before)
-    before = _kilobytes("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts anew
     try:
-        batches = PipegenSystem().batches(recipe, data)
-        next(batches)
-        taken, end = 0, time.perf_counter() + seconds
-        while taken < LEAST_BATCHES or time.perf_counter() < end:
+        system.refuse(recipe, data)
+        pipe.send(None)
+        pipe.recv()
+        batches = system.batches(recipe, data)
+        for _ in range(1 + BATCHES):
             next(batches)
-            taken += 1
     except UnavailableError as error:
-        sender.send(str(error).partition("\n")[0])
-        return
-    sender.send(1024 * (_kilobytes("VmHWM") - before))
-
-
-def _kilobytes(name: str) -> int:
-    """A line of this process's status."""
-    lines = STATUS.read_text(encoding="ascii").splitlines()
-    return int(next(line for line in lines if line.startswith(name)).split()[1])
+        pipe.send(first_line(error))
+    except Exception as error:
+        pipe.send(f"{type(error).__name__}: {first_line(error)}")
+    else:
+        pipe.send(None)
+        pipe.poll(None)  # until the other end is closed
+        close(batches)

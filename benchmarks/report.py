@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,8 @@ from rich.text import Text
 
 from benchmarks.environment import environment
 from benchmarks.measure import ratio
-from benchmarks.targets import PEAK_MEMORY, TARGETS
+from benchmarks.memory import KERAS
+from benchmarks.targets import PEAK_BESIDE_KERAS, PEAK_MEMORY, TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +33,8 @@ Results = dict[str, Any]
 """What the JSON holds: the environment, the effort, a record for each row, the targets, and each recipe's peak memory."""
 Record = dict[str, Any]
 """A row of the JSON: what one system did on one recipe."""
+Peaks = dict[str, int | str]
+"""The peak memory of each system on a recipe: bytes above the imported libraries, or why they are not known."""
 
 
 def results(data: Dataset, effort: Effort) -> Results:
@@ -58,7 +62,7 @@ def merge(runs: Sequence[Results]) -> Results:
     for run in runs:
         for name in dict.fromkeys(row["recipe"] for row in run["rows"]):
             by_recipe[name] = [row for row in run["rows"] if row["recipe"] == name]
-    memory = {name: peak for run in runs for name, peak in run["peak_memory"].items()}
+    memory = {name: peaks for run in runs for name, peaks in run["peak_memory"].items()}
     merged = runs[-1] | {"rows": [], "peak_memory": memory, "runs": [_origin(run) for run in runs]}
     return add(merged, (row for rows in by_recipe.values() for row in rows))
 
@@ -78,6 +82,8 @@ def write(out: Path | None, found: Results) -> None:
 
 def conclude(found: Results, out: Path | None, chart: Path | None, console: Console) -> None:
     """Print the verdicts; write the JSON and draw the chart where they are wanted."""
+    if found["peak_memory"]:
+        console.print(memory_table(found["peak_memory"]))
     for line in (*verdicts(found["rows"]), *memory_lines(found["peak_memory"])):
         console.print(line, highlight=False, soft_wrap=True)
     if out is not None:
@@ -113,6 +119,7 @@ def _record(row: Row, baseline: Row | None) -> Record:
         "limit": row.system.is_limit,
         "images_per_s": row.rates,
         "median_images_per_s": row.median,
+        "processor_ms": row.processor_ms,
         "ratio": None if baseline is None else row.ratio(baseline),
         "ratio_to": recipe.baseline,
         "first_batch_s": row.first_batch_s,
@@ -127,20 +134,21 @@ def table(group: Sequence[Record]) -> Table:
     title = f"{about['recipe']}: {about['summary']}\n{about['size']} px, batches of {about['batch']}; ratios are to {about['ratio_to']}"
     shown = Table(title=title, title_justify="left", show_lines=True)
     shown.add_column("system")
-    for column in ("images/s", "range", "ratio", "first batch"):
+    for column in ("images/s", "range", "ratio", "CPU ms", "first batch"):
         shown.add_column(column, justify="right", no_wrap=True)
     for row in sorted(group, key=lambda row: -(row["median_images_per_s"] or 0)):
         note = row["problem"] or row["note"]
         name = Text(row["system"], "bold" if row["system"] == "pipegen" else "") + (Text(f"\n{note}", "dim") if note else Text())
         rates = row["images_per_s"]
         if not rates:
-            shown.add_row(name, "–", "", "", "")
+            shown.add_row(name, "–", "", "", "", "")
             continue
         shown.add_row(
             name,
             f"{row['median_images_per_s']:,.0f}",
             f"{min(rates):,.0f}–{max(rates):,.0f}",
             "–" if row["ratio"] is None else f"{row['ratio']:.2f}",
+            f"{statistics.median(row['processor_ms']):.2f}" if row["processor_ms"] else "–",
             f"{row['first_batch_s']:.1f} s",
         )
     return shown
@@ -157,16 +165,41 @@ def verdicts(rows: Sequence[Record]) -> list[str]:
     return lines + [line for name in dict.fromkeys(row["recipe"] for row in rows) if (line := _ahead(name, rows))]
 
 
-def memory_lines(memory: Mapping[str, int | str]) -> list[str]:
-    """Each recipe's peak, in bytes above the imported TensorFlow or why it is not known, against the target."""
+def memory_table(memory: Mapping[str, Peaks]) -> Table:
+    """The peaks of each recipe, in MiB, and pipegen's beside Keras'."""
+    names = list(dict.fromkeys(name for peaks in memory.values() for name in peaks))
+    shown = Table(title="peak memory above the imported libraries, MiB", title_justify="left")
+    shown.add_column("recipe")
+    for column in (*names, "pipegen / Keras"):
+        shown.add_column(column, justify="right")
+    for recipe, peaks in memory.items():
+        known = {name: peak for name, peak in peaks.items() if isinstance(peak, int)}
+        found = keras_ratio(peaks)
+        cells = (f"{known[name] / 2**20:,.0f}" if name in known else "–" for name in names)
+        shown.add_row(recipe, *cells, "–" if found is None else f"{found:.2f}")
+    return shown
+
+
+def memory_lines(memory: Mapping[str, Peaks]) -> list[str]:
+    """Pipegen's peak on each recipe against the targets, and why a peak is not known."""
     lines = []
-    for recipe, peak in memory.items():
-        if isinstance(peak, str):
-            lines.append(f"{recipe}: peak memory unknown: {peak}")
-            continue
-        word = "within" if peak <= PEAK_MEMORY else "above"
-        lines.append(f"{recipe}: {peak / 2**30:.2f} GiB above the imported TensorFlow, {word} {PEAK_MEMORY / 2**30:g} GiB")
+    for recipe, peaks in memory.items():
+        lines += [f"{recipe}: peak memory of {name} unknown: {peak}" for name, peak in peaks.items() if isinstance(peak, str)]
+        peak, found = peaks.get("pipegen"), keras_ratio(peaks)
+        if isinstance(peak, int):
+            word = "within" if peak <= PEAK_MEMORY else "above"
+            lines.append(f"{recipe}: {peak / 2**30:.2f} GiB above the imported libraries, {word} {PEAK_MEMORY / 2**30:g} GiB")
+        if found is not None:
+            word = "within" if found <= PEAK_BESIDE_KERAS else "above"
+            lines.append(f"{recipe}: {found:.2f} × the peak memory of Keras, {word} {PEAK_BESIDE_KERAS:g} ×")
     return lines
+
+
+def keras_ratio(peaks: Peaks) -> float | None:
+    """Pipegen's peak divided by that of Keras, of the first of its ways that ran; `None` if either is not known."""
+    mine = peaks.get("pipegen")
+    theirs = next((peak for peak in map(peaks.get, KERAS) if isinstance(peak, int)), None)
+    return mine / theirs if isinstance(mine, int) and theirs else None
 
 
 def _ahead(recipe: str, rows: Iterable[Record]) -> str | None:

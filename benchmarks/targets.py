@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 PEAK_MEMORY = 1.5 * 2**30
-"""Bytes above the imported TensorFlow that a recipe without a cache may need at its peak."""
+"""Bytes above the imported libraries that a recipe without a cache may need at its peak."""
+PEAK_BESIDE_KERAS = 1.2
+"""The most that pipegen's peak memory may be of Keras'."""
 
 
 @dataclass(frozen=True)

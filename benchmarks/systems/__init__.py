@@ -10,9 +10,11 @@ from benchmarks.systems.image_data_generator import ImageDataGeneratorProcesses,
 from benchmarks.systems.keras_dataset import KerasDataset
 from benchmarks.systems.limits import DecodeAndCropOnly, DecodeOnly
 from benchmarks.systems.pipegen_system import PipegenSystem
+from benchmarks.systems.spdl_loader import Spdl
 from benchmarks.systems.tf_data_expert import TfDataExpert
 from benchmarks.systems.tf_data_tutorial import TfDataTutorial
 from benchmarks.systems.torch_loader import Albumentations, Torchvision
+from benchmarks.systems.turbo_loader import TurboLoader
 
 SYSTEMS: tuple[System, ...] = (
     PipegenSystem(),
@@ -23,6 +25,8 @@ SYSTEMS: tuple[System, ...] = (
     TfDataExpert(),
     Dali(),
     Ffcv(),
+    TurboLoader(),
+    Spdl(),
     Albumentations(),
     Torchvision(),
     Grain(),

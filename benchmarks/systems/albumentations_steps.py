@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks import steps as s
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from benchmarks.recipes import Recipe
 
 REMARKS = {
@@ -30,10 +32,7 @@ class Load:
     """From a path, or an array, to a float32 image."""
 
     def __init__(self, recipe: Recipe) -> None:
-        os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask the network for a newer version
-        import albumentations
-
-        self.transform = albumentations.Compose([transform(step, recipe.size) for step in recipe.steps])
+        self.transform = composed(recipe.steps, recipe.size)
 
     def __call__(self, source: Any) -> Any:
         import cv2
@@ -42,6 +41,14 @@ class Load:
         cv2.setNumThreads(0)
         image = cv2.cvtColor(cv2.imread(source), cv2.COLOR_BGR2RGB) if isinstance(source, str) else source
         return np.asarray(self.transform(image=image)["image"], np.float32)
+
+
+def composed(steps: Iterable[s.Step], side: int) -> Any:
+    """The transforms of steps, one after another."""
+    os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask the network for a newer version
+    import albumentations
+
+    return albumentations.Compose([transform(step, side) for step in steps])
 
 
 def transform(step: s.Step, side: int) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from benchmarks import steps as s
@@ -82,3 +84,22 @@ class System(ABC):
     def forget(self) -> None:
         """Let go of what was kept between the turns of a recipe."""
         return
+
+
+class SystemWithFiles(System):
+    """A system that reads files of its own, which are written before its first turn and removed after the last."""
+
+    def __init__(self) -> None:
+        """Nothing is written yet."""
+        self._written: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are."""
+        self._written = self._written or tempfile.TemporaryDirectory()
+        return Path(self._written.name)
+
+    def forget(self) -> None:
+        if self._written is not None:
+            self._written.cleanup()
+        self._written = None

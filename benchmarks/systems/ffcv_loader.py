@@ -5,16 +5,15 @@ There is no wheel of it: `pip install ffcv==1.0.2` builds it where OpenCV and li
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from benchmarks import steps as s
 from benchmarks.data import UnavailableError
-from benchmarks.systems.base import System, cores
+from benchmarks.systems.base import SystemWithFiles, cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from benchmarks.data import Dataset, Photos
     from benchmarks.recipes import Recipe
@@ -89,7 +88,7 @@ def batches_of(path: Path, batch: int, size: int, normalise: s.Normalise) -> Ite
             yield images, labels[:, 0]
 
 
-class Ffcv(System):
+class Ffcv(SystemWithFiles):
     """FFCV with as many threads as there are cores."""
 
     name: ClassVar[str] = "FFCV"
@@ -97,19 +96,10 @@ class Ffcv(System):
     lacks: ClassVar = dict.fromkeys(_OTHERS, "only the steps of `imagenet` are written for it here")
     reads: ClassVar[tuple[str, ...]] = ("photos",)
 
-    def __init__(self) -> None:
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-
     def batches(self, recipe: Recipe, data: Dataset) -> Iterator[tuple[Any, Any]]:
         photos, normalise = data.photos(recipe), recipe.find(s.Normalise)
         if normalise is None or recipe.find(s.RandomResizedCrop) is None:
             raise UnavailableError("only the steps of `imagenet` are written for it here")
-        self._folder = self._folder or tempfile.TemporaryDirectory()
-        path = Path(self._folder.name) / "photos.beton"
+        path = self.folder / "photos.beton"
         write(photos, path, "jpeg")
         return batches_of(path, recipe.batch, recipe.size, normalise)
-
-    def forget(self) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
-        self._folder = None

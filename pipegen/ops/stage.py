@@ -127,7 +127,7 @@ class Stage:
     @property
     def share(self) -> float:
         """The expected share of the examples that it changes."""
-        return 1.0 - prod(1.0 - ref.share for ref in self.uses())
+        return 1.0 - prod(1.0 - ref.share for ref in self.uses()) if self.uses() else 1.0
 
     def touches(self) -> tuple[str, ...]:
         """Lists the features that it reads and changes."""

@@ -1,7 +1,7 @@
 """Emit → Emit, Prefetch.
 
 Batches are made while the model trains. Two finished ones absorb variations in time; one is enough for large batches, which
-vary less, and on a device.
+vary less and beside which parallel kernels have finished ones, and on a device.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pipegen.plan.cost import example_bytes
 from pipegen.plan.nodes import Plan, Prefetch
 from pipegen.spec.models import DevicePrefetch
 
-LARGE = 64 << 20  # bytes from which on a batch is large
+LARGE = 16 << 20  # bytes from which on a batch is large
 
 
 @rewrite("E0", "the model finds its next batch ready")

@@ -11,7 +11,7 @@ from pipegen.physical import nodes as p
 from pipegen.physical.device import crossing, device_kernels, divided, obstacle
 from pipegen.physical.extent import Extent
 from pipegen.physical.physical_rules import verify
-from pipegen.plan.cost import HANDED_OVER
+from pipegen.plan.cost import HANDED_OVER, are_replaced
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Send, Shard, Shuffle
 from pipegen.spec.models import PipelineSpec, received
 from pipegen.types import ElementType
@@ -107,6 +107,7 @@ class _Choice:
         self.full = not self.extent.ends_short or self.wide is not None  # whether every batch has `rows` rows
         self.fills = (form.single or bool(plan.index.buckets)) and not self.full  # with buckets, any batch may be the short one
         self.before = tuple(n for n in nodes if isinstance(n, (Read, Element)))
+        self.kernels = tuple(n for n in nodes if isinstance(n, Kernel))
         self.shuffle = next((n for n in nodes if isinstance(n, Shuffle)), None)
         if self.shuffle is not None and form.single:
             raise InternalError(f"{form.name}: a shuffle that holds an epoch has no single steps")
@@ -208,10 +209,10 @@ class _Choice:
     # Examples apart, then batches
 
     def apart(self) -> Iterator[p.Operation]:
-        """Maps examples or chunks up to the batch; each later node is a map of its own."""
+        """Maps examples or chunks up to the batch, then batches."""
         yield from self._indexed()
         waiting: list[Read | Element] = []
-        joins: tuple[p.Function, ...] = ()
+        onward: list[p.Function] = []  # what one call does with a batch: with a map for each, batches would wait between them
         entry = self.plan.nodes[0].out
         for node in self.own[1:]:
             if isinstance(node, (Read, Element)):
@@ -234,19 +235,23 @@ class _Choice:
                     yield from [p.Filter()] if self.filters else []
                 else:
                     yield self._stack()
-                    joins = self._joined(entry)
+                    onward += self._joined(entry)
                     if self.gathers:
-                        yield p.Map((*joins, *self._fetch(cached)), "batch", self.setting.threads)
-                        joins = ()
+                        yield p.Map((*onward, *self._fetch(cached)), "batch", self.setting.threads)
+                        onward = []
             elif isinstance(node, Kernel):
-                yield p.Map((*joins, *self._kernel(node, entry)), "batch", self._threads([node]))
-                joins = ()
+                onward += self._kernel(node, entry)
             elif isinstance(node, Emit):
-                yield p.Map((*joins, self._emit(node)), "batch", self._threads(self.before) if joins else None)
+                yield from self._onward(onward)
+                yield p.Map((self._emit(node),), "batch")
             entry = node.out
         if self.form.sent:
-            yield p.Map((*joins, p.Send(self._sent)), "batch", self._threads(self.before) if joins else None)
+            yield from self._onward(onward)
+            yield p.Map((p.Send(self._sent),), "batch")
         yield from self._handed_over()
+
+    def _onward(self, functions: Sequence[p.Function]) -> Iterator[p.Map]:
+        yield from [p.Map(tuple(functions), "batch", self._threads((*self.before, *self.kernels)))] if functions else []
 
     def _indexed(self) -> Iterator[p.Operation]:
         """Indexes the examples of each step, or of a whole epoch, and splits them."""
@@ -328,7 +333,9 @@ class _Choice:
             return [p.Prepare(node, entry, self.on_device.index(node))]
         nodes = self.plan.nodes
         before = self.combining is not None and nodes.index(node) <= nodes.index(self.combining)
-        kernel = p.Kernel(node, entry, self.rows if before else self.extent.local_batch, self.depth if node.compiled else 0)
+        later = [n for n in self.kernels[self.kernels.index(node) + 1 :] if n not in self.on_device]
+        depth = min(self.depth, self.setting.threads) if are_replaced(node, later) else self.depth
+        kernel = p.Kernel(node, entry, self.rows if before else self.extent.local_batch, depth if node.compiled else 0)
         own = node is self.combining and self.wide is not None
         return [kernel, p.SliceOwnRows(None if self.extent.ends_short else self.extent.local_batch)] if own else [kernel]
 

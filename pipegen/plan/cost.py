@@ -9,7 +9,7 @@ figures. A step that costs more or less than its family has the trait `weight`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from itertools import pairwise
 from typing import Any
@@ -224,13 +224,23 @@ def _held(node: Node, plan: Plan, given: Circumstances) -> int:
 def _at_a_time(node: Kernel, plan: Plan, given: Circumstances) -> int:
     """The number of batches of a kernel in memory at a time, without prefetched ones.
 
-    Large results of a compiled kernel have buffers that are kept: one for each batch that is computed, waits or is in use.
+    Large results of a compiled kernel have buffers that are kept: one for each batch that is computed and, unless a later kernel
+    replaces them, that waits or is in use. Of several kernels, the one that runs also has intermediate results: about a batch, as measured.
     """
     computed = given.threads if node.parallel else 1
     if not node.compiled or plan.index.buckets or example_bytes(node.out) * plan.batch.size < LARGE * given.hosts:
         return computed
-    is_last = node is [n for n in plan.nodes if isinstance(n, Kernel)][-1]
-    return computed + HANDED_OVER + (0 if is_last else sum(n.batches for n in plan.nodes if isinstance(n, Prefetch)))
+    kernels = [n for n in plan.nodes if isinstance(n, Kernel)]
+    later = kernels[next(i for i, kernel in enumerate(kernels) if kernel is node) + 1 :]
+    if are_replaced(node, later):
+        return computed
+    between = computed if len(kernels) > 1 and not later else 0
+    return computed + between + HANDED_OVER + (sum(n.batches for n in plan.nodes if isinstance(n, Prefetch)) if later else 0)
+
+
+def are_replaced(node: Kernel, later: Iterable[Kernel]) -> bool:
+    """Tests if later kernels replace all results of a kernel, so that they are dropped before their batch is finished."""
+    return {stage.feature for stage in node.stages} <= {stage.feature for kernel in later for stage in kernel.stages}
 
 
 def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> str:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import dataclasses
 import gc
 import json
+import multiprocessing
+import os
 import random
+import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,23 +18,29 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from PIL import Image
+from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the harness is not part of the installed package
 
 import pipegen
 from benchmarks import __main__ as command
-from benchmarks import chart, make_photos, measure, memory, profile, report, targets
+from benchmarks import chart, make_photos, measure, memory, processes, profile, report, targets
 from benchmarks.data import Dataset, Photos, UnavailableError
 from benchmarks.recipes import RECIPES
+from benchmarks.steps import RandomResizedCrop
 from benchmarks.systems import SYSTEMS, System
 from benchmarks.systems.batches import whole
 from benchmarks.systems.pipegen_system import spec
+from benchmarks.systems.spdl_loader import window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SIZE, BATCH = 16, 4
 GEOMETRIC = dataclasses.replace(RECIPES["geometric"], size=SIZE, batch=BATCH)
+
+
+needs_proc = pytest.mark.skipif(not processes.PROC.exists(), reason="it is read from /proc")
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +97,80 @@ def test_every_repeat_is_a_turn_of_every_system(data: Dataset) -> None:
     assert (first.started, second.started) == (3, 3)
     assert (first.ended, second.ended) == (3, 3), "an iterator is closed after its turn, which ends its processes"
     assert all(rate > 0 for row in rows for rate in row.rates)
+    assert [len(row.processor_ms) for row in rows] == [3, 3]
+
+
+class Working(Fake):
+    """A system with a process of its own, which works for a tenth of a second before each batch."""
+
+    def batches(self, recipe: Any, data: Dataset) -> Iterator[tuple[Any, Any]]:
+        turn = "end = time.process_time() + 0.1\n while time.process_time() < end: pass\n print(flush=True)"
+        work = f"import sys, time\nfor _ in sys.stdin:\n {turn}"
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen([sys.executable, "-c", work], text=True, **pipes) as worker:  # type: ignore[call-overload]
+            try:
+                while True:
+                    print(file=worker.stdin, flush=True)
+                    worker.stdout.readline()
+                    yield SimpleNamespace(shape=self.shape, dtype="float32"), None
+            finally:
+                worker.stdin.close()
+
+
+@needs_proc
+def test_processor_time_has_that_of_all_processes(data: Dataset) -> None:
+    (row,) = run([Working()], data, repeats=1)
+    assert 24 < row.processor_ms[0] < 60, "a batch of four images takes a tenth of a second"
+    (record,) = report.records([row])
+    assert record["processor_ms"] == row.processor_ms
+    console = Console(width=200, record=True)
+    console.print(report.table([record]))
+    assert f"{row.processor_ms[0]:.2f}" in console.export_text()
+
+
+@needs_proc
+def test_processes_that_have_ended_count(tmp_path: Path) -> None:
+    before = processes.processor_s(os.getpid())
+    work = "import time\nwhile time.process_time() < 0.3: pass"
+    subprocess.run([sys.executable, "-c", work], check=True)
+    after = processes.processor_s(os.getpid())
+    assert before is not None
+    assert after is not None
+    assert after - before >= 0.28
+    assert processes.processor_s(0) is None, "there is no such process"
+
+
+@needs_proc
+def test_the_highest_memory_is_that_of_all_processes() -> None:
+    """The process of a system says that it has imported, is told to begin, and says that it has ended."""
+    here, there = multiprocessing.Pipe()
+    hold = "import time; held = bytearray(b'x') * 2**26; time.sleep(0.5)"
+    work = f"import subprocess, sys\ninput()\nsubprocess.run([sys.executable, '-c', {hold!r}])\nprint(flush=True)\ninput()"
+    with subprocess.Popen([sys.executable, "-c", work], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        def between() -> None:
+            there.send(None)
+            there.recv()
+            print(file=process.stdin, flush=True)
+            process.stdout.readline()  # type: ignore[union-attr]
+            there.send(None)
+
+        thread = threading.Thread(target=between)
+        thread.start()
+        found = memory._watch(here, process.pid)
+        thread.join()
+        process.kill()
+    assert isinstance(found, int)
+    assert 2**26 < found < 2**26 + 2**25
+
+
+@needs_proc
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_system_that_cannot_run_has_no_memory(at_once: bool) -> None:
+    here, there = multiprocessing.Pipe()
+    for said in ["why"] if at_once else [None, "why"]:
+        there.send(said)
+    assert memory._watch(here, os.getpid()) == "why"
 
 
 @pytest.mark.parametrize(
@@ -113,6 +197,9 @@ def test_a_system_that_cannot_run_is_a_row_that_says_why(data: Dataset, system: 
         ("combining", "DALI on the CPU", "it has no MixUp op"),
         ("cached", "DALI on the CPU", "it has no cache of decoded images"),
         ("arrays", "Keras dataset + layers", "it reads no arrays"),
+        ("png", "TurboLoader", "it reads no such files"),
+        ("jitter_blur", "TurboLoader", "only the steps of `geometric`, `imagenet` and `large` are written for it here"),
+        ("randaugment", "SPDL + Albumentations", "Albumentations has no RandAugment"),
         ("geometric", "limit: decode and crop", "the recipe does not crop"),
     ],
 )
@@ -128,6 +215,8 @@ def test_what_a_system_lacks_stands_in_its_row(data: Dataset, recipe: str, syste
         ("DataLoader + Albumentations", "torch.utils.data"),
         ("DataLoader + torchvision", "torch.utils.data"),
         ("Grain + Albumentations", "grain"),
+        ("TurboLoader", "turboloader"),
+        ("SPDL + Albumentations", "spdl"),
     ],
 )
 def test_a_peer_that_is_not_installed_is_a_row_that_says_so(data: Dataset, system: str, module: str, monkeypatch: Any) -> None:
@@ -159,11 +248,28 @@ def test_verdicts_are_about_the_targets_and_about_who_is_ahead() -> None:
         "imagenet: ahead of pipegen: tf.data expert (2.00 ×)",
     ]
     assert report.verdicts(rows[1:]) == []
-    assert report.memory_lines({"a": 2**30, "b": 2**31, "c": "why"}) == [
-        "a: 1.00 GiB above the imported TensorFlow, within 1.5 GiB",
-        "b: 2.00 GiB above the imported TensorFlow, above 1.5 GiB",
-        "c: peak memory unknown: why",
+
+
+def test_memory_is_set_beside_that_of_keras() -> None:
+    layers, generator = memory.KERAS
+    peaks: dict[str, report.Peaks] = {
+        "a": {"pipegen": 2**30, layers: 2**30, generator: 2**20},
+        "b": {"pipegen": 2**31, layers: "it reads no arrays", generator: 2**30},
+        "c": {"pipegen": "why", layers: 2**20},
+    }
+    assert [report.keras_ratio(each) for each in peaks.values()] == [1.0, 2.0, None]
+    assert report.memory_lines(peaks) == [
+        "a: 1.00 GiB above the imported libraries, within 1.5 GiB",
+        "a: 1.00 × the peak memory of Keras, within 1.2 ×",
+        f"b: peak memory of {layers} unknown: it reads no arrays",
+        "b: 2.00 GiB above the imported libraries, above 1.5 GiB",
+        "b: 2.00 × the peak memory of Keras, above 1.2 ×",
+        "c: peak memory of pipegen unknown: why",
     ]
+    console = Console(width=200, record=True)
+    console.print(report.memory_table(peaks))
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in console.export_text().splitlines() if line.startswith("│")]
+    assert rows == [["a", "1,024", "1,024", "1", "1.00"], ["b", "2,048", "–", "1,024", "2.00"], ["c", "–", "1", "–", "–"]]
 
 
 def results_of(data: Dataset, rates: dict[str, float]) -> report.Results:
@@ -180,7 +286,7 @@ def test_a_run_that_is_cut_off_leaves_the_recipes_before(data: Dataset, folder: 
         raise KeyboardInterrupt
 
     monkeypatch.setattr(measure, "run", cut_off)
-    monkeypatch.setattr(command, "prepare", lambda: None)
+    monkeypatch.setattr(measure, "prepare", lambda: None)
     out = tmp_path / "results.json"
     with pytest.raises(KeyboardInterrupt):
         command.main([str(folder), "--out", str(out)])
@@ -190,22 +296,23 @@ def test_a_run_that_is_cut_off_leaves_the_recipes_before(data: Dataset, folder: 
 
 def test_peak_memory_can_be_all_that_is_measured(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(measure, "run", lambda *_: pytest.fail("rates were asked for"))
-    monkeypatch.setattr(command, "prepare", lambda: None)
+    monkeypatch.setattr(measure, "prepare", lambda: None)
     monkeypatch.setattr(memory, "peak", lambda recipe, *_: recipe.batch)
     out = tmp_path / "results.json"
     assert command.main([str(folder), "--memory-only", "--recipes", "cached", "combining", "batch_8", "--out", str(out)]) == 0
-    assert json.loads(out.read_text(encoding="utf-8"))["peak_memory"] == {"combining": 64, "batch_8": 8}
+    found = json.loads(out.read_text(encoding="utf-8"))["peak_memory"]
+    assert found == {"combining": dict.fromkeys(memory.MEASURED, 64), "batch_8": dict.fromkeys(memory.MEASURED, 8)}
 
 
 def test_runs_are_merged_by_recipe(data: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = results_of(data, {"geometric": 1.0, "imagenet": 2.0}), results_of(data, {"imagenet": 3.0, "png": 4.0})
-    first["peak_memory"], second["peak_memory"] = {"geometric": 1, "png": 2}, {"png": 3}
+    first["peak_memory"], second["peak_memory"] = {"geometric": {"pipegen": 1}, "png": {"pipegen": 2}}, {"png": {"pipegen": 3}}
     for name, run in (("a", first), ("b", second)):
         report.write(tmp_path / f"{name}.json", run)
     assert report.main([str(tmp_path / "a.json"), str(tmp_path / "b.json"), "--out", str(tmp_path / "merged.json")]) == 0
     merged = json.loads((tmp_path / "merged.json").read_text(encoding="utf-8"))
     assert {row["recipe"]: row["images_per_s"] for row in merged["rows"]} == {"geometric": [1.0], "imagenet": [3.0], "png": [4.0]}
-    assert merged["peak_memory"] == {"geometric": 1, "png": 3}
+    assert merged["peak_memory"] == {"geometric": {"pipegen": 1}, "png": {"pipegen": 3}}
     assert [run["recipes"] for run in merged["runs"]] == [["geometric", "imagenet"], ["imagenet", "png"]]
     shown = capsys.readouterr().out
     assert "imagenet: decode, random resized crop" in shown
@@ -220,6 +327,7 @@ def test_names_are_distinct_and_baselines_and_targets_exist() -> None:
     assert set(names.values()) == {1}
     assert {recipe.baseline for recipe in RECIPES.values()} <= set(names)
     assert {target.peer for target in targets.TARGETS} <= set(names)
+    assert set(memory.MEASURED) <= set(names)
     assert {target.recipe for target in targets.TARGETS} <= set(RECIPES)
 
 
@@ -235,9 +343,30 @@ def test_the_smaller_last_batch_is_left_out() -> None:
 
 
 def test_memory_is_unknown_without_proc(data: Dataset, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert memory._kilobytes("VmHWM") > 0
-    monkeypatch.setattr(memory, "STATUS", tmp_path / "none")
-    assert "Linux" in str(memory.peak(GEOMETRIC, data, 0))
+    monkeypatch.setattr(processes, "PROC", tmp_path / "none")
+    assert "Linux" in str(memory.peak(GEOMETRIC, SYSTEMS[0], data))
+    assert processes.processor_s(os.getpid()) is None
+
+
+@needs_proc
+@pytest.mark.nightly
+@pytest.mark.tf
+def test_the_memory_of_a_system_is_measured_in_a_process_of_its_own(data: Dataset) -> None:
+    by_name = {system.name: system for system in SYSTEMS}
+    found = memory.peak(GEOMETRIC, by_name["pipegen"], data)
+    assert isinstance(found, int), found
+    assert 2**20 < found < 2**29
+    assert memory.peak(RECIPES["imagenet"], by_name["ImageDataGenerator"], data) == "it has no random resized crop"
+
+
+def test_windows_lie_within_the_image_and_have_the_sizes_that_the_recipe_asks_for() -> None:
+    step = RECIPES["imagenet"].find(RandomResizedCrop)
+    assert step is not None
+    found = [window(step, 100, 80) for _ in range(500)]
+    assert all(x >= 0 and y >= 0 and x + w <= 100 and y + h <= 80 for x, y, w, h in found)
+    assert all(step.area[0] - 0.01 <= w * h / 8000 <= step.area[1] for _, _, w, h in found)
+    assert len({w * h for _, _, w, h in found}) > 100
+    assert window(step, 1000, 1) == (0, 0, 1000, 1)
 
 
 @pytest.mark.tf

@@ -276,7 +276,7 @@ def test_what_seven_examples_of_ten_need_is_branched(probability: float, branche
     assert any(isinstance(stage, Branch) for stage in plan.stages()) == branches
 
 
-@pytest.mark.parametrize(("probability", "size", "rows"), [(0.5, 64, True), (0.5, 4, False), (0.98, 64, False), (1, 64, False)])
+@pytest.mark.parametrize(("probability", "size", "rows"), [(0.5, 224, True), (0.5, 4, False), (0.98, 224, False), (1, 224, False)])
 def test_what_saves_more_than_the_copies_skips_examples(probability: float, size: int, rows: bool) -> None:
     steps = {"transforms": [{"resize": {"size": size}}, {"random_median_blur": {"probability": probability}}]}
     plan = compiled(built(steps, classes=3), load_spec(steps)).plan

@@ -57,6 +57,7 @@ CASES: dict[str, str] = {
     "{one_of: {steps: [random_flip, {random_hue: {degrees: 30}}]}}]}",
     "rare filters": "{transforms: [{resize: {size: [20, 26]}}, {random_sharpness: {factor: 0.9, probability: 0.4}}, "
     "{random_equalization: {probability: 0.3}}, {random_rotation: {degrees: 20}}]}",
+    "rare on the host": "{transforms: [{resize: {size: 24}}, random_invert, {random_jpeg: {quality: [30, 90], probability: 0.4}}]}",
     "filters": "{transforms: [{random_elastic: {alpha: 60, sigma: 4}}, {resize: {size: [16, 20]}}, {random_sharpness: {factor: 0.9}}, "
     "{random_gaussian_blur: {sigma: 1.5, probability: 0.9}}, {random_gaussian_noise: {std: [2, 20]}}, random_erasing, "
     "{random_elastic: {alpha: 30, sigma: 2, fill: {constant: 9}, probability: 0.9}}], output: {dtype: uint8}}",
@@ -91,6 +92,7 @@ ALONE = (
     "geometry",
     "tables of histograms",
     "rare filters",
+    "rare on the host",
     "identities",
     "constants",
     "a label that nobody asks for",

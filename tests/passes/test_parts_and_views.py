@@ -10,7 +10,7 @@ from planning import built, compiled, load_spec
 from pipegen.errors import InternalError
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.plan_pass import PassRecord
-from pipegen.plan.nodes import Batch, Emit, Kernel, Read
+from pipegen.plan.nodes import Batch, Element, Emit, Kernel, Read
 from pipegen.plan.plan_text import render_plan
 from pipegen.plan.stages import Branch, Fork
 
@@ -75,7 +75,9 @@ def test_views_share_what_all_of_them_begin_with(sections: dict[str, Any], share
 def test_what_comes_behind_the_last_rare_stage_is_not_branched(before: list[Any]) -> None:
     """Mirrors before it are passed over."""
     steps = [RESIZE, *before, {"random_median_blur": {"probability": 0.1}}, {"random_median_blur": {"probability": 0.9}}]
-    branches = [stage for stage in record_of("branch_rare", transforms=steps, runtime={"jit": "never"}).after.stages() if isinstance(stage, Branch)]
+    branches = [
+        stage for stage in record_of("branch_rare", transforms=steps, runtime={"jit": "never"}).after.stages() if isinstance(stage, Branch)
+    ]
     assert [ref.share for branch in branches for ref in branch.stage.uses()] == [0.1]
 
 
@@ -86,12 +88,19 @@ def test_a_filter_that_a_mirror_changes_stays_behind_it(before: list[Any], branc
     assert sum(isinstance(stage, Branch) for stage in after.stages()) == branches
 
 
-@pytest.mark.parametrize(("size", "ahead"), [(8, 2), (256, 2), (257, 1)])
+@pytest.mark.parametrize(("size", "ahead"), [(8, 2), (64, 2), (65, 1)])
 def test_one_large_batch_is_made_ahead_and_two_small_ones(size: int, ahead: int) -> None:
-    """A gray image of 256 by 256 floats is 256 KiB, and a batch is large above 64 MiB."""
+    """A gray image of 256 by 256 floats is 256 KiB, and a batch is large above 16 MiB."""
     gray = [{"decode": {"channels": 1}}, {"resize": {"size": 256}}]
     after = record_of("prefetch_last", transforms=gray, batch={"size": size}, output={"x": "image", "y": None}).after
     assert after.nodes[-1].batches == ahead  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("megabytes", "chunk"), [(0.1, 16), (1, 4), (9, 1)])
+def test_a_call_holds_few_bytes_of_files(megabytes: float, chunk: int) -> None:
+    sections: dict[str, Any] = {"transforms": [RESIZE]}
+    done = compiled(built(sections, classes=3), load_spec(sections), file_bytes=megabytes * 2**20)
+    assert [node.chunk for node in done.plan.nodes if isinstance(node, Element)] == [chunk]
 
 
 def test_a_plan_that_is_wrong_before_the_passes_is_told() -> None:

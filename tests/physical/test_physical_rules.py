@@ -12,13 +12,18 @@ from pipegen.errors import InternalError
 from pipegen.physical import nodes as p
 from pipegen.physical import physical_rules as rules
 from pipegen.physical.decide import INDEXED_AT_ONCE, assumed_examples, decide, extent_of
+from pipegen.plan.cost import HANDED_OVER, are_replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 STEPS = [{"resize": {"size": 48}}, "random_flip", {"rescale": {"to": [0, 1]}}]
 SERVED = {"cache": "none", "service": {"address": "grpc://dispatcher:5050"}}
-COMBINING = {"transforms": [*STEPS, {"mixup": {"alpha": 0.2}}], "output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}}
+COMBINING: dict[str, Any] = {
+    "transforms": [*STEPS, {"mixup": {"alpha": 0.2}}],
+    "output": {"encode": {"label": "one_hot"}},
+    "batch": {"size": 12},
+}
 
 
 def decided(form: p.Form = p.TRAINING, cache: str = "none", split: str = "train", **sections: Any) -> p.Physical:
@@ -147,3 +152,22 @@ def test_some_steps_are_indexed_at_a_time_and_records_are_fetched_in_order(fetch
     assert [type(f) for f in maps[0].functions] == [*indexed]
     assert maps[0].threads == INDEXED_AT_ONCE < 64
     assert [([type(f) for f in o.functions], o.threads) for o in maps[1:]] == ([([p.PrefetchRemote, p.Cut], None)] if fetches else [])
+
+
+def kernels(plan: p.Physical) -> list[p.Kernel]:
+    """The kernels of the only map that has any."""
+    (found,) = (made for o in plan.operations if isinstance(o, p.Map) and (made := [f for f in o.functions if isinstance(f, p.Kernel)]))
+    return found
+
+
+def test_a_batch_goes_through_all_kernels_in_one_call_and_only_what_is_handed_over_has_places_beyond_the_threads() -> None:
+    first, last = kernels(decided(**COMBINING))
+    assert (first.depth, last.depth) == (2, 2 + 2 + HANDED_OVER)
+
+
+def test_results_that_no_later_kernel_replaces_are_handed_over() -> None:
+    first, last = (kernel.node for kernel in kernels(decided(**COMBINING)))
+    other = replace(last, stages=tuple(stage for stage in last.stages if stage.feature != "image"))
+    assert are_replaced(first, [last])
+    assert not are_replaced(first, [other])
+    assert not are_replaced(last, [])

@@ -124,6 +124,13 @@ def test_large_results_of_a_compiled_kernel_have_places_and_others_work_in_fresh
     assert kernel(batch=batch, given=Circumstances(threads=3, hosts=4)) == (3 + HANDED_OVER) * 2 * values * 4
 
 
+def test_results_that_a_later_kernel_replaces_are_held_while_they_are_computed() -> None:
+    steps = {"resize": {"size": 256}}, {"random_rotation": {"degrees": 9}}, {"random_gaussian_blur": {"sigma": 2}}
+    plan, found = cost(*steps, batch={"size": 8}, given=Circumstances(threads=3))
+    first, last = (f.bytes / example_bytes(n.out) / 8 for n, f in zip(plan.nodes, found.nodes, strict=True) if isinstance(n, Kernel))
+    assert (first, last) == (3, 3 + 3 + HANDED_OVER), "what runs last has intermediate results of its own"
+
+
 def test_of_large_batches_one_waits() -> None:
     for size, waiting in ((8, 2), (2000, 1)):
         plan, found = cost(RESIZE, batch={"size": size}, given=Circumstances(threads=1))

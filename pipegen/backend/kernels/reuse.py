@@ -56,10 +56,10 @@ class Places:
         # The place is looked up, so that a graph has the work once, not in a branch for each place.
         self._handles = on_this_host(lambda: [tf.stack([variable.handle for variable in places]) for places in self._variables])
         # Two iterators may use one place at a time, and each must read what it has written itself.
-        # Locks are identified by name. Each keeps a thread as long as the process lives, so functions share them.
-        self._locks = on_this_host(
-            lambda: tf.stack([tf.raw_ops.MutexV2(container="", shared_name=f"pipegen_turn_{place}") for place in range(depth)])
-        )
+        # Locks are identified by name. Each keeps a thread as long as the process lives, so functions share them. Those of another depth do
+        # not, as theirs would be taken for other steps.
+        names = [f"pipegen_turn_{place}_of_{depth}" for place in range(depth)]
+        self._locks = on_this_host(lambda: tf.stack([tf.raw_ops.MutexV2(container="", shared_name=name) for name in names]))
 
     def __call__(self, number: tf.Tensor, *tensors: tf.Tensor) -> list[tf.Tensor]:
         """Calls the function; `number`, an int64 scalar that counts up, such as the step, selects the place."""
