@@ -66,7 +66,7 @@ def compare(folder: Path, steps: list[Any], least: int = 1, **sections: Any) -> 
 @pytest.mark.smoke
 @pytest.mark.parametrize("remainder", ["keep", "drop"])
 def test_each_example_gets_what_it_gets_in_a_batch(photo_folder: Path, remainder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables, a table of the histogram, a filter, a warp and rectangles: bytes to the bit, also in a short last batch and in kept memory."""
+    """Tables, a histogram, a filter, a warp and rectangles: bytes to the bit, also in a short last batch and in kept memory."""
     monkeypatch.setattr("pipegen.backend.kernels.reuse.LARGE", 1)
     sections = {"batch": {"size": 5, "remainder": remainder}, "output": {"dtype": "uint8"}}
     assert compare(photo_folder, CHAIN, 5, **sections) == 5
