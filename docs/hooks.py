@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from functools import cache
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -272,12 +273,13 @@ def _pipegen(folder: str, *words: str) -> str:
 
 
 def speed_chart(page: str, recipes: tuple[str, ...]) -> str:
-    """Bars of the table of `docs/speed.md`, in HTML: images per second of each system, a group for each recipe.
+    """Bars of the first table of `docs/speed.md`, in HTML: images per second of each system, a group for each recipe.
 
     Raises:
         PluginError: If the page has no such table, or says no date.
     """
-    head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|"))
+    table = takewhile(lambda line: line.startswith("|"), dropwhile(lambda line: not line.startswith("|"), page.splitlines()))
+    head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in table)
     measured = re.search(r"Measured on (\S+) on ([^(]+?) \(", page)
     if measured is None or not set(recipes) <= set(head):
         raise PluginError(f"docs/speed.md: no table of {', '.join(recipes)}, or no date")

@@ -266,8 +266,10 @@ class LayerHistogramTable(LayerPart, LookupTableTransform):
     needs_histogram = True
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        stretches = _is(self.policy.operations(u)[..., self.layer], "auto_contrast")
-        return tf.where(stretches, auto_contrasted(histogram), equalized(histogram))
+        return tf.where(self.from_extremes(u)[:, None, None], auto_contrasted(histogram), equalized(histogram))
+
+    def from_extremes(self, u: tf.Tensor) -> tf.Tensor:
+        return self.policy.operations(u)[..., self.layer] == NUMBER["auto_contrast"]
 
 
 class LayerFilter(LayerPart, SharpenTransform):

@@ -37,6 +37,10 @@ class LookupTableTransform(StagedTransform):
         """
         raise NotImplementedError
 
+    def from_extremes(self, u: tf.Tensor) -> tf.Tensor | bool:
+        """Tests for which examples the histogram matters by the least and the greatest value of each channel alone, bool `(n,)`."""
+        return False
+
     def stage(self, feature: str, ref: StepRef[Any], x: FeatureType) -> LookupTable:
         return LookupTable(feature, (ref,), self.needs_histogram)
 

@@ -77,6 +77,9 @@ class AutoContrastTransform(LookupTableTransform):
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         return auto_contrasted(histogram)
 
+    def from_extremes(self, u: tf.Tensor) -> bool:
+        return True
+
 
 class AutoContrast(UnconditionalTransform, AutoContrastTransform):
     """Stretches each channel in a straight line, so that its least value becomes 0 and its greatest 255.
