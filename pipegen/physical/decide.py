@@ -334,7 +334,7 @@ class _Choice:
         nodes = self.plan.nodes
         before = self.combining is not None and nodes.index(node) <= nodes.index(self.combining)
         later = [n for n in self.kernels[self.kernels.index(node) + 1 :] if n not in self.on_device]
-        depth = min(self.depth, self.setting.threads) if are_replaced(node, later) else self.depth
+        depth = min(self.depth, self.setting.threads) if self.depth and are_replaced(node, later) else self.depth
         kernel = p.Kernel(node, entry, self.rows if before else self.extent.local_batch, depth if node.compiled else 0)
         own = node is self.combining and self.wide is not None
         return [kernel, p.SliceOwnRows(None if self.extent.ends_short else self.extent.local_batch)] if own else [kernel]

@@ -165,6 +165,13 @@ def test_a_batch_goes_through_all_kernels_in_one_call_and_only_what_is_handed_ov
     assert (first.depth, last.depth) == (2, 2 + 2 + HANDED_OVER)
 
 
+@pytest.mark.parametrize("form", [p.SERVICE, p.FIXED.built_on()])
+def test_elsewhere_where_threads_are_unknown_no_kernel_keeps_memory(form: p.Form) -> None:
+    usual = decided(**COMBINING)
+    plan = decide(usual.plan, form, replace(usual.setting, threads=-1))
+    assert [f.depth for f in plan.functions if isinstance(f, p.Kernel)] == [0, 0]
+
+
 def test_results_that_no_later_kernel_replaces_are_handed_over() -> None:
     first, last = (kernel.node for kernel in kernels(decided(**COMBINING)))
     other = replace(last, stages=tuple(stage for stage in last.stages if stage.feature != "image"))
