@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipes import pipeline, stream
+from pipes import batches, pipeline
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +39,19 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows_of(pipe: pipegen.Pipeline) -> list[Kernel]:
-    return [node for node in pipe._engine.executor("train").plan.nodes if isinstance(node, Kernel) and node.rows]
+    plan = pipe._engine.executor("train").plan
+    return [node for own in plan.buckets or (plan,) for node in own.nodes if isinstance(node, Kernel) and node.rows]
+
+
+def alike(made: Any, expected: Any) -> None:
+    """Batches of bytes are equal to the bit, of floats up to rounding."""
+    assert len(made) == len(expected) > 0
+    for a, b in zip(made, expected, strict=True):
+        for x, y in zip(a, b, strict=True):
+            if np.asarray(x).dtype == np.uint8:
+                np.testing.assert_array_equal(x, y)
+            else:
+                np.testing.assert_allclose(x, y, rtol=0, atol=2e-4)
 
 
 def compare(folder: Path, steps: list[Any], least: int = 1, **sections: Any) -> int:
@@ -50,16 +62,9 @@ def compare(folder: Path, steps: list[Any], least: int = 1, **sections: Any) -> 
     assert count >= least
     if not count:
         return 0
-    expected = stream(pipeline(folder, {"jit": "never"}, transforms=steps, **sections).train)
+    expected = batches(pipeline(folder, {"jit": "never"}, transforms=steps, **sections).train)
     for _ in range(2):  # the second time into memory that holds the first
-        made = stream(pipe.dataset("train", epoch=0))
-        assert len(made) == len(expected)
-        for a, b in zip(made, expected, strict=True):
-            for x, y in zip(a, b, strict=True):
-                if np.asarray(x).dtype == np.uint8:
-                    np.testing.assert_array_equal(x, y)
-                else:
-                    np.testing.assert_allclose(x, y, rtol=0, atol=2e-4)
+        alike(batches(pipe.dataset("train", epoch=0)), expected)
     return count
 
 
@@ -85,10 +90,29 @@ def test_what_changes_no_example_of_a_batch_is_copied(photo_folder: Path) -> Non
 
 @pytest.mark.parametrize("steps", [CHAIN, [RESIZE, {"rescale": {"to": [0, 1]}}, *CHAIN[2:]]], ids=["bytes", "floats"])
 def test_a_device_computes_the_same_in_whole_batches(photo_folder: Path, steps: list[Any]) -> None:
+    import tensorflow as tf
+
     pipe = pipeline(photo_folder, {"jit": "always"}, transforms=steps)
     assert rows_of(pipe)
-    whole = [node for node in pipe._engine.executor("train").divided.nodes if isinstance(node, Kernel)]
-    assert not any(node.rows for node in whole)
+    stage = pipe.device_stage("train")
+    made = batches(tf.function(stage.apply)(*sent) for sent in stage.dataset(epoch=0))
+    alike(made, batches(pipe.dataset("train", epoch=0)))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"batch": {"size": 4, "remainder": "keep", "buckets": {"sizes": [[24, 32], [32, 24]]}}},
+        {"views": 2},
+        {"transforms": [*CHAIN, {"mixup": {"alpha": 0.3}}, CHAIN[2]], "output": {"encode": {"label": "one_hot"}}},
+    ],
+    ids=["buckets", "views", "between combined images"],
+)
+def test_beside_other_sections(photo_folder: Path, sections: dict[str, Any]) -> None:
+    resize: list[Any] = [{"resize": {"size": "bucket"}}] if "buckets" in sections.get("batch", {}) else [RESIZE]
+    others = {name: value for name, value in sections.items() if name != "transforms"}
+    assert compare(photo_folder, sections.get("transforms", [*resize, *CHAIN[1:]]), **others)
 
 
 @pytest.mark.by_day(4)

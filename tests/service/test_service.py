@@ -34,21 +34,22 @@ def test_epochs_made_by_a_worker_are_those_of_one_process(photos: Path, fleet: F
 
 
 LARGER, TURN = {"resize": {"size": 40}}, {"random_rotation": {"degrees": 25}}
-CUTS: dict[str, tuple[list[Any], int]] = {
-    "before the floats": ([LARGER, TURN, {"random_contrast": {"factor": 0.3}}, {"normalize": {"preset": "torch"}}], 1),
-    "before all kernels": ([LARGER, {"random_brightness": {"factor": 0.3}}], 1),
-    "finished": ([LARGER, {"rescale": {"to": [0, 1]}}, {"random_rotation": {"degrees": 25, "interpolation": "bicubic"}}], 4),
+CUTS: dict[str, tuple[list[Any], int, int]] = {
+    "before the floats": ([LARGER, TURN, {"random_contrast": {"factor": 0.3}}, {"normalize": {"preset": "torch"}}], 40, 1),
+    "behind what runs example by example": ([{"resize": {"size": 96}}, "rand_augment", {"normalize": {"preset": "torch"}}], 96, 1),
+    "before all kernels": ([LARGER, {"random_brightness": {"factor": 0.3}}], 40, 1),
+    "finished": ([LARGER, {"rescale": {"to": [0, 1]}}, {"random_rotation": {"degrees": 25, "interpolation": "bicubic"}}], 40, 4),
 }
-"""Recipes whose batches are sent at different places, and the bytes of a value there."""
+"""Recipes whose batches are sent at different places, the side of their images in pixels, and the bytes of a value there."""
 
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("jit", ["never", "always"])
 @pytest.mark.parametrize("cut", list(CUTS))
 def test_wherever_a_batch_is_sent_it_is_that_of_one_process(cut: str, jit: str, photos: Path, fleet: Fleet) -> None:
-    steps, bytes_each = CUTS[cut]
+    steps, side, bytes_each = CUTS[cut]
     here, there = (pipeline(photos, {"jit": jit, **runtime}, transforms=steps) for runtime in ({}, fleet.runtime()))
-    size = 40 * 40 * 3 * bytes_each + 8
+    size = side * side * 3 * bytes_each + 8
     assert f"send     image, label from a worker to the trainer: {size:,} bytes an example" in there.explain()
     same(stream(there.train), stream(here.train))
     received = there.fed().bytes / max(1, there.fed().there) / 8

@@ -349,3 +349,19 @@ def test_an_identity_keeps_the_dtype() -> None:
     for step in (*random, *fixed, jitter, shift, RandomGrayscale(probability=0)):
         assert step.is_identity(floats)
         assert not step.is_identity(IMAGE_224), "it makes floats"
+
+
+@pytest.mark.parametrize("height", [1, 7, 8, 9, 63, 65, 130, 257, 700])
+def test_the_mean_luma_of_bytes_is_exact_at_any_height(height: int) -> None:
+    """Blocks of lines are added in 16 bits, so white images come closest to an overflow."""
+    import tensorflow as tf
+
+    from pipegen.backend.kernels.colour import mean_luma
+    from pipegen.backend.process.traced_functions import compiled
+
+    images = np.random.default_rng(height).integers(0, 256, (2, height, 5, 3), np.uint8)
+    images[1] = 255
+    found = compiled(mean_luma)(tf.constant(images)).numpy()
+    exact = images.astype(np.int64).sum((1, 2)) @ np.array([299, 587, 114]) / (1000 * height * 5)
+    np.testing.assert_allclose(found, exact, rtol=1e-7)
+    np.testing.assert_array_equal(found, mean_luma(tf.constant(images)).numpy())

@@ -267,3 +267,15 @@ def test_lints(step: LookupTableTransform, codes: list[str]) -> None:
 def test_what_changes_nothing_says_so_on_bytes_alone(step: LookupTableTransform) -> None:
     assert step.is_identity(IMAGE_224)
     assert not step.is_identity(FLOATS), "it makes bytes"
+
+
+def test_auto_contrast_needs_the_extremes_alone() -> None:
+    import tensorflow as tf
+
+    from pipegen.backend.kernels.table_kernels import extremes, histogram
+    from pipegen.ops.lowering.colours import auto_contrasted
+
+    images = np.random.default_rng(0).integers(30, 200, (4, 9, 7, 3), np.uint8)
+    images[3] = 17
+    tables = [auto_contrasted(count(tf.constant(images))).numpy() for count in (extremes, histogram)]
+    np.testing.assert_array_equal(*tables)
