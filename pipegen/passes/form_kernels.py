@@ -31,7 +31,7 @@ def form_kernels(plan: Plan, context: PassContext, note: Note) -> Plan:
         previous = nodes[-1] if nodes else None
         if isinstance(node, Kernel):
             own = compiled and node.stages[0].compilable
-            if node.rows:
+            if node.rows:  # from `skip_unchanged`
                 nodes.append(node)
             elif (
                 isinstance(previous, Kernel)

@@ -212,7 +212,7 @@ class _Choice:
         """Maps examples or chunks up to the batch, then batches."""
         yield from self._indexed()
         waiting: list[Read | Element] = []
-        onward: list[p.Function] = []  # what one call does with a batch: with a map for each, batches would wait between them
+        functions: list[p.Function] = []  # what one call does with a batch: with a map for each, batches would wait between them
         entry = self.plan.nodes[0].out
         for node in self.own[1:]:
             if isinstance(node, (Read, Element)):
@@ -235,22 +235,23 @@ class _Choice:
                     yield from [p.Filter()] if self.filters else []
                 else:
                     yield self._stack()
-                    onward += self._joined(entry)
+                    functions += self._joined(entry)
                     if self.gathers:
-                        yield p.Map((*onward, *self._fetch(cached)), "batch", self.setting.threads)
-                        onward = []
+                        yield p.Map((*functions, *self._fetch(cached)), "batch", self.setting.threads)
+                        functions = []
             elif isinstance(node, Kernel):
-                onward += self._kernel(node, entry)
+                functions += self._kernel(node, entry)
             elif isinstance(node, Emit):
-                yield from self._onward(onward)
+                yield from self._on_batches(functions)
                 yield p.Map((self._emit(node),), "batch")
             entry = node.out
         if self.form.sent:
-            yield from self._onward(onward)
+            yield from self._on_batches(functions)
             yield p.Map((p.Send(self._sent),), "batch")
         yield from self._handed_over()
 
-    def _onward(self, functions: Sequence[p.Function]) -> Iterator[p.Map]:
+    def _on_batches(self, functions: Sequence[p.Function]) -> Iterator[p.Map]:
+        """Maps batches through functions in one call, if there are any."""
         yield from [p.Map(tuple(functions), "batch", self._threads((*self.before, *self.kernels)))] if functions else []
 
     def _indexed(self) -> Iterator[p.Operation]:

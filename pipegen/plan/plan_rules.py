@@ -71,7 +71,7 @@ def _stages_stand_where_they_work(plan: Plan) -> str | None:
 
 
 def _whole_images_come_first(plan: Plan) -> str | None:
-    """Stages that read whole images come first in their kernel, unless it has a pass for each."""
+    """Stages that read whole images come first in their kernel, unless it goes from example to example."""
     for node in plan.nodes:
         seen: set[str] = set()
         for stage in node.stages if isinstance(node, Kernel) and not node.rows else ():

@@ -123,7 +123,8 @@ def test_any_step_that_acts_on_some_examples(name: str, floats: bool, photo_fold
     arguments = {} if isinstance(written, str) else dict(written[name] or {})
     steps = [RESIZE, *([{"rescale": {"to": [0, 1]}}] if floats else []), {name: arguments | {"probability": 0.4}}]
     try:
-        compare(photo_folder, steps, 0, output={"dtype": "float32"})
+        if not compare(photo_folder, steps, 0, output={"dtype": "float32"}):
+            pytest.skip("its stage does not go from example to example")
     except Exception as error:
         if type(error).__name__ != "SpecError":
             raise

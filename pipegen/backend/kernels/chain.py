@@ -149,7 +149,7 @@ class Chain:
     """The stages of a kernel and their inputs."""
 
     def __init__(self, node: Kernel, entry: ElementType) -> None:
-        self.stages, self.by_row = node.stages, node.rows
+        self.stages, self.rows = node.stages, node.rows
         self.quantised = [LOWERINGS[type(stage)].quantised for stage in node.stages]
         self.leads = [all(b.feature != st.feature for b in self.stages[:i]) for i, st in enumerate(self.stages)]
         firsts = {stage.feature: stage for stage in reversed(node.stages)}
@@ -227,7 +227,7 @@ class Chain:
     def by_example(
         self, into: Sequence[tf.Tensor | None] | None, number: tf.Tensor, features: Features, params: tuple[Params, ...]
     ) -> Features:
-        """Runs the stages in one program, example by example: each runs the stages that change it, one after another."""
+        """Runs the stages in one program, which goes from example to example and through the stages that change it, in order."""
         (name, images), stages, last = *features.items(), self.stages, len(self.stages)
         acts = [LOWERINGS[type(stage)].acts(stage, images, given) for stage, given in zip(stages, params, strict=True)]
         every = tf.ones([images.shape[0]], tf.bool)
@@ -245,7 +245,7 @@ class Chain:
                 flat = [leaf if shared else next(single) for leaf, shared in zip(leaves, self.shared, strict=True)]
                 given: tuple[Params, ...] = tf.nest.pack_sequence_as(params, flat)
                 each = zip(stages, given, strict=True)
-                runs = [partial(_run_parts, stage, image, parts, number >= 0) for stage, parts in each]
+                runs = [partial(_in_phases, stage, image, parts, number >= 0) for stage, parts in each]
                 return after(place + 1), runs[0]() if last == 1 else tf.switch_case(place, runs), own
 
             # The parameters go around the loop, too: elsewhere XLA would slice them for every value that a stage computes.
@@ -284,19 +284,18 @@ class Chain:
             params = tuple(map(operator.add, params, drawn))
         features |= memories
         program = partial(_Program, checked=self.foreign)
-        given, first = params, []
-        for phase in self.phases() if not self.by_row else ():
-            first.append(program(phase, (features, given)))
-            given = first[-1].structure
-        if self.by_row:
-            number = tf.constant(0, tf.int64)
+        number = tf.constant(0, tf.int64)
+        if self.rows:
             each = program(self.by_example, (number, features, params), fills=True).start(depth)
             return [], lambda slot, *given: each(slot, number if slot is None else slot, *given)
+        given, first = params, []
+        for phase in self.phases():
+            first.append(program(phase, (features, given)))
+            given = first[-1].structure
         size = block_size(batch, [phase.structure for phase in first]) if depth and not memories else None
         if size is None:
             ahead = not memories
             return [phase.start(ahead=ahead) for phase in first], program(self.body, (features, given)).start(depth, ahead=ahead)
-        number = tf.constant(0, tf.int64)
         whole = program(partial(self.in_blocks, size), (number, features, params), fills=True).start(depth)
         return [], lambda number, *given: whole(number, number, *given)
 
@@ -358,7 +357,7 @@ def _warm_up(run: Callable[..., Any], specs: list[tf.TensorSpec]) -> None:
     next(iter(tf.data.Dataset.range(1).map(tf.autograph.experimental.do_not_convert(zeros))))
 
 
-def _run_parts(stage: Stage, value: tf.Tensor, params: Params, going: tf.Tensor) -> tf.Tensor:
+def _in_phases(stage: Stage, value: tf.Tensor, params: Params, going: tf.Tensor) -> tf.Tensor:
     """Runs a stage, each of its phases on its own."""
     for phase in LOWERINGS[type(stage)].phases(stage):
         params = finished(going, partial(phase, value, params))

@@ -92,16 +92,11 @@ def warp(stage: s.Warp, value: tf.Tensor, params: Params) -> tf.Tensor:
 
 
 def moves(stage: s.Warp, image: tf.Tensor, params: Params) -> tf.Tensor | None:
-    """Tests which images a warp changes, bool `(n, ...)`; `None` if it may resize or copies rows and columns."""
-    sides = tuple(image.shape[1:3])
-    if stage.size != stage.canvas or stage.projective or None in sides:
+    """Tests which images a warp changes, bool `(n, ...)`; `None` if it may change all, in perspective or to another size."""
+    if stage.size != stage.canvas or stage.projective or None in image.shape[1:3]:
         return None
-    given = params[0]
-    return given != (
-        tf.eye(3, dtype=given.dtype)
-        if stage.copies()
-        else w.fixed_matrix(tf.eye(3, batch_shape=[1], dtype=tf.float64), stage.interpolation)
-    )
+    still = tf.eye(3, batch_shape=[1], dtype=tf.float64)
+    return params[0] != (still if stage.copies() else w.fixed_matrix(still, stage.interpolation))
 
 
 def compose_matrix(stage: s.Compose, features: Features) -> None:

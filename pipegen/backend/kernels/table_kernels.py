@@ -68,7 +68,7 @@ _Part = tuple[StepRef[LookupTableTransform] | None, tf.Tensor, tf.Tensor | None]
 
 
 def _counts(image: tf.Tensor, each: list[_Part]) -> tf.Tensor:
-    """Counts the values as far as a chain needs it, int32 `(n, channels, 256)`: all, the extremes, or, of a single image, none."""
+    """Counts as many values as a chain reads, int32 `(n, channels, 256)`: all, or the extremes. A single image that needs none gets any."""
     (first, own, _), single = each[0], image.shape[0] == 1
     if len(each) == 1 and first is not None and first.step.from_extremes(own) is True:
         return extremes(image)
