@@ -36,7 +36,7 @@ _STEPS = {
     "color_temperature": "random_color_temperature random_pca_lighting",
     "contrast": "auto_contrast contrast random_auto_contrast random_contrast",
     "copy_paste": "copy_paste",
-    "crop": "center_crop corner_crop crop random_crop",
+    "crop": "center_crop corner_crop crop crop_or_pad random_crop",
     "decode": "decode",
     "degradation": "jpeg random_downscale random_jpeg",
     "distortions": "random_elastic random_grid_distortion random_optical_distortion random_piecewise_affine random_thin_plate_spline",

@@ -15,7 +15,7 @@ from pipegen.errors import OpError
 from pipegen.ops.families.combining import CombiningTransform, anchor
 from pipegen.ops.families.crops import ChooseWindow, ItemCrop
 from pipegen.ops.families.decoder import Decode, DecodeTransform
-from pipegen.ops.kinds.base import Indices, PixelValues, having, kind_of, turns
+from pipegen.ops.kinds.base import Indices, Values, having, kind_of, turns
 from pipegen.ops.stage import Stage, StagedTransform, StepRef
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, PointwiseTransform
 from pipegen.ops.traits import Family
@@ -116,7 +116,7 @@ class Builder:
 
     def build(self, given: Given = ALL) -> Built:
         self._start()
-        self.unknowns.values |= {*having(self.type, PixelValues)} if given.guessed else set()
+        self.unknowns.values |= {*having(self.type, Values)} if given.guessed else set()
         for run, combining in self.lanes.runs(self._chosen):
             for acts in self.guides.parts(run, self.type):
                 self._run(acts)
@@ -125,7 +125,7 @@ class Builder:
                 self._mix(ref, features, later)
         self.findings.poisoned |= self.unknowns.all()
         if not given.whole:
-            self.findings.poisoned.update(having(self.type, PixelValues))
+            self.findings.poisoned.update(having(self.type, Values))
         self._finish()
         plan = None if self.findings.poisoned else Plan(self.split, marked(self.assembly.nodes))
         return Built(plan, self.findings.found, self.findings.ordinary)
@@ -343,7 +343,7 @@ class Builder:
             return
         for feature, stage, y in output.stages:
             self._emit(stage, feature, y)
-        idle = next((t for f, t in self.type.items() if kind_of(t).pixels is not None and not t.is_static), None)
+        idle = next((t for f, t in self.type.items() if kind_of(t).values is not None and not t.is_static), None)
         if idle is not None:  # it is batched, though it is not part of the output
             findings.found.append(unbatchable(self.spec, self.split, idle, findings.locate))
             findings.poisoned.add("output")

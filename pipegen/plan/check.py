@@ -311,7 +311,7 @@ def _same_type(plans: dict[str, Plan], locate: Locate) -> list[Diagnostic]:
         given, output = plans[first].emit.output, plans[split].emit.output
         for name, own in (*_alike(given.x, output.x), *_alike(given.y, output.y)):
             t, other = plans[first].out[name], plans[split].out[own]
-            if kind_of(t).pixels is not None and (t.dtype != other.dtype or not _one_model(t, other)):
+            if kind_of(t).values is not None and (t.dtype != other.dtype or not _one_model(t, other)):
                 what = "" if own == name else f"`{own}` is "
                 message = f"`{name}` is {t} in split `{first}` and {what}{other} in split `{split}`"
                 help_ = "make the steps of every split end at the same size, channels and dtype"

@@ -11,7 +11,7 @@ from pipegen.ops.arguments.geometry import ConstantFill, Fill
 from pipegen.ops.families.combining import CombiningTransform, acted_on, anchor
 from pipegen.ops.families.crops import ItemCrop, window_name
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.kinds.base import Levels, PixelValues, having, kind_of, kinds
+from pipegen.ops.kinds.base import Levels, Values, having, kind_of, kinds
 from pipegen.ops.stage import Computes, Path, Stage, StepRef
 from pipegen.ops.step_bases import GeometricTransform
 from pipegen.ops.transform import Transform
@@ -26,7 +26,7 @@ Act = tuple[StepRef, tuple[str, ...]]  # a use of a step, and the features that 
 
 def anchors(type_: ElementType) -> tuple[str, ...]:
     """The features with draws of their own, in order."""
-    return tuple(name for name in having(type_, PixelValues) if anchor(type_, name) == name)
+    return tuple(name for name in having(type_, Values) if anchor(type_, name) == name)
 
 
 def left_behind(step: Transform, type_: ElementType) -> str | None:

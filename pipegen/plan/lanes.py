@@ -17,7 +17,7 @@ from pipegen.ops.families.combining import CombiningTransform, anchor
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.kinds.base import PixelValues, Presence, having, kind_of
+from pipegen.ops.kinds.base import Presence, Values, having, kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
@@ -151,7 +151,7 @@ def viewed(type_: ElementType) -> dict[str, str]:
         return name if above == name else root(above)
 
     images = {name: root(name) for name, _ in type_.items()}
-    return {name: image for name, image in images.items() if image in having(type_, PixelValues)}
+    return {name: image for name, image in images.items() if image in having(type_, Values)}
 
 
 def _split(steps: tuple[StepRef, ...]) -> list[tuple[tuple[StepRef, ...], StepRef | None]]:

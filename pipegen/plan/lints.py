@@ -63,7 +63,7 @@ def _entering(type_: FeatureType, steps: Iterable[StepRef]) -> Iterator[tuple[St
 def _dense(spec: PipelineSpec, name: str, x: FeatureType) -> tuple[int, ...]:
     """The shape of an array of numbers that no step acts on, if it has two or more dimensions; else `()`."""
     kind = kind_of(x)
-    if kind.pixels is not None or kind.ragged or kind.has(ExampleClass, LossWeight, Presence) or x.beside is not None:
+    if kind.values is not None or kind.ragged or kind.has(ExampleClass, LossWeight, Presence) or x.beside is not None:
         return ()
     decoder = spec.source.decoders().get(name)
     try:

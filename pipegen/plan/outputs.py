@@ -103,10 +103,13 @@ def _feature(plan: OutputPlan, name: str, type_: ElementType, split: str, spec: 
         if formats and plan.output.boxes != formats[0] and image is not None and image.height and image.width:
             y = x.with_(form=plan.output.boxes)
             plan.stages.append((name, Express(name, x.kind, y.form, (image.height, image.width)), y))
-    elif kind.pixels is not None and not x.is_static:
+    elif kind.values is not None and not x.is_static:
         plan.add(unbatchable(spec, split, x, plan.findings.locate))
     elif kind.pixels is not None:
         (_mask if kind.has(Indices) else _picture)(plan, name, x)
+    elif kind.samples is not None and plan.output.dtype not in (x.dtype, "uint8"):
+        arithmetic = Arithmetic((1.0,), (0.0,), plan.output.dtype)
+        plan.stages.append((name, s.Pointwise(name, arithmetic, ()), arithmetic.infer(x)))
 
 
 def _picture(plan: OutputPlan, name: str, x: FeatureType) -> None:

@@ -164,7 +164,7 @@ def _together(types: Sequence[ElementType]) -> ElementType:
         others = [type_[name] for type_ in types]
         if any((t.kind, t.dtype, len(t.shape)) != (first.kind, first.dtype, len(first.shape)) for t in others):
             raise NoCutError(f"`{name}` has different types on the splits")
-        if first.encoded and kind_of(first).pixels is not None:
+        if first.encoded and kind_of(first).values is not None:
             raise NoCutError(f"`{name}` is not decoded before it")
         if kind_of(first).storage == "made":
             continue  # computed with its items

@@ -135,7 +135,7 @@ def neighbourhood_phases(stage: Neighbourhood) -> tuple[Phase, ...]:
 
 
 def neighbourhood(stage: Neighbourhood, image: tf.Tensor, given: Params) -> tf.Tensor:
-    """Computes images `(n, height, width, channels)` from the results of the last phase."""
+    """Computes images `(n, height, width, channels)`, or sounds, from the results of the last phase."""
     step: Any = stage.ref.step
     own = given[:-1] if stage.ref.conditional else given
     if isinstance(step, DisplacementTransform):
@@ -148,7 +148,9 @@ def neighbourhood(stage: Neighbourhood, image: tf.Tensor, given: Params) -> tf.T
         done = tf.cast(as_float32(done), image.dtype)
     if done.dtype != image.dtype:  # the step works on bytes
         image = step.entering(image)
-    return tf.where(given[-1][:, None, None, None], done, image) if stage.ref.conditional else done
+    if not stage.ref.conditional:
+        return done
+    return tf.where(tf.reshape(given[-1], [-1, *([1] * (len(image.shape) - 1))]), done, image)
 
 
 def _gate(stage: Neighbourhood | BlendChains, image: tf.Tensor, params: Params) -> tf.Tensor | None:

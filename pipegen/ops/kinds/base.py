@@ -1,6 +1,6 @@
 """`FeatureKind`, the base of all kinds of features, their parts, and their look-up.
 
-A kind has `PixelValues` or items with a `Geometry` if it lies on an image, else `None`, and a `Meaning`.
+A kind has `PixelValues` or items with a `Geometry` if it lies on an image, or `Samples` along time, else `None`, and a `Meaning`.
 """
 
 from __future__ import annotations
@@ -43,11 +43,47 @@ class Overlay:
         return image
 
 
-class PixelValues:
+class Values:
+    """What the values are that steps change with draws of their own, or with those of an image: pixels, or samples."""
+
+    suffix: ClassVar[str]  # the ending of a file in an export
+    file: ClassVar[str]  # what holds them in a record
+    axes: ClassVar[int]  # the axes of an array of them, that of the channels included
+    also: ClassVar[str] = ""  # what a record may hold besides that file, where arrays are read
+
+    def of_array(self, x: FeatureType, dtype: str, shape: tuple[int | None, ...]) -> FeatureType:
+        """Returns the type of values that a record holds as an array, where files would be of type `x`, with unknown sides as
+        `None`; `OpError` for a wrong shape."""
+        raise NotImplementedError
+
+    def due(self, held: Any, shape: tuple[int, ...], *, arrays: bool) -> str | None:
+        """Describes what a record must hold; see `Meaning.due`."""
+        fits = self.also and arrays and self.fits(held)
+        return None if held.is_content or fits else f"the bytes of {self.file}{self.also * arrays}"
+
+    def fits(self, held: Any) -> bool:
+        """Checks that an array of a `FieldType` holds such values."""
+        raise NotImplementedError
+
+    def with_channels(self, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """Returns the shape of an array with the axis of its channels, which an array of one channel may lack."""
+        return shape if len(shape) == self.axes else (*shape, 1)
+
+    def shown(self, value: Any, x: FeatureType) -> Any:
+        """Draws a value alone: uint8 `(height, width, channels)`."""
+        raise NotImplementedError
+
+    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
+        """Encodes a value for its file in an export: levels in a format, others with the ending `suffix`."""
+        raise NotImplementedError
+
+
+class PixelValues(Values):
     """What the values of the pixels of a kind are."""
 
-    suffix: ClassVar[str] = "png"  # the ending of a file in an export
-    also: ClassVar[str] = ""  # what a record may hold besides the bytes of an image file, where arrays are read
+    suffix = "png"
+    file = "an image file"
+    axes = 3
 
     def interpolation(self, x: FeatureType) -> Literal["nearest", "bilinear"] | None:
         """Returns how steps read between pixels, and fill with `ignore` in place of a constant; `None` if they decide."""
@@ -58,22 +94,10 @@ class PixelValues:
         return False
 
     def of_array(self, x: FeatureType, dtype: str, shape: tuple[int | None, ...]) -> FeatureType:
-        """Returns the type of values that a record holds as an array, where files would be of type `x`, with unknown sides as
-        `None`; `OpError` for a wrong shape."""
         return FeatureType(x.kind, dtype, shape, PIXEL_RANGES[dtype], x.of, uniform=True)
 
-    def due(self, held: Any, shape: tuple[int, ...], *, arrays: bool) -> str | None:
-        """Describes what a record must hold; see `Meaning.due`."""
-        fits = held.dtype in PIXEL_RANGES and len(held.shape) in (2, 3) and self.also and arrays
-        return None if held.is_content or fits else "the bytes of an image file" + self.also * arrays
-
-    def shown(self, value: Any, x: FeatureType) -> Any:
-        """Draws a value alone: uint8 `(height, width, channels)`."""
-        raise NotImplementedError
-
-    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        """Encodes a value for its file in an export: levels in a format, others with the ending `suffix`."""
-        raise NotImplementedError
+    def fits(self, held: Any) -> bool:
+        return held.dtype in PIXEL_RANGES and len(held.shape) in (2, 3)
 
 
 class Levels(PixelValues):
@@ -89,6 +113,12 @@ class Indices(PixelValues, Overlay):
 
     def interpolation(self, x: FeatureType) -> Literal["nearest", "bilinear"] | None:
         return "nearest"
+
+
+class Samples(Values):
+    """What the values of a kind along time are, `(length, channels)`, or `(steps, bands, channels)` once a step made spectra."""
+
+    axes = 2
 
 
 class Geometry(Overlay):
@@ -293,6 +323,7 @@ class FeatureKind:
     """How an example is stored: `encoded` in its own file or row of an array; `dense` if all examples have the same shape, which are
     perhaps held in memory for all records; `ragged` with any number of items; or not, but `made` of another feature."""
     pixels: ClassVar[PixelValues | None] = None
+    samples: ClassVar[Samples | None] = None
     geometry: ClassVar[Geometry | None] = None  # how its items follow their image
     meaning: ClassVar[Meaning] = Meaning()  # what its values mean
     each: ClassVar[str] = ""  # the kind for one value an item of another feature, such as the class of each box; "" if there is none
@@ -304,6 +335,11 @@ class FeatureKind:
         return self.storage == "ragged"
 
     @property
+    def values(self) -> Values | None:
+        """Its pixels or samples."""
+        return self.pixels or self.samples
+
+    @property
     def overlay(self) -> Overlay | None:
         """What it draws on its image."""
         return self.geometry or (self.pixels if isinstance(self.pixels, Overlay) else None)
@@ -313,8 +349,8 @@ class FeatureKind:
         return self.overlay is not None and self.overlay.guide in forms
 
     def has(self, *parts: type) -> bool:
-        """Checks that it has such pixels or geometry, or such a meaning."""
-        return isinstance(self.pixels, parts) or isinstance(self.geometry, parts) or isinstance(self.meaning, parts)
+        """Checks that it has such pixels or samples, such a geometry, or such a meaning."""
+        return isinstance(self.values, parts) or isinstance(self.geometry, parts) or isinstance(self.meaning, parts)
 
     def check(self, name: str, feature: Any) -> None:
         """Rejects contradictory arguments with a `PartError` that names the feature and the argument."""
@@ -395,12 +431,12 @@ def geometry_of(kind: str) -> Geometry:
 
 @cache
 def kinds() -> tuple[FeatureKind, ...]:
-    """Lists all kinds, those with pixels first, and of these images."""
+    """Lists all kinds, those with pixels first, and of these images; then those with samples."""
     package = importlib.import_module(_PACKAGE)
     stems = [info.name for info in pkgutil.iter_modules(package.__path__) if info.name != "base"]
     every = {value for stem in stems for value in vars(importlib.import_module(f"{_PACKAGE}.{stem}")).values() if isinstance(value, type)}
     found = (kind() for kind in every if issubclass(kind, FeatureKind) and hasattr(kind, "name"))
-    return tuple(sorted(found, key=lambda kind: (kind.pixels is None, not kind.has(Levels), kind.name)))
+    return tuple(sorted(found, key=lambda kind: (kind.pixels is None, kind.samples is None, not kind.has(Levels), kind.name)))
 
 
 def named_kinds() -> tuple[FeatureKind, ...]:

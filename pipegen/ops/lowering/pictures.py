@@ -1,4 +1,4 @@
-"""Conversion of arrays to pictures, with masks, boxes and points drawn on them."""
+"""Conversion of arrays and of sound to pictures, with masks, boxes and points drawn on them."""
 
 from __future__ import annotations
 
@@ -33,6 +33,35 @@ def levels(image: Array, interval: Interval | None = None) -> Array:
     if bounds is not None:
         values = (values - bounds[0]) * (255.0 / max(bounds[1] - bounds[0], 1e-6))
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+
+
+_WIDTH, _HEIGHT = 400, 100  # of a drawn sound, in pixels
+
+
+def waveform(samples: Array) -> Array:
+    """Draws samples `(frames, channels)` from left to right, one channel above the other, uint8 `(height, width, 1)`: each column spans
+    the values of its time, from -1 at the bottom to 1 at the top, or to the largest value."""
+    frames, channels = samples.shape
+    width = max(1, min(_WIDTH, frames))
+    edges = np.linspace(0, frames, width + 1).astype(int)[:-1]
+    rows = np.arange(_HEIGHT)[:, None]
+    drawn = []
+    for channel in range(channels):
+        values = np.nan_to_num(samples[:, channel]) if frames else np.zeros(1)
+        largest = max(1.0, float(np.abs(values).max()))
+        low, high = (extreme.reduceat(values, edges) / largest for extreme in (np.minimum, np.maximum))
+        top, bottom = (np.rint((1 - side) * (_HEIGHT - 1) / 2) for side in (high, low))
+        drawn.append(np.where((rows >= top) & (rows <= bottom), 40, 255))
+    return np.concatenate(drawn)[..., None].astype(np.uint8)
+
+
+def spectrum(values: Array) -> Array:
+    """Draws spectra `(steps, bands, channels)` from left to right, low bands at the bottom, one channel above the other: uint8
+    `(height, width, 1)`, from the least value in black to the largest in white."""
+    known = np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+    drawn = np.concatenate([known[..., channel].T[::-1] for channel in range(known.shape[2])])
+    return np.rint((drawn - low) * (255.0 / max(high - low, 1e-6)))[..., None].astype(np.uint8)
 
 
 def encode_image(image: Array, form: Literal["png", "jpeg"], quality: int) -> bytes:

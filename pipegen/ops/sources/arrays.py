@@ -18,7 +18,7 @@ from pipegen.lazy import np
 from pipegen.ops.fields.columns import Column
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings
-from pipegen.ops.kinds.base import Levels, having
+from pipegen.ops.kinds.base import Levels, Samples, having
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import ArrayFeature, FeatureSource, aligned_images, record_type
 from pipegen.ops.sources.features.items import item_numbers, items_apart
@@ -51,8 +51,8 @@ class Arrays(SelectingSource, FeatureSource):
     @field_validator("features")
     @classmethod
     def _one_image(cls, features: dict[str, ArrayFeature]) -> dict[str, ArrayFeature]:
-        if not having(features, Levels):
-            raise ValueError("`features` has no image; add one such as `image: {kind: image}`")
+        if not having(features, Levels, Samples):
+            raise ValueError("`features` has no image or sound; add one such as `image: {kind: image}`")
         return features
 
     @model_validator(mode="after")
@@ -157,7 +157,7 @@ def _rows_of(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], la
         except OpError as error:
             errors.append(error.below(f"features.{name}"))
     types = {name: column.type for name, column in found.items()}
-    images = {name: column.values for name, column in found.items() if features[name].own_kind.pixels is not None}
+    images = {name: column.values for name, column in found.items() if features[name].own_kind.values is not None}
     columns = {name: column.values for name, column in found.items() if name not in images}
     lengths = {name: len(column.values) for name, column in found.items()}
     if not errors and len(set(lengths.values())) > 1:

@@ -36,7 +36,7 @@ from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.kinds.base import InstanceNumber, Levels, PixelValues, having, kind_of
 from pipegen.ops.kinds.mask import with_numbers
 from pipegen.ops.model import FeatureName, Model
-from pipegen.ops.sources.features.feature import Beside, HeldKindName, KeepsBoxes, NamesPoints, VectorMaps
+from pipegen.ops.sources.features.feature import Beside, HeldKindName, KeepsBoxes, NamesPoints, OfSound, VectorMaps
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, always
 from pipegen.ops.sources.listing.blocks import TakingReader, by_block
 from pipegen.ops.sources.listing.reader import Hold, Read, Reader
@@ -358,7 +358,7 @@ class StoredMessages(TakingReader, StoredRows):
         return found
 
 
-class StoredFeature(VectorMaps, KeepsBoxes, NamesPoints, Beside):
+class StoredFeature(VectorMaps, KeepsBoxes, NamesPoints, OfSound, Beside):
     """One feature of a store, as written by `pipegen prepare`."""
 
     kind: HeldKindName

@@ -1,4 +1,4 @@
-"""Cut windows out of images, at a place or at random."""
+"""Cut windows out of images and sound, at a place or at random."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pydantic import model_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.geometry import height_width
+from pipegen.ops.arguments.geometry import Size, height_width
 from pipegen.ops.families.crops import PaddedWindow, RandomSizedCrop, SizedCrop
+from pipegen.ops.families.sounds import ANY_SOUND, SECOND, Seconds, SoundWindow, holds_frames, is_sound
+from pipegen.ops.kinds.base import FeatureKind
 from pipegen.ops.lowering.windows import inside, pick, place
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example
 from pipegen.ops.transform import Transform
@@ -95,13 +97,58 @@ class CornerCrop(SizedCrop):
 SMALL = FeatureType("image", "uint8", (32, 32, 3), Interval(0, 255))
 
 
+class CropOrPad(SoundWindow):
+    """Gives every sound one length: a longer one is cut, a shorter one is padded with silence.
+
+    `random_crop: {seconds: LENGTH}` draws the part of a longer sound.
+    """
+
+    op = "crop_or_pad"
+    examples = (
+        Example("crop_or_pad: {seconds: 2}", ANY_SOUND, "float32[32000×1] in [-1, 1]"),
+        Example("crop_or_pad: {seconds: 0.5, align: center}", SECOND, "float32[8000×1] in [-1, 1]"),
+    )
+
+    align: Literal["start", "center", "end"] = "start"
+    """The part that is kept, and the place of a shorter sound: its `start`, so that silence follows; its `center`; or its `end`."""
+
+    def start(self, u: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
+        over = frames - self.frames
+        return {"start": tf.zeros_like(over), "center": tf.math.floordiv(over, 2), "end": over}[self.align]
+
+
+class RandomSoundCrop(SoundWindow):
+    """A `random_crop` of sound."""
+
+    op = "random_crop"
+    random = True
+    draws = 2  # as for images, of which sound needs one
+
+    padded: bool
+
+    def start(self, u: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
+        over = frames - self.frames
+        if not self.padded:
+            holds_frames(self.frames, frames)
+        first = pick(u[0], tf.abs(over))
+        return tf.where(over < 0, -first, first)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        y = super().infer(x)
+        if not self.padded and x.shape[0] is not None and x.shape[0] < (y.shape[0] or 0):
+            help_ = "use a shorter crop, or write `padding: as_needed`"
+            raise OpError("PG206", f"`{self.op}` cuts {y.shape[0]} frames out of a sound of {x.shape[0]}", field="seconds", help=help_)
+        return y
+
+
 class RandomCrop(RandomSizedCrop, PaddedWindow):
-    """Cuts out a window of fixed size; each of its (H - h + 1) · (W - w + 1) places is equally likely.
+    """Cuts out a window of fixed size; each of its (H - h + 1) · (W - w + 1) places is equally likely. Of sound, a window of `seconds`.
 
     `padding` puts a border around the image first, as recipes for CIFAR do (`random_crop: {size: 32, padding: 4}`); with `as_needed`, an
     image smaller than the window lies at a random place in it. The border and the window take one copy.
 
-    On the other splits, `center_crop` of the same size replaces it, after a `pad` to at least that size if it has a `padding`. With a
+    On the other splits, `center_crop` of the same size replaces it, after a `pad` to at least that size if it has a `padding`; for sound
+    `crop_or_pad: {seconds: LENGTH, align: center}`. With a
     `probability` below 1, nothing replaces it: images then have the size before it. An image that is smaller than the window even with its
     border is an error, which names the file if it is found while running.
     """
@@ -114,17 +161,44 @@ class RandomCrop(RandomSizedCrop, PaddedWindow):
         Example("random_crop: {size: 32, padding: 4}", SMALL, "uint8[32×32×3] in [0, 255]"),
         Example("random_crop: {size: [180, 240], padding: as_needed, fill: reflect}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
         Example("random_crop: {size: 32, padding: 4, probability: 0.5}", SMALL, "uint8[32×32×3] in [0, 255]"),
+        Example("random_crop: {seconds: 2, padding: as_needed}", ANY_SOUND, "float32[32000×1] in [-1, 1]"),
     )
+
+    size: Size | None = None  # type: ignore[assignment]  # sound has none
+    """For images: the window's size in pixels, a square's side or [height, width]."""
+    seconds: Seconds | None = None
+    """For sound: the window's length, in seconds."""
 
     padding: Pixels | tuple[Pixels, Pixels] | Literal["as_needed"] | None = None
     """The width in pixels of a border around the image: on every side, or [above and below, left and right]; or `as_needed`, as far as the
-    window is larger than the image."""
+    window is larger than the image, or longer than the sound, which then lies at a random place in silence."""
 
     @model_validator(mode="after")
     def _consistent(self) -> RandomCrop:
+        if (self.size is None) is (self.seconds is None):
+            raise ValueError("give `size` for images, or `seconds` for sound")
         if "fill" in self.model_fields_set and not self.pads():
             raise ValueError("`fill` needs `padding`")
+        odd = next((name for name in ("fill", "probability") if name in self.model_fields_set and self.seconds is not None), None)
+        if odd is not None or (self.seconds is not None and self.padding not in (None, "as_needed")):
+            raise ValueError(f"`seconds` is for sound, which takes `padding: as_needed` alone; leave `{odd or 'padding'}` out")
         return self
+
+    @classmethod
+    def acts_on(cls, kind: FeatureKind) -> bool:
+        return super().acts_on(kind) or kind.name in RandomSoundCrop.kinds
+
+    def on(self, x: FeatureType) -> Transform:
+        if self.seconds is None or not is_sound(x):
+            return super().on(x)
+        return RandomSoundCrop(seconds=self.seconds, padded=self.padding is not None, when=self.when, feature=self.feature).on(x)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        if self.seconds is not None or is_sound(x):
+            due, what = ("seconds", "sounds") if self.seconds is None else ("size", "images")
+            help_ = f"write its `{due}`, or name the `feature` that it acts on"
+            raise OpError("PG203", f"`{self.op}` cuts {what} by their `{due}`", help=help_)
+        return super().infer(x)
 
     def pads(self) -> bool:
         return self.padding == "as_needed" or any(self._border())
@@ -144,9 +218,12 @@ class RandomCrop(RandomSizedCrop, PaddedWindow):
         """Writes an equal border as one number."""
         rows, columns = self._border()
         border = self.padding if isinstance(self.padding, str) else rows if rows == columns else [rows, columns]
-        return super().meaning() | {"padding": border}
+        other = "seconds" if self.seconds is None else "size"
+        return {name: value for name, value in (super().meaning() | {"padding": border}).items() if name != other}
 
     def replacement(self) -> tuple[Transform, ...]:
+        if self.size is None:
+            return (CropOrPad(seconds=self.seconds or 1.0, align="center", feature=self.feature),)
         pad = (Pad(at_least=self.size, fill=self.fill, feature=self.feature),) if self.pads() else ()
         return (*pad, CenterCrop(size=self.size, feature=self.feature))
 

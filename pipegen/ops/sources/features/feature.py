@@ -53,7 +53,7 @@ else:
     ColumnKindName, FileKindName = names_of(lambda kind: kind.storage != "encoded"), names_of(lambda kind: kind.storage == "encoded")
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
-LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled"})
+LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled", "rate"})
 """Arguments that are no part of the hash of a spec without them."""
 _Stored = Annotated[int, Field(ge=0, le=65535)] | Literal["else"]
 _Colour = Annotated[str, Field(pattern=r"^(\[ *\d{1,3} *, *\d{1,3} *, *\d{1,3} *\]|#[0-9A-Fa-f]{6})$")] | Literal["else"]
@@ -190,8 +190,15 @@ else:
     )
 
 
-class AnyKind(KeepsBoxes, NamesPoints, Beside):
-    """A feature of any kind: the arguments of labels, tensors, boxes and keypoints."""
+class OfSound(Model):
+    """The argument for sound that every source takes."""
+
+    rate: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """For sound: samples a second, in Hz, such as 16000. Files of another rate are resampled to it."""
+
+
+class AnyKind(KeepsBoxes, NamesPoints, OfSound, Beside):
+    """A feature of any kind: the arguments of labels, tensors, boxes, keypoints and sound."""
 
     classes: KnownClasses | None = None
     """For a label or a mask: class names in index order, in a list or in a file with one a line (`{file: classes.txt}`), or their number.
@@ -376,6 +383,8 @@ def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
         home = getattr(feature, "home", None)
         if home is not None:
             found[name] = _beside(name, home, features)
+        if kind.samples is not None:
+            kind.check(name, feature)
         if kind.pixels is None and kind.geometry is None:
             continue
         if feature.of is not None and feature.of not in images:

@@ -111,8 +111,8 @@ class MessageSource(RecordSource):
             if len(self.features) > 1:
                 raise ValueError(f"with `content: bytes` a record is one feature, but `features` has {len(self.features)}")
             name, feature = next(iter(self.features.items()))
-            if feature.own_kind.pixels is None:
-                message = f"with `content: bytes` a record is an image file, but `{name}` is `kind: {feature.kind}`"
+            if feature.own_kind.values is None:
+                message = f"with `content: bytes` a record is a file, but `{name}` is `kind: {feature.kind}`"
                 raise PartError(message, "features", name)
             if feature.key is not None:
                 raise PartError("with `content: bytes` a record has no keys", "features", name, "key", help="remove `key`")

@@ -78,7 +78,7 @@ class RecordFeature(FormattedFeature):
                 raise ValueError(f"`{name}` is in the records, and `column` in the joined table; leave one of them out")
         if self.windows() is not None:
             raise PartError("a window by columns needs a table", "format", help="such as `window: [0, 0, 256, 256]`")
-        if self.joined and self.own_kind.pixels is not None:
+        if self.joined and self.own_kind.values is not None:
             raise PartError(f"{self.own_kind.plural} cannot be in the joined table, whose rows are in another order", "column")
         return self
 
@@ -343,11 +343,11 @@ class RecordSource(DescribedRecords):
         """Returns the types of images and maps that are arrays, which the first record determines."""
         inferred, found = self.infer(), dict[str, FeatureType]()
         for name, held in types.items():
-            pixels = self.features[name].own_kind.pixels
-            if pixels is not None and pixels.also and not held.encoded:
-                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
+            values = self.features[name].own_kind.values
+            if values is not None and values.also and not held.encoded:
+                shape = values.with_channels(held.shape)
                 try:
-                    found[name] = pixels.of_array(inferred[name], held.dtype, shape)
+                    found[name] = values.of_array(inferred[name], held.dtype, shape)
                 except OpError as error:
                     raise error.below(f"features.{name}") from None
         return found
@@ -445,7 +445,7 @@ def check_field(name: str, feature: RecordFeature, key: str, held: FieldType, wh
     """Raises `PG431` if a feature cannot be built from the values of a key, of the type `held`. `where` says which records have it, after
     the key in messages; with `arrays`, images may be arrays."""
     kind = feature.own_kind
-    due = (kind.pixels or kind.meaning).due(held, feature.stored_shape, arrays=arrays)
+    due = (kind.values or kind.meaning).due(held, feature.stored_shape, arrays=arrays)
     if due is None:
         return
     suits = kind.has(Numbers) and held.counts and not kind.has(LossWeight)

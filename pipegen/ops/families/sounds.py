@@ -1,0 +1,121 @@
+"""The family of sound: steps on samples, and on the spectra made of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, PrivateAttr
+
+from pipegen.diagnostics.diagnostic import write
+from pipegen.errors import OpError
+from pipegen.lazy import tf
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.kinds.audio import Sound
+from pipegen.ops.kinds.base import kind_of
+from pipegen.ops.step_bases import ElementTransform
+from pipegen.ops.transform import Transform
+from pipegen.types import FLOATING, FeatureType, Interval
+
+SECOND = FeatureType("audio", "float32", (16000, 1), Interval(-1.0, 1.0), details=Sound(16000))  # a second of one channel, for examples
+ANY_SOUND = SECOND.with_(shape=(None, 1))
+SPECTRA = FeatureType("audio", "float32", (98, 64, 1), details=Sound(16000, 160.0))
+
+
+def require_sound(step: Transform, x: FeatureType, form: Literal["samples", "spectra", "either"] = "samples") -> Sound:
+    """Returns the rate of a decoded sound. Rejects others: another kind or an encoded file as `PG203`, spectra or samples where the step
+    takes the other form as `PG204`, and integers as `PG208`."""
+    if not step.acts_on(kind_of(x)):
+        known = f"it knows: {', '.join(step.known_kinds())}"
+        raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=known)
+    if x.encoded:
+        raise OpError("PG203", f"`{step.op}` needs a decoded sound and gets an encoded file", help="`decode` must come first")
+    is_spectrum = len(x.shape) == 3
+    if form == "samples" and is_spectrum:
+        raise OpError("PG204", f"`{step.op}` works on samples, and gets spectra", help="put it before the step that makes spectra")
+    if form == "spectra" and not is_spectrum:
+        help_ = write("mel_spectrogram: {bands: 64, window_ms: 25, hop_ms: 10}", "before", "put a step that makes them before it: {}")
+        raise OpError("PG204", f"`{step.op}` works on spectra, and gets samples", help=help_)
+    if x.dtype not in FLOATING:
+        help_ = write("cast: {dtype: float32}", "before", "put {} before it")
+        raise OpError("PG208", f"`{step.op}` works on floats, and gets {x.dtype}", help=help_)
+    found: Sound = x.details  # type: ignore[assignment]  # as the kind says
+    return found
+
+
+Seconds = Annotated[float, Field(gt=0, le=86400)]
+
+
+class SoundTransform(NeighbourhoodTransform):
+    """A function of a batch of sounds of one length, `(n, frames, channels)`, or of their spectra, `(n, steps, bands, channels)`.
+
+    A sound whose length is unknown is a batch of one, and its number of frames a tensor. `parameters` gets frames and channels, or steps
+    and bands.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"audio"})
+    form: ClassVar[Literal["samples", "spectra", "either"]] = "samples"
+    """What it works on."""
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        require_sound(self, x, self.form)
+        return x
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        """Computes the output from the sounds and the results of the last phase; by default that result."""
+        (values,) = given
+        return values
+
+
+class SoundWindow(ElementTransform):
+    """A window of each sound, of one length."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"audio"})
+
+    seconds: Seconds
+    """The length of the window, in seconds."""
+    _rate: int = PrivateAttr(default=0)  # in Hz, once it is known
+
+    def on(self, x: FeatureType) -> Transform:
+        step = self.model_copy()
+        step._rate = x.details.rate if isinstance(x.details, Sound) else 0
+        return step
+
+    @property
+    def frames(self) -> int:
+        """The length of the window, in frames, once the rate is known."""
+        return max(1, round(self.seconds * self._rate))
+
+    def start(self, u: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
+        """Returns the window's first frame in a sound of so many, int32 scalars; a window that starts before 0 begins in silence."""
+        raise NotImplementedError
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        rate = require_sound(self, x).rate
+        return x.with_(shape=(max(1, round(self.seconds * rate)), x.shape[1]), uniform=False)
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return super().is_identity(x) or self.infer(x) == x
+
+    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+        return cut_frames(image, self.start(u, tf.shape(image)[0]), self.frames)
+
+
+def cut_frames(sound: tf.Tensor, start: tf.Tensor, length: int) -> tf.Tensor:
+    """Cuts `length` frames from `start` on out of a sound, `(frames, channels)`; silence lies before its first frame and after its last."""
+    frames = tf.shape(sound)[0]
+    first, last = tf.clip_by_value(start, 0, frames), tf.clip_by_value(start + length, 0, frames)
+    before = tf.clip_by_value(-start, 0, length)
+    held = tf.pad(sound[first:last], [[before, length - before - (last - first)], [0, 0]])
+    return tf.ensure_shape(held, [length, sound.shape[1]])
+
+
+def holds_frames(length: int, frames: tf.Tensor) -> None:
+    """Fails if a sound is shorter than a window."""
+    if tf.get_static_value(frames) is None or tf.executing_eagerly():  # `infer` has checked known lengths
+        message = f"the crop of {length} frames exceeds the sound, whose frames are"
+        tf.raw_ops.Assert(condition=frames >= length, data=[message, frames])
+
+
+def is_sound(x: FeatureType) -> bool:
+    """Checks for sound, encoded or not."""
+    return isinstance(x.details, Sound)
