@@ -200,6 +200,9 @@ class RandomCrop(RandomSizedCrop, PaddedWindow):
             raise OpError("PG203", f"`{self.op}` cuts {what} by their `{due}`", help=help_)
         return super().infer(x)
 
+    def output_size(self) -> tuple[int, int]:
+        return super().output_size() if self.size is not None else (None, None)  # type: ignore[return-value]
+
     def pads(self) -> bool:
         return self.padding == "as_needed" or any(self._border())
 
