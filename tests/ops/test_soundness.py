@@ -302,7 +302,9 @@ def inputs_for(step: Transform) -> list[tuple[FeatureType, FeatureType]]:
     uses = uses_of(step)
     file = [FeatureType("image", "string", ())]
     for given in (
-        (file,) if isinstance(step, DecodeTransform) else (INPUTS, SQUARES, [FeatureType("image", "uint8", (18, 18, 3), BYTE_RANGE)], SOUNDS)
+        (file,)
+        if isinstance(step, DecodeTransform)
+        else (INPUTS, SQUARES, [FeatureType("image", "uint8", (18, 18, 3), BYTE_RANGE)], SOUNDS)
     ):
         found = []
         for x in given:
@@ -358,7 +360,8 @@ def infers_soundly(op: type[Transform], given: dict[str, Any], first: int = 0, e
     assert types, "no input suits it"
     for x, y in types[first % len(types) :: each]:
         files = x.encoded
-        done = lower(step.on(x) if x.kind == "audio" else step, x, y, *pairs(encoded(y.dtype) if files else images(x)[: 4 if x.is_static else 1], draws(step)))
+        own = step.on(x) if x.kind == "audio" else step
+        done = lower(own, x, y, *pairs(encoded(y.dtype) if files else images(x)[: 4 if x.is_static else 1], draws(step)))
         for out in done if isinstance(done, list) else [done]:
             assert out.dtype.name == y.dtype
             assert len(out.shape) == len(y.shape) + 1
