@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from pipegen.data.image_sides import ignores_exif, judge_buckets, with_orientations, with_sides
+from pipegen.data.buckets import judge_buckets
+from pipegen.data.image_sides import ignores_exif, with_orientations, with_sides
+from pipegen.data.lengths import with_lengths, with_longest, without_too_long
 from pipegen.data.manifest import Manifest, ShardedManifest, record_numbers, sharded_manifest, without_records
 from pipegen.data.mixed_manifest import MixedManifest, SplitManifests, mixed_manifest, split_manifests
 from pipegen.data.named_files import (
@@ -347,8 +350,13 @@ def _assigned(
     (manifest,) = parts.values()
     if diagnostics.has_errors:
         return manifest
-    manifest, further = _of_splits(manifest, lambda own: with_sides(spec, own, locate, progress))
+    for change in (partial(with_sides, progress=progress), partial(with_lengths, progress=progress), without_too_long):
+        manifest, further = _of_splits(manifest, lambda own, change=change: change(spec, own, locate))
+        diagnostics.extend(further)
+    manifest, further = with_longest(spec, manifest, locate)
     diagnostics.extend(further)
+    if manifest.too_long and not diagnostics.has_errors:
+        diagnostics.extend(d for d in check_assignment(spec, manifest, locate) if d.severity is Severity.ERROR)
     if not diagnostics.has_errors:
         diagnostics.extend(judge_buckets(spec, manifest, locate))
         for stage in spec.stages:
@@ -467,6 +475,7 @@ def left_out(manifest: Manifest) -> list[str]:
             LeftOut(len(part.excluded), "excluded entry", "excluded entries"),
             LeftOut(len({*part.left_out} - {*part.excluded}), "record that `splits.exclude` names", "records that `splits.exclude` names"),
             LeftOut(part.spared, "training example that `subset` leaves out", "training examples that `subset` leaves out"),
+            LeftOut(part.too_long, "example longer than `batch.pad` allows", "examples longer than `batch.pad` allows"),
             LeftOut(part.unused, "example that no part asks for", "examples that no part asks for"),
         )
         for one in chain.from_iterable((*(note.left_out for note in part.listing.notes), by_the_spec)):

@@ -107,6 +107,11 @@ _TABLE = (
     Code("PG260", "unused-buckets", _E, "Buckets have sizes that no step uses, or a step uses buckets without sizes"),
     Code("PG261", "beside-buckets", _E, "A section cannot be used with buckets"),
     Code("PG262", "unknown-sides", _E, "The sizes of images, which choose their buckets, are unknown"),
+    # Features of unknown length.
+    Code("PG263", "unpadded-length", _E, "Examples differ in their length, so they cannot be stacked"),
+    Code("PG264", "unfit-padding", _E, "`batch.pad` does not fit the features"),
+    Code("PG265", "unlisted-lengths", _E, "Lengths are needed before any example is read, and are not known then"),
+    Code("PG266", "too-long", _W, "Examples are longer than their padding allows"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),
