@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -350,9 +349,8 @@ def _assigned(
     (manifest,) = parts.values()
     if diagnostics.has_errors:
         return manifest
-    for change in (partial(with_sides, progress=progress), partial(with_lengths, progress=progress), without_too_long):
-        manifest, further = _of_splits(manifest, lambda own, change=change: change(spec, own, locate))
-        diagnostics.extend(further)
+    manifest, further = _of_splits(manifest, lambda own: _measured(spec, own, locate, progress))
+    diagnostics.extend(further)
     manifest, further = with_longest(spec, manifest, locate)
     diagnostics.extend(further)
     if manifest.too_long and not diagnostics.has_errors:
@@ -363,6 +361,16 @@ def _assigned(
             staged, notes = in_stage(spec, stage.resolved, manifest)
             diagnostics.extend([*_findings_of(spec, notes, locate), *judge_buckets(stage.resolved, staged, locate)])
     return manifest
+
+
+def _measured(
+    spec: PipelineSpec, manifest: Manifest, locate: Locate, progress: Callable[[int], None] | None
+) -> tuple[Manifest, list[Diagnostic]]:
+    """Adds what buckets and padding need of each record, and leaves examples out that are too long; returns findings, too."""
+    manifest, of_sides = with_sides(spec, manifest, locate, progress)
+    manifest, of_lengths = with_lengths(spec, manifest, locate, progress)
+    manifest, too_long = without_too_long(spec, manifest, locate)
+    return manifest, [*of_sides, *of_lengths, *too_long]
 
 
 def _of_part(name: str, keys: frozenset[str]) -> frozenset[str]:

@@ -80,7 +80,8 @@ def _lengths(
     wanted = np.unique(np.concatenate([none, *(manifest.numbers(split) for split in manifest.splits)]))
     began = time.perf_counter()
     key = hashlib.sha256(f"{fingerprint(listing)}\n{name}\n{decoder!r}\n{_FORMAT}".encode()).hexdigest()[:32]
-    read, nothing = partial(_length_in, cast(DecodeTransform, decoder)), np.zeros((manifest.total, 1), np.int64)
+    read = partial(_length_in, cast(DecodeTransform, decoder))
+    nothing: Array = np.zeros((manifest.total, 1), np.int64)
     kept = kept_or_read(spec.runtime, f"{key}.lengths", files, wanted, nothing, read, "the lengths of examples", progress)
     values = kept[0][:, 0]
     untold = wanted[values[wanted] == _UNTOLD]
@@ -153,7 +154,7 @@ def _too_long(spec: PipelineSpec, name: str, manifest: Manifest, split: str, loc
     records = manifest.numbers(split)
     none: Array = np.zeros(len(records), bool)
     padding = lengths.padding_of(spec, name)
-    if padding is None or padding.to == "longest" or padding.longer == "cut" or not lengths.varies_on(spec, split, name):
+    if padding is None or not isinstance(padding.to, int) or padding.longer == "cut" or not lengths.varies_on(spec, split, name):
         return none, []
     stored, path = manifest.lengths[name][records], lengths.pad_path(spec, name)
     x, rising = (manifest.listing.type or spec.source.infer())[name], np.unique(stored[stored >= 0])

@@ -346,8 +346,9 @@ class Padding(Model):
     """Padding of features whose length along the first axis varies, so that examples can be stacked. It makes `NAME_length`, the length of
     an example before, and `NAME_valid`, which is false for padding; name them in `output` to receive them."""
 
-    to: Annotated[int, Field(ge=1)] | Literal["longest"] = "longest"
-    """The length of all examples of a batch, in elements along the first axis. `longest` is that of the longest example of the data."""
+    to: Annotated[int, Field(ge=1)] | Literal["longest", "bucket"] = "longest"
+    """The length of all examples of a batch, in elements along the first axis. `longest` is that of the longest example of the data;
+    `bucket` that of the bucket, for features as long as the one whose length selects it, which has it anyway."""
     value: float = 0.0
     """The value of padding."""
     longer: Literal["error", "cut", "drop"] = "error"

@@ -107,14 +107,13 @@ def check_buckets(spec: PipelineSpec, locate: Locate, record: ElementType | None
     here = locate(("batch", "buckets"), key=True)
     unused = not any(bucketed(spec, split) for split in spec.split_names())
     if isinstance(buckets, LengthBuckets) and buckets.feature is not None and record is not None and buckets.feature not in record:
-        help_ = meant_feature(buckets.feature, record)
-        message = f"unknown feature `{buckets.feature}`, whose length chooses the bucket"
-        yield make("PG217", message, locate(("batch", "buckets", "feature")), help=(help_,))
-    elif isinstance(buckets, LengthBuckets) and unused:
+        message, known = f"unknown feature `{buckets.feature}`, whose length chooses the bucket", meant_feature(buckets.feature, record)
+        yield make("PG217", message, locate(("batch", "buckets", "feature")), help=known)
+    elif isinstance(buckets, LengthBuckets) and unused and record is not None:
         which = "no feature has" if buckets.feature is None else f"`{buckets.feature}` does not have"
-        help_ = "leave `buckets` out: all examples have one length"
-        yield make("PG260", f"`batch` has `buckets` by length, but {which} an unknown length", here, help=help_)
-    elif unused:
+        message = f"`batch` has `buckets` by length, but {which} an unknown length"
+        yield make("PG260", message, here, help="leave `buckets` out: all examples have one length")
+    elif unused and isinstance(buckets, Buckets):
         help_ = (write("- resize: {size: bucket, mode: crop}", "transforms", "use them in a step, such as {}"), "or leave `buckets` out")
         yield make("PG260", "`batch` has `buckets`, but no step has the size `bucket`", here, help=help_)
     yield from _bucket_conflicts(spec, locate)

@@ -64,8 +64,8 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, findings: F
         elif (of := lengths.padded_by(name, type_)) is not None:
             plan.failed = True
             if of not in poisoned:
-                help_ = write(f"batch: {{pad: {{{of}: {{to: {type_[of].shape[0] or 'longest'}}}}}}}", "spec")
-                plan.fail("PG263", f"`{name}` is made by padding `{of}`, and `batch` has no `pad` for it", (key,), help_)
+                pad = write(f"batch: {{pad: {{{of}: {{to: {type_[of].shape[0] or 'longest'}}}}}}}", "spec")
+                plan.fail("PG263", f"`{name}` is made by padding `{of}`, and `batch` has no `pad` for it", (key,), pad)
         elif name not in type_:
             help_ = meant_feature(name, type_)
             if name == "label" and not spec.source.has_labels() and "labels" not in type_:  # which boxes have

@@ -29,15 +29,18 @@ def padded(
     """Yields the stages that pad features, whose types before the batch are `type_`. Features that cannot be padded are findings, and
     poisoned. `home` returns the feature of a record that a feature is a view of."""
     for name, x in type_.items():
-        if name in findings.poisoned or not lengths.is_padded(spec, home(name), x):
+        of = home(name)
+        if name in findings.poisoned or not lengths.is_padded(spec, of, x):
             continue
-        padding = lengths.padding_of(spec, home(name))
-        wrong = unpadded(name, x, findings.locate) if padding is None else _unfit(spec, name, x, padding, findings.locate)
+        padding = lengths.padding_of(spec, of)
+        wrong = (
+            unpadded(name, x, findings.locate) if padding is None else _unfit(name, x, padding, lengths.pad_path(spec, of), findings.locate)
+        )
         if wrong is not None or padding is None:
             findings.found += [wrong] if wrong is not None else []
             findings.poisoned.add(name)
             continue
-        to = lengths.room(spec, record, home(name), padding)
+        to = lengths.room(spec, record, of, padding)
         length, mask, interval = length_name(name), valid_name(name), Interval(padding.value, padding.value)
         yield MeasureLength(length, name, to), {length: FeatureType("length", "int32", ())}
         interval = interval if x.interval is None else x.interval.union(interval)
@@ -58,9 +61,8 @@ def unpadded(name: str, x: FeatureType, locate: Locate) -> Diagnostic:
     return make("PG263", message, locate(("batch",), key=True), help=help_)
 
 
-def _unfit(spec: PipelineSpec, name: str, x: FeatureType, padding: Padding, locate: Locate) -> Diagnostic | None:
+def _unfit(name: str, x: FeatureType, padding: Padding, at: KeyPath, locate: Locate) -> Diagnostic | None:
     """The error of a padding that does not fit its feature, if any."""
-    at = lengths.pad_path(spec, name)
     if None in x.shape[1:]:
         message = f"`{name}` is {times(x.shape)}: padding goes along the first axis, and another one varies, too"
         return make("PG264", message, locate(at, key=True), help="use a step that fixes the other sides")
@@ -70,7 +72,7 @@ def _unfit(spec: PipelineSpec, name: str, x: FeatureType, padding: Padding, loca
     if whole and (value != int(value) or not limits.low <= value <= limits.high):
         message = f"`{name}` holds {x.dtype}, which cannot be padded with {value:g}"
         return make("PG264", message, locate((*at, "value")), help="use a whole number that it can hold, such as 0")
-    if x.shape[0] is not None and padding.to != "longest" and x.shape[0] > padding.to and padding.longer != "cut":
+    if x.shape[0] is not None and isinstance(padding.to, int) and x.shape[0] > padding.to and padding.longer != "cut":
         message = f"every example of `{name}` has a length of {x.shape[0]}, but the room is {padding.to}"
         return make("PG264", message, locate((*at, "to")), help=write(str(x.shape[0]), "value", "make it at least {}"))
     return None
@@ -78,7 +80,7 @@ def _unfit(spec: PipelineSpec, name: str, x: FeatureType, padding: Padding, loca
 
 def check_padding(spec: PipelineSpec, locate: Locate, record: ElementType | None) -> Iterator[Diagnostic]:
     """Checks the section `batch.pad`; `record` is the type of a record, `None` for a mix."""
-    pad, buckets = spec.batch.pad, spec.batch.buckets
+    pad = spec.batch.pad
     if record is None:
         if pad is not None:
             yield from _of_mix(spec, locate)
@@ -99,21 +101,31 @@ def check_padding(spec: PipelineSpec, locate: Locate, record: ElementType | None
             "PG264", message, locate(("batch", "pad"), key=True), help="leave `pad` out, or name the feature to pad: `pad: {NAME: {to: N}}`"
         )
     for name in padded_:
-        padding = lengths.padding_of(spec, name)
-        if padding is None:
-            continue
-        asked = {length_name(name), valid_name(name)} & {*received(spec.output)}
-        if spec.views != 1 and asked:
-            message = f"with `views`, `{name}` has several lengths, and `{min(asked)}` names none of them"
-            yield make("PG264", message, locate(("output",), key=True), help=f"leave `{min(asked)}` out of `output`, or `views` out")
-        yield from _reserved(spec, name, record, locate)
-        if isinstance(padding.measured, LengthColumn):
-            yield from _check_column(padding.measured.column, (*lengths.pad_path(spec, name), "measured", "column"), locate, record)
-        given = pad.get(name) if isinstance(pad, dict) else pad
-        if isinstance(buckets, LengthBuckets) and name == lengths.bucketed_feature(spec) and given is not None and given.to != "longest":
-            message = f"`{name}` is padded to the length of its bucket, and `to` sets another one"
-            at = locate((*lengths.pad_path(spec, name), "to"), key=True)
-            yield make("PG264", message, at, locate(("batch", "buckets", "sizes")), help="leave `to` out, or `buckets`")
+        yield from _check_feature(spec, name, record, locate)
+
+
+def _check_feature(spec: PipelineSpec, name: str, record: ElementType, locate: Locate) -> Iterator[Diagnostic]:
+    """Checks the padding of a feature that has a length, if there is one for it."""
+    padding, pad, path = lengths.padding_of(spec, name), spec.batch.pad, lengths.pad_path(spec, name)
+    if padding is None:
+        return
+    asked = {length_name(name), valid_name(name)} & {*received(spec.output)}
+    if spec.views != 1 and asked:
+        message = f"with `views`, `{name}` has several lengths, and `{min(asked)}` names none of them"
+        yield make("PG264", message, locate(("output",), key=True), help=f"leave `{min(asked)}` out of `output`, or `views` out")
+    yield from _reserved(spec, name, record, locate)
+    if isinstance(padding.measured, LengthColumn):
+        yield from _check_column(padding.measured.column, (*path, "measured", "column"), locate, record)
+    given = pad.get(name) if isinstance(pad, dict) else pad
+    lengths_of_buckets = isinstance(spec.batch.buckets, LengthBuckets)
+    if given is not None and given.to == "bucket" and not lengths_of_buckets:
+        message = f"`{name}` is padded to the length of a bucket, but `batch` has no `buckets` of lengths"
+        help_ = write("batch: {buckets: {by: length, sizes: [100, 200, 400]}}", "spec", "list them, for example {}")
+        yield make("PG264", message, locate((*path, "to")), help=help_)
+    if given is not None and isinstance(given.to, int) and lengths_of_buckets and name == lengths.bucketed_feature(spec):
+        message = f"`{name}` is padded to the length of its bucket, and `to` sets another one"
+        at = locate((*path, "to"), key=True)
+        yield make("PG264", message, at, locate(("batch", "buckets", "sizes")), help="leave `to` out, or `buckets`")
 
 
 def _of_mix(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:

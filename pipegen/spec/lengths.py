@@ -32,10 +32,11 @@ def varies(x: FeatureType) -> bool:
 
 
 def padding_of(spec: PipelineSpec, name: str) -> Padding | None:
-    """The padding of a feature of unknown length, if the spec has one for it; with buckets, to the longest bucket."""
+    """The padding of a feature of unknown length, if the spec has one for it; to the longest bucket, where it has the length of buckets."""
     pad, buckets = spec.batch.pad, spec.batch.buckets
     found = pad.get(name) if isinstance(pad, dict) else pad
-    if isinstance(buckets, LengthBuckets) and name == bucketed_feature(spec):
+    in_bucket = name == bucketed_feature(spec) or (found is not None and found.to == "bucket")
+    if isinstance(buckets, LengthBuckets) and in_bucket:
         return (found or Padding()).model_copy(update={"to": buckets.sizes[-1]})
     return found
 
@@ -105,7 +106,7 @@ def length_after(spec: PipelineSpec, split: str, name: str, x: FeatureType, leng
 def room(spec: PipelineSpec, record: ElementType, name: str, padding: Padding) -> int | None:
     """The length that a feature is padded to; `None` if that is of the longest example, and lengths are not listed yet, or a step changes
     them in a way that the length before does not tell."""
-    if padding.to != "longest":
+    if isinstance(padding.to, int):
         return padding.to
     found = [length_after(spec, split, name, record[name], record[name].longest) for split in spec.split_names()]
     known = [length for length in found if length is not None]
