@@ -46,7 +46,7 @@ _STEPS = {
     "equalization": "clahe equalization random_clahe random_equalization",
     "flip": "flip random_flip",
     "frequency_filters": "band_pass high_pass low_pass random_band_pass random_high_pass random_low_pass",
-    "gain": "fade gain loudness polarity random_clipping random_fade random_gain random_polarity",
+    "gain": "fade gain loudness polarity random_clipping random_fade random_gain random_loudness random_polarity",
     "gamma": "gamma random_gamma",
     "grayscale": "grayscale random_grayscale random_sepia sepia",
     "grid_shuffle": "random_grid_shuffle",

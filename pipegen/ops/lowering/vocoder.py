@@ -70,13 +70,16 @@ def _running_product(factors: tf.Tensor, count: Whole) -> tf.Tensor:
     def doubled(shift: Whole, own: tf.Tensor) -> tf.Tensor:
         return tf.concat([own[:, :shift], own[:, shift:] * own[:, :-shift]], 1)
 
+    def step(shift: Whole, own: tf.Tensor) -> tuple[Whole, tf.Tensor]:
+        return 2 * shift, doubled(shift, own)
+
     if not isinstance(count, int):
-        follow = [tf.TensorShape([]), tf.TensorShape([None] * 4)]
-        step = lambda shift, own: (2 * shift, doubled(shift, own))  # noqa: E731
-        return tf.while_loop(lambda shift, _: shift < count, step, (1, factors), shape_invariants=follow)[1]
+        shapes = tf.TensorShape([]), tf.TensorShape([None] * 4)
+        found = tf.while_loop(lambda shift, _: shift < count, step, (tf.constant(1), factors), shape_invariants=shapes)[1]
+        return tf.ensure_shape(found, factors.shape)
     shift = 1
     while shift < count:
-        factors, shift = doubled(shift, factors), 2 * shift
+        shift, factors = step(shift, factors)
     return factors
 
 

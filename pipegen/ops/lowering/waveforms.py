@@ -187,12 +187,14 @@ def power_of_two(least: Whole) -> Whole:
 
 def spectra(sounds: tf.Tensor, length: Whole) -> tf.Tensor:
     """Computes the Fourier transform of sounds, padded by silence to `length` frames: complex `(n, channels, length // 2 + 1)`."""
-    return tf.signal.rfft(tf.transpose(sounds, [0, 2, 1]), [length])
+    values = tf.transpose(sounds, [0, 2, 1])
+    return tf.ensure_shape(tf.signal.rfft(values, [length]), [*values.shape[:2], length // 2 + 1 if isinstance(length, int) else None])
 
 
 def from_spectra(found: tf.Tensor, length: Whole, frames: Whole) -> tf.Tensor:
     """Inverts `spectra`, and keeps the first `frames`: `(n, frames, channels)`."""
     values = tf.signal.irfft(found, [length])[..., :frames]
+    values = tf.ensure_shape(values, [*found.shape[:2], frames if isinstance(frames, int) else None])
     return tf.transpose(values, [0, 2, 1])
 
 
@@ -277,6 +279,16 @@ def decaying_noise(key: tf.Tensor, seconds: tf.Tensor, taps: int, rate: float, d
     tail = tf.sqrt(ratio(share, tf.reduce_sum(tf.square(noise), 1), 0.0))[:, None] * noise
     whole = (tail + tf.one_hot(0, taps, dtype=tf.float64)) / tf.sqrt(1.0 + share)[:, None]
     return tf.cast(whole, tf.float32)[..., None]
+
+
+def direct_first(response: tf.Tensor) -> tf.Tensor:
+    """Begins a measured impulse response, float32 `(frames, channels)`, with its largest sample, the direct sound; silence follows. Its
+    energy becomes 1, on average over the channels; one of silence stays."""
+    sizes_ = tf.reduce_max(tf.abs(response), 1)
+    first = tf.argmax(sizes_, output_type=tf.int32)
+    moved = tf.pad(response[first:], [[0, first], [0, 0]])
+    energy = tf.reduce_sum(tf.square(tf.cast(moved, tf.float64))) / float(response.shape[1])
+    return moved * tf.cast(tf.where(energy > 0, 1.0 / tf.sqrt(tf.maximum(energy, 1e-300)), 1.0), tf.float32)
 
 
 def convolved(sounds: tf.Tensor, responses: tf.Tensor) -> tf.Tensor:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Number, Span, bounded, most, within
+from pipegen.ops.arguments.magnitudes import Number, Span, bounded, within
 from pipegen.ops.families.sounds import SoundTransform, require_sound, unbounded
 from pipegen.ops.lowering.linear import logarithms, uniform
 from pipegen.ops.lowering.waveforms import filtered, frequencies, high_pass, low_pass, power_of_two, settling_frames, sizes
@@ -31,9 +31,6 @@ class FilterTransform(AmountTransform, SoundTransform):
 
     order: Annotated[int, Field(ge=1, le=16)] = 4
     """How steep it is: beyond a cut-off the amplitude falls by 6 dB an octave for each order."""
-
-    def idle(self) -> bool:
-        return most(self.probability) == 0
 
     def infer(self, x: FeatureType) -> FeatureType:
         rate = require_sound(self, x).rate
@@ -62,7 +59,8 @@ class FilterTransform(AmountTransform, SoundTransform):
         return (reduce(mul, (response(hz, given[name], self.order) for response, name in parts if name is not None)),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        return filtered(images, *given, self.padded(images))
+        (response,) = given
+        return filtered(images, response, self.padded(images))
 
 
 class RandomFilterTransform(UniformTransform, FilterTransform):

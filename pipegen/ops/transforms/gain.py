@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 from pydantic import model_validator
 
-from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, Number, Odd, amount_within, bounded, needs_one, symmetric_range
+from pipegen.ops.arguments.magnitudes import Magnitude, Number, Odd, Span, amount_within, bounded, most, needs_one, symmetric_range, within
 from pipegen.ops.families.sounds import SECOND, SILENCE, SoundTransform
 from pipegen.ops.lowering.filters import Phase
 from pipegen.ops.lowering.waveforms import Fade as FadeShape
@@ -64,7 +64,7 @@ class Gain(FixedTransform, GainTransform):
     op = "gain"
     examples = (Example("gain: {db: -6}", SECOND, "float32[16000×1] in [-0.501187, 0.501187]"),)
 
-    db: Annotated[Number, LOUD]
+    db: Annotated[Number, bounded(-200, 200), LOUD]
     """The gain in decibels: 6 doubles the amplitude, -6 halves it; 0 changes nothing."""
 
 
@@ -78,18 +78,62 @@ class RandomGain(UniformTransform, GainTransform):
         Example("random_gain: {db: [-12, 0], probability: 0.5}", SECOND, "float32[16000×1] in [-1, 1]"),
     )
 
-    db: Annotated[Magnitude, AROUND_ZERO, LOUD]
+    db: Annotated[Magnitude, amount_within(-200, 200), LOUD]
     """The gain in decibels: 6 means from -6, half the amplitude, to 6, twice it; a pair is the range."""
 
 
-class Loudness(UnconditionalTransform, SoundTransform):
+class LoudnessTransform(AmountTransform, SoundTransform):
+    """A factor on all samples of a sound that gives it a level."""
+
+    cost = 0.2
+
+    @model_validator(mode="after")
+    def _one_level(self) -> LoudnessTransform:
+        if len(self.ranges()) != 1:
+            raise ValueError("give either `peak` or `rms`")
+        return self
+
+    def idle(self) -> bool:
+        return most(self.probability) == 0
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        ((name, (_, highest)),) = self.ranges().items()
+        if highest <= 0:
+            return super().lints(x)
+        message = f"the `{name}` of `{self.op}` reaches {highest:g} dB, above full scale, where a file or a loudspeaker clips"
+        help_ = "0 is an amplitude of 1, and levels below it are negative, such as -1 for a peak and -20 for a mean"
+        return (OpError("PG510", message, field=name, help=help_), *super().lints(x))
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        y, highest = super().infer(x), self.ranges().get("peak", (0.0, math.inf))[1]
+        if self.idle():
+            return y
+        if highest == math.inf or (self.is_gated() and x.interval is None):
+            return y.with_(interval=None)
+        made = Interval(-(10 ** (highest / 20)), 10 ** (highest / 20))
+        return y.with_(interval=made.union(x.interval) if self.is_gated() and x.interval is not None else made)
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        (level,) = self.amounts(u).values()
+        return (amplitude(level),)
+
+    def phase(self, sounds: tf.Tensor, wanted: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The factor of each sound, float32 `(n,)`."""
+        present = tf.cast(peaks(sounds), tf.float64) if "peak" in self.ranges() else tf.sqrt(powers(sounds))
+        return (tf.cast(ratio(wanted, present, 1.0), tf.float32),)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        (gain,) = given
+        return images * each(gain, images.dtype)
+
+
+class Loudness(FixedTransform, LoudnessTransform):
     """Gives every sound the same level: its `peak`, the largest absolute sample, or its root mean square (`rms`), over all channels.
 
     Both are in decibels of full scale: 0 is the amplitude 1. Silence stays silence. With `rms`, peaks can exceed 1; nothing is clipped.
     """
 
     op = "loudness"
-    cost = 0.2
     examples = (
         Example("loudness: {peak: -1}", SECOND, "float32[16000×1] in [-0.891251, 0.891251]"),
         Example("loudness: {rms: -20}", SECOND, "float32[16000×1]"),
@@ -100,33 +144,25 @@ class Loudness(UnconditionalTransform, SoundTransform):
     rms: Annotated[Number | None, bounded(-200, 200)] = None
     """The root mean square, in decibels of full scale: that of a square wave of amplitude 1 is 0, of a sine -3."""
 
-    @model_validator(mode="after")
-    def _one_level(self) -> Loudness:
-        if (self.peak is None) == (self.rms is None):
-            raise ValueError("give either `peak` or `rms`")
-        return self
 
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        name, level = ("peak", self.peak) if self.rms is None else ("rms", self.rms)
-        if level is None or level <= 0:
-            return super().lints(x)
-        help_ = (write(f"{name}: {-level:g}", "arguments", "levels are below full scale: write {}"),)
-        message = f"a `{name}` of {level:g} dB is above full scale, where a file or a loudspeaker clips"
-        return (OpError("PG510", message, field=name, help=help_), *super().lints(x))
+class RandomLoudness(UniformTransform, LoudnessTransform):
+    """Gives each sound a level that is drawn uniformly: its `peak`, the largest absolute sample, or its root mean square (`rms`), over all
+    channels.
 
-    def infer(self, x: FeatureType) -> FeatureType:
-        most = 10 ** (self.peak / 20) if self.peak is not None else None
-        return super().infer(x).with_(interval=None if most is None else Interval(-most, most))
+    Both are in decibels of full scale: 0 is the amplitude 1. Silence stays silence. With `rms`, peaks can exceed 1; nothing is clipped.
+    `random_gain` changes the level that a sound has.
+    """
 
-    def phase(self, sounds: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The factor of each sound, float32 `(n,)`."""
-        present = tf.cast(peaks(sounds), tf.float64) if self.peak is not None else tf.sqrt(powers(sounds))
-        wanted = amplitude(tf.constant(self.peak if self.rms is None else self.rms, tf.float64))
-        return (tf.cast(ratio(wanted, present, 1.0), tf.float32),)
+    op = "random_loudness"
+    examples = (
+        Example("random_loudness: {peak: [-12, 0]}", SECOND, "float32[16000×1] in [-1, 1]"),
+        Example("random_loudness: {rms: [-30, -15], probability: 0.5}", SECOND, "float32[16000×1]"),
+    )
 
-    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        (gain,) = given
-        return images * each(gain, images.dtype)
+    peak: Annotated[Span | None, within(-200, 200)] = None
+    """The range of the largest absolute sample, in decibels of full scale: 0 is an amplitude of 1, -6 of one half."""
+    rms: Annotated[Span | None, within(-200, 200)] = None
+    """The range of the root mean square, in decibels of full scale: that of a square wave of amplitude 1 is 0, of a sine -3."""
 
 
 class PolarityTransform(SoundTransform):
@@ -176,7 +212,8 @@ class FadeTransform(AmountTransform, SoundTransform):
         return tuple(whole_frames(amounts[name], self._rate) if name in amounts else none for name in ("fade_in", "fade_out"))
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        return faded(images, *given, self.shape)
+        rising, falling = given
+        return faded(images, rising, falling, self.shape)
 
 
 class Fade(FixedTransform, FadeTransform):

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, AROUND_ZERO, Magnitude, Odd, amount_within, bounded, odd_factor, symmetric_range
+from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Magnitude, Odd, amount_within, bounded, odd_factor, symmetric_range
 from pipegen.ops.families.sounds import ANY_SOUND, SECOND, SILENCE, RatedTransform, SoundTransform, require_sound, unbounded
 from pipegen.ops.lowering.vocoder import pitched, stretched, window_length
 from pipegen.ops.lowering.waveforms import fixed_step, loud_part, resampled_by, shifted, silenced, sizes, whole_frames
@@ -149,7 +149,8 @@ class RandomSpeed(FactorTransform):
         return (fixed_step(self.drawn(u)["factor"]),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        return resampled_by(images, *given, sizes(images)[0], self.largest("factor"))
+        (step,) = given
+        return resampled_by(images, step, sizes(images)[0], self.largest("factor"))
 
 
 class RandomTimeStretch(FactorTransform):
@@ -175,7 +176,8 @@ class RandomTimeStretch(FactorTransform):
         return (fixed_step(self.drawn(u)["factor"]),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        return stretched(images, *given, sizes(images)[0], window_length(self._rate))
+        (step,) = given
+        return stretched(images, step, sizes(images)[0], window_length(self._rate))
 
 
 def pitch_lints(op: str, name: str, semitones: Magnitude, _x: FeatureType) -> tuple[OpError, ...]:
@@ -201,14 +203,15 @@ class RandomPitch(FactorTransform):
     cost = 50.0
     examples = unbounded("random_pitch: {semitones: 2}", "random_pitch: {semitones: [-4, 4], probability: 0.5}")
 
-    semitones: Annotated[Magnitude, AROUND_ZERO, bounded(-24, 24), Odd(pitch_lints)]
+    semitones: Annotated[Magnitude, amount_within(-24, 24), Odd(pitch_lints)]
     """The distance in semitones: 2 means from 2 down to 2 up, a pair is the range; fractions are allowed."""
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (tf.pow(tf.constant(2.0, tf.float64), self.drawn(u)["semitones"] / 12.0),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        return pitched(images, *given, 2.0 ** (self.largest("semitones") / 12.0), window_length(self._rate))
+        (factor,) = given
+        return pitched(images, factor, 2.0 ** (self.largest("semitones") / 12.0), window_length(self._rate))
 
 
 class Trim(RatedTransform, ElementTransform):
