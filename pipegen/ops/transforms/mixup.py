@@ -50,7 +50,7 @@ class Mixup(PairTransform):
 
     def combine(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         dtype = working(images)
-        own = tf.reshape(tf.cast(chosen[:, 0], dtype), [-1, *([1] * (images.shape.rank - 1))])
+        own = tf.reshape(tf.cast(chosen[:, 0], dtype), [-1, *([1] * (len(images.shape) - 1))])
         combined = tf.cast(images, dtype) * own + tf.cast(partners[:, 0], dtype) * (WHOLE - own)
         return as_float32(combined * (1.0 / WHOLE))
 
