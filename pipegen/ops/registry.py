@@ -74,7 +74,7 @@ _STEPS = {
     "solarization": "invert random_invert random_solarization random_solarize_add solarization",
     "stain": "random_stain",
     "standardize": "standardize",
-    "timing": "random_pitch random_shift random_speed random_time_mask random_time_stretch trim",
+    "timing": "random_pitch random_shift random_speed random_time_mask random_time_stretch resample trim",
     "tone_curve": "random_tone_curve",
     "translation": "random_translation translation",
     "weather": "random_fog random_plasma_shadow random_rain random_shadow random_snow random_spatter random_sun_flare",

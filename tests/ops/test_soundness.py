@@ -263,6 +263,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "zoom": [{"x": 0.2, "y": 7}, {"factor": 0.3, "interpolation": "bicubic", "fill": "nearest"}, {"factor": 1}],
     "polarity": [{}],
     "trim": [{"db": 0.1, "window": 1, "hop": 1}, {"db": 200, "window": 5000, "hop": 900}],
+    "resample": [{"rate": 2000}, {"rate": 441}],
     "sharpness": [{"factor": 0}, {"factor": 1}, {"factor": 20}],
 }  # fmt: skip
 

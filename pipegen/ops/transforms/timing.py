@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -14,10 +15,11 @@ from pipegen.ops.families.sounds import ANY_SOUND, SECOND, SILENCE, RatedTransfo
 from pipegen.ops.lowering.vocoder import pitched, stretched, window_length
 from pipegen.ops.lowering.waveforms import fixed_step, loud_part, resampled_by, shifted, silenced, sizes, whole_frames
 from pipegen.ops.lowering.windows import pick
-from pipegen.ops.step_bases import ElementTransform, UniformTransform
+from pipegen.ops.step_bases import ElementTransform, UnconditionalTransform, UniformTransform
 from pipegen.ops.traits import Example, same_type
 from pipegen.types import FeatureType, Interval
 
+MOST_TIMES = 100  # the largest ratio of two rates
 Whole = Any  # a number of frames: an integer, or a tensor where it is not static
 
 
@@ -212,6 +214,42 @@ class RandomPitch(FactorTransform):
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         (factor,) = given
         return pitched(images, factor, 2.0 ** (self.largest("semitones") / 12.0), window_length(self._rate))
+
+
+class Resample(UnconditionalTransform, SoundTransform):
+    """Changes the rate of sound: `rate` frames a second. It sounds the same, but for frequencies above half of the lower rate.
+
+    The filter is a sinc of 64 zero crossings to each side in a Kaiser window, the `kaiser_best` of resampy and librosa. Files of another
+    rate than that of their feature are resampled by it when they are read, so this step is for a second rate.
+    """
+
+    op = "resample"
+    cost = 3.0
+    examples = (
+        Example("resample: {rate: 8000}", SECOND, "float32[8000×1]"),
+        Example("resample: {rate: 22050}", ANY_SOUND, "float32[?×1]"),
+    )
+
+    rate: Annotated[int, Field(ge=1, le=1_000_000)]
+    """The rate of the result, in Hz."""
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        own = require_sound(self, x)
+        if own.rate == self.rate:
+            return x
+        if max(own.rate, self.rate) > MOST_TIMES * min(own.rate, self.rate):
+            help_ = f"the ratio of the rates is at most {MOST_TIMES}"
+            raise OpError("PG105", f"`{self.op}` cannot make {self.rate} Hz of {own.rate} Hz", field="rate", help=help_)
+        frames = None if x.shape[0] is None else -(-x.shape[0] * self.rate // own.rate)
+        return x.with_(shape=(frames, x.shape[1]), interval=None, details=replace(own, rate=self.rate))
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return require_sound(self, x).rate == self.rate
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.lowering.resampling import resample  # not every spec needs it
+
+        return resample(images, self._rate, self.rate)
 
 
 class Trim(RatedTransform, ElementTransform):

@@ -11,6 +11,7 @@ from sounds import RATE, Array, applied, by_phases, chatter, draws, tone, type_o
 
 from pipegen.errors import OpError
 from pipegen.ops.families.sounds import ANY_SOUND, SECOND, SoundTransform
+from pipegen.ops.kinds.audio import Sound
 from pipegen.ops.registry import transforms
 
 pytestmark = pytest.mark.tf
@@ -335,6 +336,23 @@ def test_reverberation_decays_by_60_db_in_its_time() -> None:
     for channel in range(2):
         wanted = signal.fftconvolve(sounds[0, :, channel].astype(np.float64), response)[:6000]
         np.testing.assert_allclose(done[0, :, channel], wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("rate", [8000, 16000, 22050, 44100])
+def test_another_rate_is_the_same_sound(rate: int) -> None:
+    step, sound = made("resample", rate=rate), np.stack([tone(440), tone(3000)])
+    done = applied(step, sound)
+    x = type_of(sound)
+    y = step.on(x).infer(x)
+    assert done.shape[1:] == y.shape == (rate, 1)
+    assert y.details == Sound(rate)
+    close(applied(step, sound, jit=True), done)
+    close(applied(step, sound[:1], known=False), done[:1])
+    inside = slice(rate // 50, -rate // 50)
+    for one, hz in zip(done, (440, 3000), strict=True):
+        np.testing.assert_allclose(one[inside], tone(hz, 1, rate)[inside], atol=1e-4)
+    with pytest.raises(OpError, match="cannot make 100 Hz of 16000 Hz"):
+        made("resample", rate=100).infer(SECOND)
 
 
 def librosa_trim(sound: Array, db: float, window: int, hop: int) -> tuple[int, int]:
