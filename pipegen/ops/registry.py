@@ -26,6 +26,7 @@ _STEPS = {
     "affine": "affine random_affine",
     "aug_mix": "aug_mix",
     "auto_augment": "auto_augment",
+    "background": "random_noise",
     "blurs": "defocus_blur gaussian_blur median_blur motion_blur random_advanced_blur random_box_blur "
     "random_chromatic_aberration random_defocus_blur random_gaussian_blur random_glass_blur "
     "random_median_blur random_motion_blur random_zoom_blur",
@@ -44,6 +45,8 @@ _STEPS = {
     "dropout": "random_coarse_dropout random_erasing random_grid_dropout random_grid_mask random_pixel_dropout",
     "equalization": "clahe equalization random_clahe random_equalization",
     "flip": "flip random_flip",
+    "frequency_filters": "band_pass high_pass low_pass random_band_pass random_high_pass random_low_pass",
+    "gain": "fade gain loudness polarity random_clipping random_fade random_gain random_loudness random_polarity",
     "gamma": "gamma random_gamma",
     "grayscale": "grayscale random_grayscale random_sepia sepia",
     "grid_shuffle": "random_grid_shuffle",
@@ -62,6 +65,7 @@ _STEPS = {
     "rand_augment": "rand_augment trivial_augment",
     "rescale": "cast rescale",
     "resize": "random_resized_crop random_shorter_side resize scale_jitter",
+    "reverb": "random_reverb",
     "rotate_90": "random_d4 random_rotate_90 random_transpose rotate_90 transpose",
     "rotation": "random_rotation rotation",
     "saturation": "random_saturation saturation",
@@ -70,6 +74,7 @@ _STEPS = {
     "solarization": "invert random_invert random_solarization random_solarize_add solarization",
     "stain": "random_stain",
     "standardize": "standardize",
+    "timing": "random_pitch random_shift random_speed random_time_mask random_time_stretch resample trim",
     "tone_curve": "random_tone_curve",
     "translation": "random_translation translation",
     "weather": "random_fog random_plasma_shadow random_rain random_shadow random_snow random_spatter random_sun_flare",
