@@ -31,7 +31,8 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """The moments of the values of each channel: their number, their mean, and the sum of their squared distances from it."""
+    """The moments of the values of each channel, or of each channel of each band: their number, their mean, and the sum of their squared
+    distances from it."""
 
     suffix: ClassVar[str] = "json"
 
@@ -71,11 +72,11 @@ class Moments:
         """The count of the values, their mean and their standard deviation."""
         return {"values": self.count, "mean": list(self.mean), "std": list(self.std)}
 
-    def doubts(self, op: str, feature: str) -> tuple[str, ...]:
-        """Warnings about channels with one value everywhere."""
+    def doubts(self, op: str, feature: str, each: str = "channel") -> tuple[str, ...]:
+        """Warnings about channels, or other parts that `each` names, with one value everywhere."""
         flat = (c for c, squares in enumerate(self.squares) if squares == 0)
         return tuple(
-            f"channel {c} of `{feature}` has the value {self.mean[c]:g} everywhere in split train, so `{op}` does not scale it"
+            f"{each} {c} of `{feature}` has the value {self.mean[c]:g} everywhere in split train, so `{op}` does not scale it"
             for c in flat
         )
 
@@ -149,7 +150,7 @@ class Whitening:
         ends = {"smallest": float(self.variances[0]), "largest": float(self.variances[-1]), "sum": float(self.variances.sum())}
         return {"values": len(self.mean), "variances": {**ends, "below_epsilon": self.below}, "epsilon": self.epsilon}
 
-    def doubts(self, op: str, feature: str) -> tuple[str, ...]:
+    def doubts(self, op: str, feature: str, each: str = "channel") -> tuple[str, ...]:
         """Warnings about an `epsilon` that matters more than the images."""
         values = len(self.mean)
         if self.count <= values:
