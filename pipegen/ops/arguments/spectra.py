@@ -157,10 +157,13 @@ class Analysis:
     @classmethod
     def of(cls, given: Mapping[str, Any], rate: int) -> Analysis:
         """Derives it from complete arguments, for a rate in Hz. The window may be longer than `fft`, which callers reject."""
-        fft = given.get("fft")
-        window = given.get("window") or (_samples(given["window_ms"], rate) if given.get("window_ms") is not None else fft)
-        hop = given.get("hop") or (_samples(given["hop_ms"], rate) if given.get("hop_ms") is not None else window // 2)
-        fft = fft or power_of_2(window)
+
+        def length(name: str, otherwise: int) -> int:
+            found = given.get(name) or (_samples(given[f"{name}_ms"], rate) if given.get(f"{name}_ms") is not None else otherwise)
+            return int(found)
+
+        window = length("window", given.get("fft", 0))
+        hop, fft = length("hop", max(1, window // 2)), int(given.get("fft") or power_of_2(window))
         same = ("window_function", "power", "center", "pad", "drop_last", "pre_emphasis", "remove_mean", "full_scale")
         return cls(window, hop, fft, fft if given["frame"] == "fft" else window, **{name: given[name] for name in same})
 

@@ -13,17 +13,41 @@ from typing import Any, TypeAlias
 
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.spectra import Analysis, Filters, LogScale, Mel, Outside, weights
-from pipegen.ops.lowering.graphs import target
+from pipegen.ops.lowering.graphs import by_xla, target
 from pipegen.ops.lowering.linear import product, working
 from pipegen.ops.lowering.windows import Whole
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
-def spectrogram(sounds: tf.Tensor, analysis: Analysis) -> tf.Tensor:
-    """Computes |X| or |X|² of each frame of sounds `(n, frames, channels)`: `(n · channels, steps, bins)`, float32,
-    or float64 for sounds of float64."""
-    frames = framed(by_channel(sounds), analysis)
+def spectra_of(sounds: tf.Tensor, analysis: Analysis, mel: Mel | None = None) -> tf.Tensor:
+    """Computes |X| or |X|² of each frame of sounds `(n, frames, channels)`, and its sums in the bands of `mel`.
+
+    Returns float32, or float64 for sounds of float64: `(n · channels, steps, bins or bands)`. Where XLA compiles for a processor, one row
+    is computed after the other: frames are several times as large as the sound, and those of a row stay in the cache (0.6 of the time).
+    """
+
+    def computed(rows: tf.Tensor) -> tf.Tensor:
+        spectra = spectrogram(rows, analysis)
+        return spectra if mel is None else mel_bands(spectra, mel)
+
+    rows = by_channel(sounds)
+    if not by_xla.get() or target() == "device" or None in rows.shape or rows.shape[0] == 1:
+        return computed(rows)
+    count, length = map(int, rows.shape)
+    shape = [analysis.steps(length), analysis.bins if mel is None else mel.bands]
+
+    def step(row: tf.Tensor, done: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
+        return row + 1, done.write(row, computed(tf.slice(rows, [row, 0], [1, length]))[0])
+
+    begun = tf.TensorArray(rows.dtype, count, element_shape=shape)
+    _, done = tf.while_loop(lambda row, _: row < count, step, (tf.constant(0), begun), maximum_iterations=count)
+    return done.stack()
+
+
+def spectrogram(rows: tf.Tensor, analysis: Analysis) -> tf.Tensor:
+    """Computes |X| or |X|² of each frame of rows of samples `(n, frames)`: `(n, steps, bins)`."""
+    frames = framed(rows, analysis)
     if target() == "converter":
         real, imaginary = (_times(frames, part) for part in _fourier(analysis.window, analysis.fft))
     else:
@@ -57,7 +81,9 @@ def framed(rows: tf.Tensor, analysis: Analysis) -> tf.Tensor:
     steps = analysis.steps(given)
     if not isinstance(given, int):
         message = f"a spectrogram needs sounds of {analysis.needed():,} samples or more, and this one has"
-        tf.raw_ops.Assert(condition=given >= analysis.needed(), data=[message, given])
+        enough = tf.raw_ops.Assert(condition=given >= analysis.needed(), data=[message, given])
+        with tf.control_dependencies([enough] if enough is not None else []):
+            rows = tf.identity(rows)
     window, hop = analysis.window, analysis.hop
     several = -(-window // hop)  # rows of `hop` samples that a window reads
     held = surrounded(rows, analysis.before, (steps - 1) * hop + window, (steps - 1 + several) * hop, analysis.pad)
@@ -132,8 +158,8 @@ def _times(values: tf.Tensor, matrix: Array) -> tf.Tensor:
     return tf.reshape(done, [-1, steps, matrix.shape[1]])
 
 
-_PRODUCT = 600  # what one more product costs, in multiplications of a step
-_BAND_STEP = 4  # products have a multiple of so many bands
+_PRODUCT = 1300  # what one more product costs, in multiplications of a step
+_BAND_STEP = 8  # products have a multiple of so many bands
 
 
 def mel_bands(spectra: tf.Tensor, mel: Mel) -> tf.Tensor:

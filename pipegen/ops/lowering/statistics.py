@@ -15,7 +15,6 @@ from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import as_float32, product, working
 from pipegen.ops.lowering.windows import Whole
 
-
 Per = Literal["channel", "band"] | None
 """What has a mean of its own: each channel, each channel of each band of spectra, or the whole example."""
 
@@ -45,11 +44,11 @@ def sample_moments(images: tf.Tensor, per: Per = None) -> tuple[tf.Tensor, tf.Te
     if images.dtype.is_integer:
         std = tf.sqrt(tf.maximum(mean_of(x * x) - mean * mean, 0.0))
     else:
-        std = tf.sqrt(mean_of(tf.square(x - _spread(mean, width, channels, per))))
+        std = tf.sqrt(mean_of(tf.square(x - _spread(mean, width, per))))
     return (mean, std) if per != "band" else tuple(tf.reshape(part, [-1, width, channels]) for part in (mean, std))
 
 
-def _spread(mean: tf.Tensor, width: Whole, channels: int, per: Per) -> tf.Tensor:
+def _spread(mean: tf.Tensor, width: Whole, per: Per) -> tf.Tensor:
     """Repeats the means for the columns of lines `(n, height, width · channels)`."""
     if per is None:
         return mean[:, None, None]

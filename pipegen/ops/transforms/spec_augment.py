@@ -43,9 +43,7 @@ class SpecAugment(SoundTransform):
     cost = 1.0
     examples = (
         Example("spec_augment: {time: 0.1, frequency: 0.1}", SPECTRA, "float32[98×64×1]"),
-        Example(
-            "spec_augment: {steps: 30, bands: 12, time_masks: 2, fill: {constant: 0}}", SPECTRA, "float32[98×64×1]"
-        ),
+        Example("spec_augment: {steps: 30, bands: 12, time_masks: 2, fill: {constant: 0}}", SPECTRA, "float32[98×64×1]"),
     )
 
     time: _Share = None

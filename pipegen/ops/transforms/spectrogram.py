@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -145,7 +146,7 @@ class FramedTransform(UnconditionalTransform, SoundTransform):
     def step_ns(self, x: FeatureType) -> float:
         """Estimates nanoseconds of one core for a step of one channel."""
         analysis = self.analysis(require_sound(self, x).rate)
-        return 1.0 * analysis.window + 0.35 * analysis.fft * analysis.fft.bit_length() ** 0.5 + 0.5 * analysis.bins
+        return 0.4 * analysis.window + 0.12 * analysis.fft * math.log2(max(2, analysis.fft))
 
 
 class Spectrogram(FramedTransform):
@@ -165,9 +166,9 @@ class Spectrogram(FramedTransform):
         return analysis.bins, self.bounds(x, analysis), HOLDS[analysis.power]
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.spectra import of_channels, spectrogram  # not every spec needs it
+        from pipegen.ops.lowering.spectra import of_channels, spectra_of  # not every spec needs it
 
-        return of_channels(spectrogram(images, self.analysis(self._rate)), int(images.shape[2]))
+        return of_channels(spectra_of(images, self.analysis(self._rate)), int(images.shape[2]))
 
 
 HOLDS = {1: "magnitudes", 2: "powers"}  # what |X| to a power is, as in `Sound.holds`
@@ -217,13 +218,13 @@ class MelTransform(FramedTransform):
 
     def summed(self, sounds: tf.Tensor) -> tf.Tensor:
         """Computes the bands of each channel, `(n · channels, steps, bands)`."""
-        from pipegen.ops.lowering.spectra import mel_bands, spectrogram
+        from pipegen.ops.lowering.spectra import spectra_of
 
         analysis = self.analysis(self._rate)
-        return mel_bands(spectrogram(sounds, analysis), self.mel(SECOND.with_(details=Sound(self._rate)), analysis))
+        return spectra_of(sounds, analysis, self.mel(SECOND.with_(details=Sound(self._rate)), analysis))
 
     def step_ns(self, x: FeatureType) -> float:
-        return super().step_ns(x) + 4.0 * self.complete()["bands"]
+        return super().step_ns(x) + 3.0 * self.complete()["bands"]
 
 
 NO_LOG: Literal["none"] = "none"

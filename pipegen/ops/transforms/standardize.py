@@ -15,8 +15,8 @@ from pipegen.ops.arguments.learned import Moments, Statistics
 from pipegen.ops.families.fitted import FittedTransform, StepPart, require_values
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.sounds import SPECTRA
-from pipegen.ops.lowering.linear import as_float32, nearest_float32, working
 from pipegen.ops.kinds.base import kind_of
+from pipegen.ops.lowering.linear import as_float32, nearest_float32, working
 from pipegen.ops.lowering.statistics import gathered, own_moments, sample_moments
 from pipegen.ops.step_bases import VALUED, ElementTransform, PointwiseTransform, UnconditionalTransform
 from pipegen.ops.traits import IMAGE_224, Example

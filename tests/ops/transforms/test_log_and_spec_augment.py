@@ -114,7 +114,7 @@ def test_lengths_and_places_are_uniform() -> None:
     counts = np.bincount(drawn["steps"].numpy()[:, 0])
     assert len(counts) == 6  # 0 to a tenth of 50
     assert abs(counts - 10000).max() < 400
-    places = np.bincount(drawn["step"].numpy()[drawn["steps"].numpy()[:, 0] == 5])
+    places = np.bincount(drawn["step"].numpy()[drawn["steps"].numpy() == 5])
     assert len(places) == 46
     assert places.min() > 130
 

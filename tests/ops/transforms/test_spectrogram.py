@@ -9,7 +9,7 @@ import pytest
 import scipy.signal
 import yaml
 from pydantic import ValidationError
-from spectral_oracles import cepstra, kaldi_fbank, librosa_mel, mel_filters, power_to_db, sound, stft, torchaudio_mel, whisper_log_mel
+from spectral_oracles import cepstra, kaldi_fbank, librosa_mel, mel_filters, power_to_db, sound, torchaudio_mel, whisper_log_mel
 
 from pipegen.errors import OpError
 from pipegen.ops.arguments.spectra import Mel, weights
@@ -108,7 +108,9 @@ def test_mfcc_of_each_preset() -> None:
     kaldi = cepstra(kaldi_fbank(y), 13, 22.0)
     found = computed(made("mfcc: {preset: kaldi}"), batch)[0, :, :, 0]
     np.testing.assert_allclose(found, kaldi, atol=5e-3)
-    plain = cepstra(np.log(np.maximum(librosa_mel(y, 16000, n_fft=512, hop_length=160, win_length=400, n_mels=40, htk=True, norm=None), 1e-10)), 13)
+    plain = cepstra(
+        np.log(np.maximum(librosa_mel(y, 16000, n_fft=512, hop_length=160, win_length=400, n_mels=40, htk=True, norm=None), 1e-10)), 13
+    )
     found = computed(made("mfcc: {bands: 40, center: true, frame: fft}"), batch)[0, :, :, 0]
     near(found, plain, 1e-5)
 
@@ -120,7 +122,10 @@ def test_spectrogram_of_each_window_function(function: str) -> None:
     window = scipy.signal.get_window(name, 320, fftbins=True)
     np.testing.assert_allclose(weights(function, 320), window, atol=1e-12)  # type: ignore[arg-type]
     expected = np.abs(np.fft.rfft(np.lib.stride_tricks.sliding_window_view(y.astype(np.float64), 320)[::100] * window, 512))
-    near(computed(made(f"spectrogram: {{window: 320, hop: 100, power: 1, window_function: {function}}}"), y[None, :, None])[0, :, :, 0], expected)
+    near(
+        computed(made(f"spectrogram: {{window: 320, hop: 100, power: 1, window_function: {function}}}"), y[None, :, None])[0, :, :, 0],
+        expected,
+    )
 
 
 @pytest.mark.tf
@@ -176,7 +181,9 @@ def test_mel_filters(scale: Any, norm: Any) -> None:
     for band, own in enumerate(mel.filters()):
         for number, weight in own:
             found[band, number] = weight
-    np.testing.assert_allclose(found, mel_filters(16000, 512, 40, 50.0, 7000.0, htk=scale == "htk", slaney_norm=norm == "slaney"), atol=1e-12)
+    np.testing.assert_allclose(
+        found, mel_filters(16000, 512, 40, 50.0, 7000.0, htk=scale == "htk", slaney_norm=norm == "slaney"), atol=1e-12
+    )
 
 
 def test_milliseconds_are_rounded_down_and_presets_give_way() -> None:
