@@ -282,7 +282,7 @@ class _Walk:
 
 def _constants(a: Arithmetic, *, exact: bool = False) -> list[Any]:
     scale, offset = ([_finite(v) if exact else _float32(v) for v in part] for part in (a.scale, a.offset))
-    return [scale, offset, a.dtype, list(a.order)]
+    return [scale, offset, a.dtype, list(a.order), *([a.bands] if a.bands > 1 else [])]
 
 
 def _float32(value: float) -> float:
