@@ -105,7 +105,7 @@ SOURCES = frozenset({"audio_folder", "text"})  # reserved sources
 SOURCE_KEYS = frozenset({"features", "of", "bits"})  # arguments that describe features one by one
 FEATURE_KEYS = frozenset({"columns", "separator", "values", "channels", "bits"})
 """Arguments of one feature, where the source does not know them."""
-KINDS = frozenset({"text", "audio"})  # reserved kinds of features
+KINDS = frozenset({"text"})  # reserved kinds of features
 
 
 STEPS = "transforms"

@@ -380,7 +380,15 @@ MARKED = {
         }
     }
 }
+SOUND = {"arrays": {"features": {"sound": {"kind": "audio", "rate": 8000}}}}
 RARE: list[dict[str, Any]] = [
+    {**BASE, "source": {"arrays": {"features": {"sound": {"kind": "audio"}}}}, "transforms": [], "output": {"x": "sound", "y": None}},
+    {
+        **BASE,
+        "source": SOUND,
+        "transforms": [{"crop_or_pad": {"seconds": 1}}, {"random_crop": {"seconds": 2}}],
+        "output": {"x": "sound", "y": None},
+    },
     _after({"solarization": {"threshold": 0.5}}),
     _after({"random_solarization": {"threshold": [0.2, 0.8]}}),
     {**BASE, "transforms": [{"decode": {"bits": 16}}, {"resize": {"size": 64}}, {"posterization": {"bits": 4}}]},
@@ -529,6 +537,12 @@ def _records(features: dict[str, Any], source: str = "tfrecord", path: str = "a.
 @pytest.mark.parametrize(
     ("file", "kind", "content", "source"),
     [
+        (
+            "b.npz",
+            "npz",
+            "sound=float32:6x8000x2",
+            {"arrays": {"path": "b.npz", "features": {"sound": {"kind": "audio", "rate": 8000}}}},
+        ),
         ("a.npz", "npz", "images=uint8:6x8x8x3", {"arrays": {"path": "a.npz", "features": {"image": {"kind": "image"}}}}),
         ("photos/{i}.jpg", "jpeg", "", {"image_folder": {"path": "photos"}}),
         ("a.tfrecord", "tfrecord", "6 image=jpeg:8x8 at=float:2", _records({"image": {"kind": "image"}, "at": {"kind": "tensor"}})),
@@ -554,7 +568,8 @@ def _records(features: dict[str, Any], source: str = "tfrecord", path: str = "a.
 )
 def test_advice_on_data(file: str, kind: str, content: str, source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    spec = {"pipegen": 1, "source": source, "transforms": [{"resize": {"size": 8}}], "output": {"y": None}}
+    steps, x = ([{"crop_or_pad": {"seconds": 1}}], "sound") if file == "b.npz" else ([{"resize": {"size": 8}}], "image")
+    spec = {"pipegen": 1, "source": source, "transforms": steps, "output": {"x": x, "y": None}}
     size, count = ((8, 8) if kind == "jpeg" else None), (4 if kind == "jpeg" else 1)
     told = replace(spec_page("PG402"), files=(PageFile(file, kind, size, count, content),))
 

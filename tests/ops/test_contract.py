@@ -93,7 +93,7 @@ def test_an_argument_says_its_unit(name: str, op: type[Transform]) -> None:
 
 @pytest.mark.parametrize(("op", "example"), EXAMPLES, ids=[e.yaml for _, e in EXAMPLES])
 def test_example(op: type[Transform], example: Example) -> None:
-    step = build(op, example)
+    step = build(op, example).on(example.given)
     assert str(step.infer(example.given)) == example.then
     assert step.lints(example.given) == (), "a worked example is good practice"
     assert not step.is_identity(example.given)

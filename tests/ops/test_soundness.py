@@ -16,6 +16,7 @@ import yaml
 from lowered_steps import lower, uses_of
 
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.kinds.audio import Sound
 from pipegen.ops.registry import transforms
 from pipegen.ops.step_bases import ColourTransform
 from pipegen.ops.transform import Transform
@@ -192,6 +193,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "random_salt_and_pepper": [{"share": 1, "salt": 0.1}, {"share": 0}, {"share": 0.5, "probability": 0.5}],
     "random_shot_noise": [{"photons": [1, 1000]}, {"photons": [1, 1], "probability": 0.5}, {"probability": 0}],
     "random_hue": [{"degrees": 180}, {"degrees": 0}],
+    "crop_or_pad": [{"seconds": 0.7, "align": "center"}, {"seconds": 3, "align": "end"}, {"seconds": 1.5}],
     "random_invert": [{"probability": 1}, {"probability": 0}],
     "random_jpeg": [{"quality": [1, 100]}, {"quality": [50, 50], "probability": 0}],
     "random_motion_blur": [{"length": [1, 30], "degrees": [-360, 360]}, {"length": [1, 1]}],
@@ -251,6 +253,13 @@ INPUTS = [
 ]
 SQUARES = [FeatureType("image", "uint8", (24, 24, 3), BYTE_RANGE), FeatureType("image", "float32", (24, 24, 1), Interval(0, 1))]
 """For steps that take nothing else."""
+SOUNDS = [
+    FeatureType("audio", "float32", (3000, 1), Interval(-1, 1), details=Sound(2000)),
+    FeatureType("audio", "float32", (None, 2), Interval(-1, 1), details=Sound(2000)),
+    FeatureType("audio", "float32", (20, 16, 1), Interval(0, 40), details=Sound(2000, 20.0)),
+    FeatureType("audio", "float32", (None, 16, 2), Interval(-5, 5), details=Sound(2000, 20.0)),
+]
+"""Samples and spectra, of a known and an unknown length."""
 
 
 def arguments(op: type[Transform]) -> list[dict[str, Any]]:
@@ -277,7 +286,8 @@ def images(x: FeatureType) -> tuple[Array, ...]:
     """Images of a type: noise, its extremes, and a checkerboard of them; sides that are not known are 24 by 32."""
     rng = np.random.default_rng(0)
     assert x.interval is not None
-    shape = tuple(d or n for d, n in zip(x.shape, (24, 32, 3), strict=True))
+    usual = (24, 32, 3) if x.kind == "image" else (3000, 2) if len(x.shape) == 2 else (20, 16, 2)
+    shape = tuple(d or n for d, n in zip(x.shape, usual, strict=True))
     noise = rng.uniform(x.interval.low, x.interval.high, shape)
     extremes = np.where(rng.random(shape) < 0.5, x.interval.low, x.interval.high)
     checker = np.where((np.indices(shape).sum(0) % 2) == 0, x.interval.low, x.interval.high)
@@ -292,12 +302,15 @@ def inputs_for(step: Transform) -> list[tuple[FeatureType, FeatureType]]:
     uses = uses_of(step)
     file = [FeatureType("image", "string", ())]
     for given in (
-        (file,) if isinstance(step, DecodeTransform) else (INPUTS, SQUARES, [FeatureType("image", "uint8", (18, 18, 3), BYTE_RANGE)])
+        (file,)
+        if isinstance(step, DecodeTransform)
+        else (INPUTS, SQUARES, [FeatureType("image", "uint8", (18, 18, 3), BYTE_RANGE)], SOUNDS)
     ):
         found = []
         for x in given:
+            own = step.on(x) if x.kind == "audio" else step
             try:
-                found.append((x, type_after(uses[0], x) if len(uses) == 1 and uses[0].choice is None else step.infer(x)))
+                found.append((x, type_after(uses[0], x) if own is step and len(uses) == 1 and uses[0].choice is None else own.infer(x)))
             except OpError:
                 continue
         if found:
@@ -347,7 +360,8 @@ def infers_soundly(op: type[Transform], given: dict[str, Any], first: int = 0, e
     assert types, "no input suits it"
     for x, y in types[first % len(types) :: each]:
         files = x.encoded
-        done = lower(step, x, y, *pairs(encoded(y.dtype) if files else images(x)[: 4 if x.is_static else 1], draws(step)))
+        own = step.on(x) if x.kind == "audio" else step
+        done = lower(own, x, y, *pairs(encoded(y.dtype) if files else images(x)[: 4 if x.is_static else 1], draws(step)))
         for out in done if isinstance(done, list) else [done]:
             assert out.dtype.name == y.dtype
             assert len(out.shape) == len(y.shape) + 1

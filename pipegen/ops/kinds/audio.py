@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
@@ -59,7 +60,8 @@ class Audio(FeatureKind):
 
     def check(self, name: str, feature: Any) -> None:
         if feature.rate is None:
-            raise PartError(f"`{name}` needs its `rate`, in Hz", name, "rate", help="such as `rate: 16000`; files of another are resampled")
+            help_ = write("rate: 16000", "arguments", "such as {}; files of another rate are resampled")
+            raise PartError(f"`{name}` needs its `rate`, in Hz", name, help=help_)
 
     def stored_type(self, feature: Any) -> FeatureType:
         return FeatureType(self.name, "string", (), file_channels=feature.channels, details=self.details_of(feature))
@@ -82,7 +84,8 @@ class Audio(FeatureKind):
             raise OpError("PG402", f"the array `{name}` has no {'samples' if len(array) else 'rows'}")
         channels = array.shape[2]
         if channels != (feature.channels or 1):
-            help_ = f"write `channels: {channels}`" if channels <= 16 else "the shape is (n, frames, channels): channels come last"
+            few = channels <= 16
+            help_ = write(f"channels: {channels}", "arguments") if few else "the shape is (n, frames, channels): channels come last"
             raise OpError("PG419", f"the sounds of `{name}` have {count(channels, 'channel')}", field="channels", help=help_)
         values = _scaled(name, array)
         high = max(float(values.max()), -float(values.min()))

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Size, height_width
@@ -136,7 +137,7 @@ class RandomSoundCrop(SoundWindow):
     def infer(self, x: FeatureType) -> FeatureType:
         y = super().infer(x)
         if not self.padded and x.shape[0] is not None and x.shape[0] < (y.shape[0] or 0):
-            help_ = "use a shorter crop, or write `padding: as_needed`"
+            help_ = write("padding: as_needed", "arguments", "use a shorter crop, or write {}")
             raise OpError("PG206", f"`{self.op}` cuts {y.shape[0]} frames out of a sound of {x.shape[0]}", field="seconds", help=help_)
         return y
 
@@ -196,9 +197,12 @@ class RandomCrop(RandomSizedCrop, PaddedWindow):
     def infer(self, x: FeatureType) -> FeatureType:
         if self.seconds is not None or is_sound(x):
             due, what = ("seconds", "sounds") if self.seconds is None else ("size", "images")
-            help_ = f"write its `{due}`, or name the `feature` that it acts on"
+            help_ = f"give it `{due}`, or name the `feature` that it acts on"
             raise OpError("PG203", f"`{self.op}` cuts {what} by their `{due}`", help=help_)
         return super().infer(x)
+
+    def output_size(self) -> tuple[int, int]:
+        return super().output_size() if self.size is not None else (None, None)  # type: ignore[return-value]
 
     def pads(self) -> bool:
         return self.padding == "as_needed" or any(self._border())

@@ -18,6 +18,7 @@ from pipegen.ops.kinds.base import (
     Meaning,
     Overlay,
     PixelValues,
+    Values,
     held_in_memory,
     kind_named,
     kinds,
@@ -39,9 +40,9 @@ def test_a_file_is_a_kind_and_a_kind_is_a_file() -> None:
 
 
 def test_sources_name_the_kinds_that_they_can_give() -> None:
-    assert get_args(names_of(lambda kind: kind.storage == "encoded")) == ("image", "dense", "mask", "array")
-    assert get_args(names_of(held_in_memory)) == ("image", "dense", "mask", "boxes", "keypoints", "label", "tensor", "weight")
-    assert get_args(names_of()) == ("image", "dense", "mask", "array", "boxes", "keypoints", "label", "tensor", "weight")
+    assert get_args(names_of(lambda kind: kind.storage == "encoded")) == ("image", "dense", "mask", "audio", "array")
+    assert get_args(names_of(held_in_memory)) == ("image", "dense", "mask", "audio", "boxes", "keypoints", "label", "tensor", "weight")
+    assert get_args(names_of()) == ("image", "dense", "mask", "audio", "array", "boxes", "keypoints", "label", "tensor", "weight")
 
 
 def test_nothing_asks_for_a_kind_by_its_name() -> None:
@@ -61,7 +62,7 @@ def test_nothing_asks_for_a_kind_by_its_name() -> None:
 def test_sources_name_parts_of_kinds_and_look_no_kind_up() -> None:
     """But for the model of features, stored and mixed types, and annotations, whose features are fixed: see the contract."""
     may = {"features", "annotations", "parts", "listing", "prepared.py", "mix.py", "by_split.py", "selecting.py"}
-    parts = {"having"} | {name for name, v in vars(base).items() if isinstance(v, type) and issubclass(v, (PixelValues, Overlay, Meaning))}
+    parts = {"having"} | {name for name, v in vars(base).items() if isinstance(v, type) and issubclass(v, (Values, Overlay, Meaning))}
     found = set()
     for path in (PACKAGE / "ops" / "sources").rglob("*.py"):
         own = path.relative_to(PACKAGE / "ops" / "sources").parts
