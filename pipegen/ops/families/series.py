@@ -24,6 +24,12 @@ def require_series(step: Transform, x: FeatureType) -> None:
         raise OpError("PG208", f"`{step.op}` works on floats, and gets {x.dtype}", help=write("cast: {dtype: float32}", "before", "put {} before it"))
 
 
+def extent(windows: tf.Tensor) -> tuple[int | tf.Tensor, int]:
+    """Returns the length of windows, a tensor if it is not static, and their channels."""
+    length = windows.shape[1]
+    return tf.shape(windows)[1] if length is None else length, int(windows.shape[2])
+
+
 class SeriesTransform(NeighbourhoodTransform):
     """A function of a batch of windows, `(n, length, channels)`; `parameters` gets the length and the channels."""
 

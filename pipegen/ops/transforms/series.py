@@ -9,8 +9,8 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Factor, Magnitude, Number, amount_within
-from pipegen.ops.families.series import WINDOW, SeriesTransform
-from pipegen.ops.lowering.filters import Phase, sides
+from pipegen.ops.families.series import WINDOW, SeriesTransform, extent
+from pipegen.ops.lowering.filters import Phase
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import BITS, half_words, key_of, normal_numbers
 from pipegen.ops.step_bases import UniformTransform, UnsignedTransform
@@ -37,7 +37,7 @@ class RandomJitter(UnsignedTransform, SeriesTransform):
 
     def phase(self, images: tf.Tensor, key: tf.Tensor, std: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Draws 16 random bits for each value: uint16 `(n, values)`."""
-        length, channels = _sides(images)
+        length, channels = extent(images)
         return half_words(key, length * channels), std
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
@@ -182,7 +182,7 @@ class FillMissing(SeriesTransform):
 def _neighbours(images: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Finds the last time up to each one at which a channel has a value, -1 for none, and the first from it on, the length for none: int32
     `(n, length, channels)` each."""
-    length, channels = _sides(images)
+    length, channels = extent(images)
     known = ~tf.math.is_nan(images)
     time = tf.range(length)[None, :, None] + tf.zeros([1, 1, channels], tf.int32)
     before, after = tf.where(known, time, -1), tf.where(known, time, length)
@@ -200,9 +200,3 @@ def _at(images: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
     places = tf.clip_by_value(places, 0, tf.shape(images)[1] - 1)
     turned = tf.gather(tf.transpose(images, [0, 2, 1]), tf.transpose(places, [0, 2, 1]), batch_dims=2)
     return tf.transpose(turned, [0, 2, 1])
-
-
-def _sides(images: tf.Tensor) -> tuple[int | tf.Tensor, int | tf.Tensor]:
-    """Returns the length and the channels of windows, static if known."""
-    length, channels = sides(images)
-    return length, channels
