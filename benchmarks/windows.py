@@ -45,7 +45,9 @@ def of_compat(values: Any, batch: int) -> Iterator[Any]:
     """The drop-in for Keras' utility."""
     from pipegen.compat import timeseries_dataset_from_array
 
-    return iter(timeseries_dataset_from_array(values[:-LENGTH], values[LENGTH:, 0], LENGTH, batch_size=batch, shuffle=True, seed=1).repeat())
+    return iter(
+        timeseries_dataset_from_array(values[:-LENGTH], values[LENGTH:, 0], LENGTH, batch_size=batch, shuffle=True, seed=1).repeat()
+    )
 
 
 def of_keras(values: Any, batch: int) -> Iterator[Any]:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from pipes import at as position
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
-from pipes import at
 
 import pipegen
 from pipegen.errors import SpecError
 
 pytestmark = pytest.mark.tf
+
+
+def at(pipe: pipegen.Pipeline, split: str = "train", **own: int) -> Any:
+    """The batches of a split; of the training split from an epoch and step on."""
+    return position(pipe, **own) if split == "train" else pipe[split]
+
 
 METERS = {"north": 61, "south": 50, "east": 47}
 WINDOW = {"length": 8, "stride": 3, "every": 2, "horizon": 4}
@@ -98,18 +104,26 @@ def test_windows_are_those_of_numpy_whatever_holds_the_rows(tmp_path: Path, form
     each = [expected(WINDOW, rows(), meter) for meter in METERS]
     np.testing.assert_array_equal(x, np.concatenate([own for own, _ in each]))
     np.testing.assert_array_equal(y, np.concatenate([own for _, own in each]))
-    assert [*pipe.files("train")][0].endswith("[north]#0")
+    assert next(iter(pipe.files("train"))).endswith("[north]#0")
 
 
 @pytest.mark.parametrize(
     "window",
-    [{"length": 1}, {"length": 47}, {"length": 5, "stride": 5}, {"length": 3, "every": 7, "horizon": 2}, {"length": 4, "horizon": 1, "stride": 60}],
+    [
+        {"length": 1},
+        {"length": 47},
+        {"length": 5, "stride": 5},
+        {"length": 3, "every": 7, "horizon": 2},
+        {"length": 4, "horizon": 1, "stride": 60},
+    ],
     ids=str,
 )
 def test_every_length_stride_step_and_horizon(window: dict[str, int]) -> None:
     features = FEATURES if window.get("horizon") else {"x": FEATURES["x"]}
-    given = spec({"window": window, "features": features}, shuffle="none", output=OUTPUT if len(features) > 1 else {"x": "x", "y": None})
-    found = [batch[0].numpy() if isinstance(batch, tuple) else batch.numpy() for batch in at(pipegen.build(given, data=rows()), "train" if len(features) > 1 else "predict")]
+    split = "train" if window.get("horizon") else "predict"
+    output = OUTPUT if window.get("horizon") else {"x": "x", "y": None}
+    pipe = pipegen.build(spec({"window": window, "features": features}, shuffle="none", output=output), data=rows())
+    found = [batch[0].numpy() if isinstance(batch, tuple) else batch.numpy() for batch in at(pipe, split)]
     np.testing.assert_array_equal(np.concatenate(found), np.concatenate([expected(window, rows(), meter)[0] for meter in METERS]))
 
 
@@ -150,9 +164,10 @@ def test_hosts_share_batches_and_caches_change_nothing(tmp_path: Path) -> None:
 
 def test_rows_that_are_added_change_no_draws_of_others() -> None:
     columns = rows()
-    more = {name: [*values, extra] for (name, values), extra in zip(columns.items(), ("2024-03-09 00:00:00", "west", 0.0, 0.0), strict=True)}
-    for hour in range(1, 30):
-        for (_, values), extra in zip(more.items(), (f"2024-03-{9 + hour // 24:02} {hour % 24:02}:00:00", "west", 0.1 * hour, 1.0), strict=True):
+    more = {name: [*values] for name, values in columns.items()}
+    for hour in range(30):
+        added = f"2024-03-{9 + hour // 24:02} {hour % 24:02}:00:00", "west", 0.1 * hour, 1.0
+        for values, extra in zip(more.values(), added, strict=True):
             values.append(extra)
     steps = [{"random_jitter": {"std": 0.5}}]
     before, after = (keyed(pipegen.build(spec({}, transforms=steps), data=data)) for data in (columns, more))
@@ -253,7 +268,8 @@ def test_rolling_folds_validate_on_what_follows() -> None:
         features = FEATURES | {"all": {"kind": "series", "column": "row", "at": "all"}}
         given = spec({"window": {"length": 3, "horizon": 1}, "features": features}, splits=splits, output={"x": ["x", "all"], "y": "y"})
         pipe = pipegen.build(given, data=columns)
-        times = {split: {columns["time"][int(i)] for (_, own), _ in at(pipe, split) for i in own.numpy().ravel()} for split in ("train", "validation")}
+        used = {split: {int(i) for (_, own), _ in at(pipe, split) for i in own.numpy().ravel()} for split in ("train", "validation")}
+        times = {split: {columns["time"][i] for i in own} for split, own in used.items()}
         assert max(times["train"]) < min(times["validation"])
         assert not seen & times["validation"]
         seen |= times["validation"]
@@ -285,7 +301,8 @@ def test_many_windows_take_no_memory(tmp_path: Path) -> None:
     values[:] = 1
     del values
     source = {"npy": {"path": str(tmp_path / "long.npy")}, "order": None, "group": None, "window": {"length": 96, "horizon": 24}}
-    given = spec(source | {"features": {"x": {"kind": "series"}, "y": {"kind": "series", "at": "horizon"}}}, splits={"parts": {"train": 0.9, "validation": 0.1}})
+    source |= {"features": {"x": {"kind": "series"}, "y": {"kind": "series", "at": "horizon"}}}
+    given = spec(source, splits={"parts": {"train": 0.9, "validation": 0.1}})
     manifest = collect_data(load(given))
     assert manifest.num_examples("train") == 9_000_000 - 119
     held = [value for part in manifest.members.values() for value in vars(part).values() if isinstance(value, np.ndarray)]

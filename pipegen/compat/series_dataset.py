@@ -79,7 +79,7 @@ def timeseries_dataset_from_array(
             raise ValueError(f"`targets` has {len(targets)} rows, and the windows from `start_index={first}` on need {first + starts}")
     if starts <= 0:
         raise ValueError(f"a window takes {(sequence_length - 1) * sampling_rate + 1} rows, and there are {end - first}")
-    offsets = {"x": np.arange(sequence_length) * sampling_rate, "y": 0}
+    offsets = {"x": (*range(0, sequence_length * sampling_rate, sampling_rate),), "y": 0}
     listing = _listing(arrays, offsets, len(range(0, starts, sequence_stride)), sequence_stride)
     drawn = int(np.random.randint(int(1e6))) if seed is None else int(seed)
     window = {"length": int(sequence_length), "stride": int(sequence_stride), "every": int(sampling_rate)}

@@ -253,7 +253,7 @@ class ShardedManifest(Manifest):
         lines = "".join(f"{name}\n" for name in sorted(self.left_out))
         digest = hashlib.sha256(f"{self.fingerprint}\n{lines}".encode("utf-8", "surrogateescape"))
         if cut and held.offsets is not None:
-            digest.update(held.offsets.astype("<i8").tobytes() + repr([*self.listing.parts or ()]).encode())
+            digest.update(held.offsets.astype("<i8").tobytes() + repr([*(self.listing.parts or ())]).encode())
         for split in self.splits if self.by_column else ():
             digest.update(f"{split}\n".encode() + self.numbers(split).astype("<i8").tobytes())
         return digest.hexdigest()

@@ -97,7 +97,20 @@ def check_splits(spec: PipelineSpec, locate: Locate = path_only) -> Diagnostics:
     found = Diagnostics()
     if spec.source.mixed():
         found.extend(_mix(spec, locate))
-    checks = (_columns, _sizes, _conflicts, _rows, _overlaps, _as_utility, _folds, _labels_and_groups, _unknown_names, _lints, _of_100, lint_names)
+    checks = (
+        _columns,
+        _sizes,
+        _conflicts,
+        _rows,
+        _overlaps,
+        _as_utility,
+        _folds,
+        _labels_and_groups,
+        _unknown_names,
+        _lints,
+        _of_100,
+        lint_names,
+    )
     for check in checks:
         found.extend(check(spec, locate))
     return found
@@ -197,12 +210,17 @@ def _in_time(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         yield make("PG301", message, locate((*_PARTS, name)), help="write fractions, counts or times for the others")
         return
     others = {name: size for name, size in parts.items() if size != REST}
-    forms = {name: "a fraction" if isinstance(size, float) else "a count of rows" if isinstance(size, int) else "a time" for name, size in others.items()}
+    forms = {
+        name: "a fraction" if isinstance(size, float) else "a count of rows" if isinstance(size, int) else "a time"
+        for name, size in others.items()
+    }
     odd = next((name for name in forms if forms[name] != next(iter(forms.values()))), None)
     if odd is not None:
         one = next(iter(forms))
         message = f"`{odd}` has {forms[odd]}, and `{one}` {forms[one]}"
-        yield make("PG301", message, locate((*_PARTS, odd)), locate((*_PARTS, one), forms[one]), help="write all parts but `rest` in one form")
+        yield make(
+            "PG301", message, locate((*_PARTS, odd)), locate((*_PARTS, one), forms[one]), help="write all parts but `rest` in one form"
+        )
     elif "a time" in forms.values() and not named:
         message = f"`{first}` is the first part, which begins with the rows"
         yield make("PG301", message, locate((*_PARTS, first)), help=f"write `{first}: {REST}`; each other part begins at its time")
@@ -210,8 +228,14 @@ def _in_time(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         yield make("PG301", "beside `folds`, parts by time are fractions", locate(_PARTS), help="such as `parts: {test: 0.1}`")
     total = sum((exact(size) for size in others.values() if isinstance(size, float)), Fraction(0))
     if total > 1 + SLACK or (named and total >= 1):
-        message = f"the fractions sum to {float(total):g}, which leaves nothing for `{named[0]}`" if named else f"the fractions sum to {float(total):g}, which is more than all the data"
-        yield make("PG301", message, locate(_PARTS), help="lower them to a sum of at most 1" if not named else "lower them to a sum below 1")
+        message = (
+            f"the fractions sum to {float(total):g}, which leaves nothing for `{named[0]}`"
+            if named
+            else f"the fractions sum to {float(total):g}, which is more than all the data"
+        )
+        yield make(
+            "PG301", message, locate(_PARTS), help="lower them to a sum of at most 1" if not named else "lower them to a sum below 1"
+        )
 
 
 def _overlaps(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -391,7 +415,11 @@ _REFUSED: dict[str, dict[str, str]] = {
         "{column: …}": _GIVEN,
         "time": _BY_TIME,
     },
-    "group": {"time": "it cuts each series, so groups are not whole", "keras": "it cuts each class at a fixed file", "keras_utility": "it assigns each file by itself"},
+    "group": {
+        "time": "it cuts each series, so groups are not whole",
+        "keras": "it cuts each class at a fixed file",
+        "keras_utility": "it assigns each file by itself",
+    },
     "folds": {
         "hash": "folds have exact sizes, and hashes have not",
         "keras": "Keras has no folds",

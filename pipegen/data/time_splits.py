@@ -18,9 +18,9 @@ from pipegen.ops.sources.listing.base import Listing, Parts, Timeline, shards_of
 
 
 def by_time(splits: Splits, listing: Listing) -> Listing:
-    """Cuts the series of a listing at the ends of the parts, if `splits` are by time: each entry is then a part of a series, with the number
-    of its first window. Windows of no part are left out. Raises `OpError`: `PG301` for a part that does not begin after the one before, or
-    whose text is not a time; `PG302` for records that are no windows."""
+    """Cuts the series of a listing at the ends of the parts, if `splits` are by time: each entry is then a part of a series, with the
+    number of its first window. Windows of no part are left out. Raises `OpError`: `PG301` for a part that does not begin after the one
+    before, or whose text is not a time; `PG302` for records that are no windows."""
     rules, line = splits.by_time, listing.timeline
     if rules is None or (not splits.parts and splits.folds is None):
         return listing
@@ -29,7 +29,7 @@ def by_time(splits: Splits, listing: Listing) -> Listing:
     shards = shards_of(listing)
     names, bounds = (*splits.parts,), _bounds(splits, line)
     if splits.folds is not None:
-        names, bounds = _with_folds(splits, line, names, bounds)
+        names, bounds = _with_folds(splits, line, names)
     firsts = line.firsts[shards.numbers]
     lead = line.lead if rules.history else 0
     begins: Ints = np.zeros((len(names), len(firsts)), np.int64)
@@ -40,7 +40,7 @@ def by_time(splits: Splits, listing: Listing) -> Listing:
         first = np.maximum(-(-(low - lead - firsts) // line.stride), 0)
         last = np.minimum((high - line.span - firsts) // line.stride, shards.rows - 1)
         begins[part], counts[part] = first, np.maximum(last - first + 1, 0)
-    own = np.repeat(np.arange(len(firsts)), len(names))  # part after part of each series
+    own: Ints = np.repeat(np.arange(len(firsts)), len(names))  # part after part of each series
     offsets, rows = (values.T.reshape(-1) for values in (begins, counts))
     codes = np.tile(np.arange(len(names), dtype=np.int16), len(firsts))
     rows = np.where(np.array([name != _UNUSED for name in names])[codes], rows, 0)
@@ -78,12 +78,15 @@ def _bounds(splits: Splits, line: Timeline) -> list[Ints]:
         begins += _at_times(splits, line)
         return [*begins, line.ends]
     numbers = sizes[1:] if sizes[0] == REST else sizes
-    if all(isinstance(size, int) for size in numbers):
-        after = [*accumulate(reversed(sizes[1:]))]  # rows from the beginning of each later part to the end of its series
-        begins += [np.maximum(line.ends - int(rows), line.begins) for rows in reversed(after)]
+    counts = [size for size in numbers if isinstance(size, int)]
+    if len(counts) == len(numbers):
+        after = [
+            *accumulate(reversed(counts if sizes[0] == REST else counts[1:]))
+        ]  # rows from the beginning of each later part to the end of its series
+        begins += [np.maximum(line.ends - rows, line.begins) for rows in reversed(after)]
         first = sizes[0]
         if isinstance(first, int):
-            begins[0] = np.maximum(line.ends - first - int(after[-1] if after else 0), line.begins)
+            begins[0] = np.maximum(line.ends - first - (after[-1] if after else 0), line.begins)
         return [*begins, line.ends]
     shares = [exact(size) for size in numbers if isinstance(size, float)]
     total = sum(shares, Fraction(0))
@@ -131,18 +134,28 @@ def _at_times(splits: Splits, line: Timeline) -> list[Ints]:
             message = f"`{name}` begins at {size!r}, which is not a time as in the column `order`"
             raise OpError("PG301", message, field=f"parts.{name}", help="such as `2024-05-31`, or the number in the column") from None
         if before is not None and time <= before:
-            raise OpError("PG301", f"`{name}` begins no later than the part before it", field=f"parts.{name}", help="list parts in order of time")
+            raise OpError(
+                "PG301", f"`{name}` begins no later than the part before it", field=f"parts.{name}", help="list parts in order of time"
+            )
         found.append(_rows_before(line, time))
         before = time
     return found
 
 
-def _with_folds(splits: Splits, line: Timeline, names: tuple[str, ...], bounds: list[Ints]) -> tuple[tuple[str, ...], list[Ints]]:
+def _with_folds(splits: Splits, line: Timeline, names: tuple[str, ...]) -> tuple[tuple[str, ...], list[Ints]]:
     """Divides what the parts leave into rolling folds: the time is cut into one more stretch than there are folds; each is validation once,
     but the first, and training is all before it."""
-    assert splits.folds is not None  # noqa: S101
+    folds = splits.folds
+    if folds is None:
+        raise InternalError("the splits have no folds")
     taken = sum((exact(size) for size in splits.parts.values() if isinstance(size, float)), Fraction(0))
-    room, parts = 1 - taken, splits.folds.count + 1
-    begin, end = (room * Fraction(splits.folds.fold + i, parts) for i in (1, 2))
+    room, parts = 1 - taken, folds.count + 1
+    begin, end = (room * Fraction(folds.fold + i, parts) for i in (1, 2))
     after = [_at_share(line, room + share) for share in accumulate(exact(s) for s in splits.parts.values() if isinstance(s, float))]
-    return ("train", "validation", _UNUSED, *names), [line.begins, _at_share(line, begin), _at_share(line, end), _at_share(line, room), *after]
+    return ("train", "validation", _UNUSED, *names), [
+        line.begins,
+        _at_share(line, begin),
+        _at_share(line, end),
+        _at_share(line, room),
+        *after,
+    ]

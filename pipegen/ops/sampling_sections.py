@@ -254,17 +254,17 @@ class Splits(Model):
 
     parts: dict[SplitName, Annotated[float, Field(gt=0, lt=1)] | Annotated[int, Field(ge=1)] | str | dict[ColumnName, PartValues]] = {}
     """The splits with their sizes: fractions of the data or counts of examples. With `method: folder` or a column, the
-    value that names the split in the data. With `method: time`, in the order of time: fractions of the rows, counts of the last rows of each
-    series, or the time at which a part begins; the first may be `rest`. Or the values of a column that each split has, in a list or in a
-    file with one a line: `{train: {patient: [2, 3, 5]}, validation: {patient: {file: val.txt}}}`; examples with other values are in no
+    value that names the split in the data. With `method: time`, in the order of time: fractions of the rows, counts of the last rows of
+    each series, or the time at which a part begins; the first may be `rest`. Or the values of a column that each split has, in a list or in
+    a file with one a line: `{train: {patient: [2, 3, 5]}, validation: {patient: {file: val.txt}}}`; examples with other values are in no
     split."""
     method: Literal["random", "hash", "folder", "keras", "keras_utility", "time"] | ByColumn | ByTime = "random"
     """The assignment of records to splits. `random`: exact sizes, by the rank of a hash of the relative path. `hash`: a threshold on the
     hash, so that adding data moves no record; it is the default for sources with many records in a file and sizes that are fractions.
     `folder`: the first folder names the split. `keras`: the first files of each class are validation, as with Keras'
-    `ImageDataGenerator`. `time`: windows of time series, earlier ones before later ones; it is the default for them, and windows that reach
-    over the end of a part are in none. `{time: {gap: 24}}` leaves rows out between the parts. `keras_utility`: the files are shuffled by `splits.seed` and the last of them are validation, as with
-    `keras.utils.image_dataset_from_directory`."""
+    `ImageDataGenerator`. `keras_utility`: the files are shuffled by `splits.seed` and the last of them are validation, as with
+    `keras.utils.image_dataset_from_directory`. `time`: windows of time series, earlier ones before later ones; it is the default for them.
+    A window is in the part that has all of its rows, or in none. `{time: {gap: 24}}` leaves rows out between the parts."""
     stratify: Literal["label"] | ByColumn | None = None
     """Keep the share of each class, or of each value of a column (`{column: NAME}`), the same in every split, exact to one example per
     class."""

@@ -86,13 +86,15 @@ def _series_spec(table: Table, op: str, arguments: Mapping[str, Any]) -> Written
         return None
     groups = sorted((c for c in columns if c.labels and c is not time and not c.empty), key=lambda c: c.values)
     ways: list[Column | None] = [None, *groups]
-    own = next((c for c in ways if len({(row[c.number] if c is not None else "", row[time.number]) for row in table.rows}) == len(cells)), time)
+    own = next(
+        (c for c in ways if len({(row[c.number] if c is not None else "", row[time.number]) for row in table.rows}) == len(cells)), time
+    )
     if own is time:
         return None
     values = [c for c in columns if c.numbers is not None and c is not own][:_NAMED]
     shortest = min(Counter(row[own.number] for row in table.rows).values()) if own is not None else len(cells)
     length = min(_LONGEST, shortest // 10)
-    if not values or length < 2:  # noqa: PLR2004 - one row is no window
+    if not values or length < 2:
         return None
     horizon = max(1, length // 4)
     given = {op: arguments, "order": time.called, "group": None if own is None else own.called}
@@ -103,7 +105,10 @@ def _series_spec(table: Table, op: str, arguments: Mapping[str, Any]) -> Written
     }
     used = {c.number for c in (time, own, *values) if c is not None}
     source = block("series", {name: value for name, value in given.items() if value is not None}, features, unused(columns, used))
-    source = [f"{line}  # what is predicted; use other columns, and another horizon" if line.lstrip().startswith("y: ") else line for line in source]
+    source = [
+        f"{line}  # what is predicted; use other columns, and another horizon" if line.lstrip().startswith("y: ") else line
+        for line in source
+    ]
     series = f" of {own.values:,} series" if own is not None else ""
     summary = f"{table.num_rows:,} rows{series} with times and {len(values)} number{'s' * (len(values) > 1)}"
     return spec_of(summary, [], ["source:", *source], shortest // 5, splits=parts_of(), steps=[], output="output: {x: x, y: y}")

@@ -21,7 +21,9 @@ def require_series(step: Transform, x: FeatureType) -> None:
         known = f"it knows: {', '.join(step.known_kinds())}"
         raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=known)
     if x.dtype not in FLOATING:
-        raise OpError("PG208", f"`{step.op}` works on floats, and gets {x.dtype}", help=write("cast: {dtype: float32}", "before", "put {} before it"))
+        raise OpError(
+            "PG208", f"`{step.op}` works on floats, and gets {x.dtype}", help=write("cast: {dtype: float32}", "before", "put {} before it")
+        )
 
 
 def extent(windows: tf.Tensor) -> tuple[int | tf.Tensor, int]:

@@ -67,7 +67,7 @@ def line_chart(values: Array) -> Array:
         known = own[np.isfinite(own)]
         low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
         scaled = (own - low) / (high - low) if high > low else own - low + 0.5
-        heights = (1 - np.interp(times, np.arange(length), scaled) if length else np.full(_WIDTH, np.nan)) * (_HEIGHT - 1)
+        heights: Array = (1 - np.interp(times, np.arange(length), scaled) if length else np.full(_WIDTH, np.nan)) * (_HEIGHT - 1)
         # A column spans half the way to its neighbours, so that steep lines have no gaps.
         middle = (heights[1:] + heights[:-1]) / 2
         ends = np.stack([np.append(middle[:1], middle), heights, np.append(middle, middle[-1:])])

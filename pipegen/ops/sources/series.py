@@ -4,141 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from pipegen.errors import PartError
-from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses
-from pipegen.ops.fields.numbers import NumberType
-from pipegen.ops.kinds.base import FeatureKind, Samples, kind_of
-from pipegen.ops.model import FeatureName, Model
-from pipegen.ops.sources.features.feature import record_type
-from pipegen.ops.sources.listing.base import Listing, SeriesRules, Source, always
-from pipegen.ops.sources.tables.readings import Column, CsvTable, ExcelTable, JsonLinesTable, ParquetTable, SqlTable, TableReading
-from pipegen.ops.sources.timelines.calendar import CALENDAR
-from pipegen.types import ElementType, FeatureType
+from pipegen.ops.model import Model
+from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.tables.readings import CsvTable, ExcelTable, JsonLinesTable, ParquetTable, SqlTable, TableReading
+from pipegen.ops.sources.timelines.source import SeriesSource
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.timelines.columns import RowColumns
-
-    CalendarName = str
-else:
-    CalendarName = Literal[CALENDAR]
-
-
-class Window(Model):
-    """Windows of rows."""
-
-    length: Annotated[int, Field(ge=1)]
-    """The rows of a window that a model sees."""
-    stride: Annotated[int, Field(ge=1)] = 1
-    """The rows from the start of a window to that of the next; with the `length`, windows do not overlap."""
-    every: Annotated[int, Field(ge=1)] = 1
-    """Take every so many rows, in the window and in its horizon."""
-    horizon: Annotated[int, Field(ge=0)] = 0
-    """The rows after a window that belong to it, to be predicted; a window is only where its horizon is, too."""
-
-    @property
-    def lead(self) -> int:
-        """Rows from the first of a window to the first of its horizon."""
-        return self.length * self.every
-
-    @property
-    def span(self) -> int:
-        """Rows from the first of a window to the last that belongs to it."""
-        return (self.length + self.horizon - 1) * self.every + 1
-
-
-class SeriesFeature(Model):
-    """A feature of a window: values of its rows, or one value. Steps act on series of past values, and on others that they name."""
-
-    home: ClassVar[None] = None
-    several: ClassVar[bool] = False
-    unlabelled: ClassVar[None] = None
-    ignore: ClassVar[int] = 0
-
-    kind: Literal["series", "label", "tensor", "weight"]
-    """`series`: the values of the rows of a window, float32 `(length, channels)`. The others are one value for a window, of one of its
-    rows: `label`, a class; `tensor`, numbers; `weight`, a number of 0 or more that weighs it in the loss."""
-    column: Column | None = None
-    """Name of the column or of the array, or its number from 0; by default the feature's name, or the only array."""
-    columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
-    """Several columns in place of one, the channels in this order."""
-    at: Literal["past", "horizon", "all", "first", "last", "next", "series"] | None = None
-    """The rows that it takes. Of a series: `past` (default), those of the window; `horizon`, those after it; `all`, both, for what is known
-    in advance. Of others: `last` (default), the last one of the window; `first`; `next`, the first one of the horizon; `series` for a value
-    that is the same in all rows of a series."""
-    missing: Literal["error", "keep"] | float = "error"
-    """For a series: a number that stands for missing values; or `keep`, which leaves them NaN, for the step `fill_missing`. By default they
-    are an error."""
-    observed: bool = False
-    """For a series: 1 for each value that is there and 0 for each missing one, in place of the values."""
-    calendar: Annotated[tuple[CalendarName, ...], Field(min_length=1)] | None = None
-    """For a series: what the column `order` says of the time of each row, in place of columns: `minute`, `hour`, `weekday` (0 is Monday),
-    `day`, `day_of_year`, `month`."""
-    cyclic: bool = False
-    """With `calendar`: the sine and the cosine of each, so that December is beside January; by default numbers."""
-    classes: KnownClasses | None = None
-    """For a label: class names in index order, in a list or in a file with one a line (`{file: classes.txt}`), or their number. By default
-    those in the data."""
-    offset: int = 0
-    """For a label: the number subtracted from stored numbers to get class indices, such as 1 if they start at 1."""
-    map: Annotated[dict[ClassName, ClassName], Field(min_length=1)] | None = None
-    """For a label: the class meant by a stored one, such as `{pug: dog, chow: dog}`. Several with one name become one class."""
-    dtype: NumberType | None = None
-    """For a tensor: `float32` (default), or `int64` for integers beyond 16,777,216."""
-
-    @model_validator(mode="after")
-    def _of_its_kind(self) -> SeriesFeature:
-        along = self.is_series
-        only = {"missing": along, "observed": along, "calendar": along, "cyclic": along, "dtype": self.kind == "tensor"}
-        only |= dict.fromkeys(("classes", "offset", "map"), self.kind == "label")
-        odd = next((name for name, fits in only.items() if not fits and name in self.model_fields_set), None)
-        if odd is not None:
-            raise PartError(f"`{odd}` is not for `kind: {self.kind}`", odd)
-        rows = ("past", "horizon", "all") if along else ("first", "last", "next", "series")
-        if self.at is not None and self.at not in rows:
-            listed = ", ".join(f"`{name}`" for name in rows)
-            raise PartError(f"`at` of `kind: {self.kind}` is one of {listed}, got `{self.at}`", "at")
-        if self.column is not None and self.columns is not None:
-            raise ValueError("`column` names one column and `columns` several; leave one of them out")
-        if self.columns is not None and self.kind in ("label", "weight"):
-            raise PartError(f"a {self.kind} is one `column`", "columns")
-        if self.calendar is not None and (self.column is not None or self.columns is not None):
-            raise PartError("`calendar` reads the column `order`; leave `column` and `columns` out", "calendar")
-        if self.calendar is not None and (self.observed or self.missing != "error"):
-            raise PartError("`calendar` has no missing values; leave `observed` and `missing` out", "calendar")
-        if self.cyclic and self.calendar is None:
-            raise PartError("`cyclic` is for features with a `calendar`", "cyclic")
-        if self.observed and self.missing != "error":
-            raise PartError("`observed` tells which values are missing; leave `missing` out", "missing")
-        return self
-
-    @property
-    def own_kind(self) -> FeatureKind:
-        """Its kind."""
-        return kind_of(self)
-
-    @property
-    def is_series(self) -> bool:
-        """Whether it has values of several rows."""
-        return self.own_kind.has(Samples)
-
-    @property
-    def num_classes(self) -> int | None:
-        """The number of classes, if given."""
-        classes: int | tuple[str, ...] | None = self.classes
-        return len(classes) if isinstance(classes, tuple) else classes
-
-    @property
-    def chosen(self) -> Classes:
-        """The renamed classes."""
-        return Classes(self.map or {})
-
-    def named(self, name: str) -> tuple[str | int, ...]:
-        """Returns its columns, where `name` is its own."""
-        return self.columns or (name if self.column is None else self.column,)
 
 
 class ArrayFile(Model):
@@ -152,13 +28,13 @@ _TABLES = ("csv", "parquet", "jsonl", "excel", "sql")
 _ARRAYS = ("npz", "npy", "hdf5", "ts")
 
 
-class Series(Source):
+class Series(SeriesSource):
     """Windows of time series: consecutive rows of a table or of arrays, with the rows after them to be predicted.
 
-    The rows are those of one of `csv`, `parquet`, `jsonl`, `excel`, `sql`, `npz`, `npy`, `hdf5` and `ts`, or of `build(data=)`: a DataFrame,
-    or arrays by name. An array has a row for each time, `(rows,)` or `(rows, channels)`; or holds series of one length, `(series, rows,
-    channels)`. Values stay in one array, in memory or in their file, and a window is a place in it: any number of windows takes no more
-    memory. No window reaches from one series into another.
+    The rows are those of one of `csv`, `parquet`, `jsonl`, `excel`, `sql`, `npz`, `npy`, `hdf5` and `ts`, or of `build(data=)`: a
+    DataFrame, or arrays by name. An array has a row for each time, `(rows,)` or `(rows, channels)`; or holds series of one length,
+    `(series, rows, channels)`. Values stay in one array, in memory or in their file, and a window is a place in it: any number of windows
+    takes no more memory. No window reaches from one series into another.
 
     A window is named by its series and its number in it, from 0, such as `meter_7#120`. Rows can be appended to a series, and series added,
     without a change to the ids and the draws of other windows.
@@ -186,30 +62,11 @@ class Series(Source):
     """A file of the UCR and UEA archives: `{path: GunPoint_TRAIN.ts}`. Its arrays are `values` `(rows, dimensions)` and, for each series,
     `label`."""
 
-    order: Column | None = None
-    """The column with the time of each row: numbers, or dates and times in ISO 8601. By default rows are in order as they are stored."""
-    group: Column | None = None
-    """The column whose values tell series apart, such as the number of a meter; by default all rows are one series."""
-    window: Window | None = None
-    """Windows of rows: `{length: 96, stride: 1, every: 1, horizon: 24}`. By default a whole series is one example; all then have the same
-    number of rows."""
-    features: Annotated[dict[FeatureName, SeriesFeature], Field(min_length=1)]
-    """Features of a window, by name: `{x: {kind: series, columns: [load, temperature]}, y: {kind: series, column: load, at: horizon}}`."""
-
-    has_folders = always(False)
-
     @model_validator(mode="after")
-    def _consistent(self) -> Series:
+    def _one_place(self) -> Series:
         given = [name for name in (*_TABLES, *_ARRAYS) if getattr(self, name) is not None]
         if len(given) > 1:
             raise ValueError(f"`{given[0]}` and `{given[1]}` both say where the rows are; leave one of them out")
-        horizon = 0 if self.window is None else self.window.horizon
-        for name, feature in self.features.items():
-            if feature.at in ("horizon", "next") and not horizon:
-                help_ = "such as `window: {length: 96, horizon: 24}`"
-                raise PartError(f"`{name}` lies after the window, which has no `horizon`", "features", name, "at", help=help_)
-            if feature.calendar is not None and self.order is None:
-                raise PartError(f"the calendar of `{name}` needs the column with the time of each row: `order`", "features", name, "calendar")
         return self
 
     @property
@@ -220,43 +77,8 @@ class Series(Source):
     def needs_data(self) -> bool:
         return self.reading is None
 
-    def column_names(self) -> tuple[str, ...] | None:
-        return () if self.group is None else (str(self.group),)
-
-    def split_method(self) -> Literal["random", "hash", "time"]:
-        return "random" if self.window is None else "time"
-
-    def series(self) -> SeriesRules:
-        window = self.window
-        return SeriesRules(window.horizon if window else 0, window is not None and window.stride < window.span, self.group)
-
-    def rows_of(self, feature: SeriesFeature) -> int | None:
-        """Returns the number of rows of a feature along time; `None` if that is the length of a series."""
-        if self.window is None:
-            return None
-        past, horizon = self.window.length, self.window.horizon
-        return {"horizon": horizon, "all": past + horizon}.get(feature.at or "past", past)
-
-    def type_of(self, feature: SeriesFeature, channels: int | None = None) -> FeatureType:
-        """Infers the type of a feature; the number of channels may be known from the data."""
-        x = feature.own_kind.array_types(feature)[0]
-        if feature.calendar is not None:
-            channels = len(feature.calendar) * (2 if feature.cyclic else 1)
-        elif channels is None and self.reading in _TABLES:
-            channels = len(feature.columns or (None,))
-        if feature.is_series:
-            return x.with_(shape=(self.rows_of(feature), channels), uniform=True)
-        return x if feature.columns is None else x.with_(shape=(len(feature.columns),))
-
-    def infer(self) -> ElementType:
-        return self.record({name: self.type_of(feature) for name, feature in self.features.items()})
-
-    def record(self, types: Mapping[str, FeatureType]) -> ElementType:
-        """Returns the type of a window. What lies after a window, is known in advance or tells what was observed belongs to its first
-        values, so that steps leave it alone unless they name it."""
-        plain = {n: f.at in (None, "past") and not f.observed and f.calendar is None for n, f in self.features.items() if f.is_series}
-        first = next((name for name, own in plain.items() if own), None)
-        return record_type(types, {name: None if own else first for name, own in plain.items()})
+    def has_single_columns(self) -> bool:
+        return self.reading in _TABLES
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Reads the rows, and lists the windows of each series; see `Source.list`. For errors see `list_windows`."""

@@ -145,8 +145,8 @@ class FillMissing(SeriesTransform):
     examples = same_type("fill_missing", "fill_missing: {method: linear}", "fill_missing: {method: value, value: -1}", given=WINDOW)
 
     method: Literal["forward", "linear", "value"] = "forward"
-    """The new value: `forward`, the last one before, or the first one of the window where there is none; `linear`, between the values before
-    and after, or the nearest at an end; or `value`."""
+    """The new value: `forward`, the last one before, or the first one of the window where there is none; `linear`, between the values
+    before and after, or the nearest at an end; or `value`."""
     value: Number = 0.0
     """The value where there is no other."""
 

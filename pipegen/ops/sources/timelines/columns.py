@@ -99,7 +99,9 @@ class ArrayColumns(RowColumns):
             return array.reshape(-1, *array.shape[2:])
         if array.ndim == 1 and len(array) == shape[0]:
             return np.repeat(array, shape[1])
-        message = f"`{name}` has the shape {array.shape}, and `{first}` has {count(shape[0], 'series', 'series')} of {count(shape[1], 'row')}"
+        message = (
+            f"`{name}` has the shape {array.shape}, and `{first}` has {count(shape[0], 'series', 'series')} of {count(shape[1], 'row')}"
+        )
         raise OpError("PG418", message, help=f"it needs the shape ({shape[0]}, {shape[1]}, …), or ({shape[0]},) for one value a series")
 
     def place(self, row: int) -> str:
@@ -127,7 +129,7 @@ class ArrayColumns(RowColumns):
         if array.ndim > 1 and array.shape[1:] != (1,):
             message = f"`{column}` has the shape {array.shape}, and needs one value a row"
             raise OpError("PG421", message, field=field, help="pass an array of one axis")
-        return array.reshape(-1)  # type: ignore[no-any-return]
+        return array.reshape(-1)
 
     def texts(self, column: str | int, field: str) -> Sequence[str]:
         return label_texts(self.cells(column, field).tolist())  # type: ignore[attr-defined]  # an array
@@ -147,7 +149,9 @@ def as_floats(cells: Sequence[Any], place: Callable[[int], str], field: str) -> 
     wrong = []
     for row, cell in enumerate(cells):
         text = isinstance(cell, (str, bytes))
-        if is_missing(cell) or (text and (cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell).strip().lower() in _MISSING):
+        if is_missing(cell) or (
+            text and (cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell).strip().lower() in _MISSING
+        ):
             continue
         try:
             values[row] = float(cell.replace("_", "x") if isinstance(cell, str) else cell)  # underscores between digits are Python's own
@@ -183,10 +187,7 @@ def read_times(columns: RowColumns, column: str | int, field: str) -> Times:
     """Reads the column that orders rows: numbers, or dates and times in ISO 8601, of which those with an offset are converted to UTC.
     `PG423` for a row without a time, or in another form."""
     cells = columns.cells(column, field)
-    if isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf":
-        values = cells
-    else:
-        values = _moments_or_numbers(columns, cells, field)
+    values = cells if isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf" else _moments_or_numbers(columns, cells, field)
     if isinstance(values, tuple):
         return Times(values[0], True)
     odd = np.flatnonzero(~np.isfinite(values)) if values.dtype.kind == "f" else values[:0]
@@ -221,7 +222,8 @@ def _moments_or_numbers(columns: RowColumns, cells: Sequence[Any], field: str) -
 
 
 def as_moments(texts: Sequence[str]) -> Any:
-    """Converts dates and times in ISO 8601 to nanoseconds since 1970, int64 `(n,)`, those with an offset to UTC; `ValueError` for others."""
+    """Converts dates and times in ISO 8601 to nanoseconds since 1970, int64 `(n,)`, those with an offset to UTC. `ValueError` for
+    others."""
     if not all(text[:1].isdigit() for text in texts):  # NumPy also reads `now`
         raise ValueError("not a time")
     try:

@@ -20,7 +20,7 @@ class View:
     """What a feature reads of the rows: those at some distances from the first row of a window, or a single one."""
 
     array: str  # the name of the array of rows, `(rows, channels)`, or `(rows, ...)` for a single row
-    offsets: Ints | int  # the distance of each row, int64 `(length,)`; or that of a single row
+    offsets: tuple[int, ...] | int  # the distance of each row; or that of a single row
     dtype: str  # of the feature
     channels: tuple[int, ...] | None = None  # the channels, if not all
     fill: float | None = None  # what stands for missing values; `None` if they stay NaN
@@ -81,7 +81,7 @@ class SeriesReader(Reader):
 
     def _take(self, view: View, starts: Ints) -> Any:
         """Reads a feature of windows by their first rows, int64 `(n,)`."""
-        at = starts[:, None] + view.offsets if np.ndim(view.offsets) else starts + view.offsets
+        at: Ints = starts + view.offsets if isinstance(view.offsets, int) else starts[:, None] + np.array(view.offsets)
         values = self._rows.arrays[view.array][at]
         values = values if view.channels is None else values[..., list(view.channels)]
         values = values if view.fill is None else np.where(np.isnan(values), view.fill, values)
@@ -92,7 +92,7 @@ class SeriesReader(Reader):
         if view is None or np.ndim(view.offsets) or self._rows.arrays[view.array].ndim > 1:
             return None
         starts = [self._firsts[i] + np.arange(self._counts[i]) * self._stride for i in files.tolist()]
-        return self._take(view, np.concatenate([np.zeros(0, np.int64), *starts]))  # type: ignore[no-any-return]
+        return self._take(view, np.concatenate([np.zeros(0, np.int64), *starts]))
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return self._rows.python(self._arrays_of(features), ram_budget)

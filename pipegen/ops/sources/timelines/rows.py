@@ -86,7 +86,7 @@ def _groups(columns: RowColumns, group: str | int | None) -> tuple[Ints | None, 
 def _check_times(columns: RowColumns, rows: SeriesRows, times: Times, order: str | int | None) -> tuple[Note, ...]:
     """Raises `PG490` for repeated times; returns a finding about steps of time that differ from the usual one of their series."""
     apart = np.diff(times.values)
-    within = np.ones(len(apart), bool)
+    within: Any = np.ones(len(apart), bool)
     within[rows.firsts[1:] - 1] = False  # from a series to the next
     again = np.flatnonzero(within & (apart == 0))
     if len(again):
@@ -125,5 +125,7 @@ def same_in_series(values: Sequence[Any] | Any, rows: SeriesRows, columns: RowCo
     if apart.any():
         row = int(np.argmax(apart)) + 1
         series = int(np.searchsorted(np.cumsum(rows.lengths), row, side="right"))
-        message = f"`{name}` is one value for each series, but changes within {quoted([rows.names[series]])}: {columns.place(rows.stored(row))}"
+        message = (
+            f"`{name}` is one value for each series, but changes within {quoted([rows.names[series]])}: {columns.place(rows.stored(row))}"
+        )
         raise OpError("PG421", message, field=field, help="write `at: last` for the value at the end of each window")

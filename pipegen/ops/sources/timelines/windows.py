@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import Attempts, OpError, OpErrors
-from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Column
 from pipegen.ops.fields.label_values import Values
@@ -22,10 +21,8 @@ from pipegen.ops.sources.timelines.calendar import calendar_of
 from pipegen.ops.sources.timelines.columns import RowColumns, TableColumns
 from pipegen.ops.sources.timelines.reader import SeriesReader, View
 from pipegen.ops.sources.timelines.rows import SeriesRows, same_in_series, series_rows
+from pipegen.ops.sources.timelines.source import SeriesFeature, SeriesSource, Window
 from pipegen.types import FeatureType
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.series import Series, SeriesFeature
 
 _MOST = 1 << 24  # windows of a stretch of a series: the row of a record in a shard has 24 bits in its id
 _LARGEST = 3.4028234663852886e38  # the largest float32
@@ -34,36 +31,10 @@ _HELD = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "i
 _AT_ONCE = 1 << 20  # rows looked at together
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """The rows of a window, counted from its first."""
-
-    length: int
-    every: int
-    horizon: int
-    stride: int
-
-    @property
-    def lead(self) -> int:
-        return self.length * self.every
-
-    @property
-    def span(self) -> int:
-        return (self.length + self.horizon - 1) * self.every + 1
-
-    def offsets(self, at: str) -> Ints | int:
-        """Returns the rows that a feature takes, int64 `(length,)`, or a single one."""
-        single = {"first": 0, "series": 0, "last": self.lead - self.every, "next": self.lead}
-        if at in single:
-            return single[at]
-        begin, end = {"past": (0, self.length), "horizon": (self.length, self.length + self.horizon)}.get(at, (0, self.length + self.horizon))
-        return np.arange(begin, end) * self.every
-
-
 class _Arrays:
     """The values by row that windows are read from, each held once."""
 
-    def __init__(self, source: Series, columns: RowColumns, rows: SeriesRows) -> None:
+    def __init__(self, source: SeriesSource, columns: RowColumns, rows: SeriesRows) -> None:
         self.source, self.columns, self.rows = source, columns, rows
         self.held: dict[str, Any] = {}
         self.made: set[str] = set()
@@ -99,7 +70,7 @@ class _Arrays:
         return key, None
 
 
-def list_windows(source: Series, columns: RowColumns) -> Listing:
+def list_windows(source: SeriesSource, columns: RowColumns) -> Listing:
     """Lists the windows of all series.
 
     Raises:
@@ -138,7 +109,12 @@ def list_windows(source: Series, columns: RowColumns) -> Listing:
     group = source.group
     return Listing(
         "",
-        Location(keys, Strings.hold([called if names == ("series",) else f"{called}[{name}]" for name in names]), sizes * window_bytes, kind="row"),
+        Location(
+            keys,
+            Strings.hold([called if names == ("series",) else f"{called}[{name}]" for name in names]),
+            sizes * window_bytes,
+            kind="row",
+        ),
         (*notes, *(note for column in held.values() for note in column.notes)),
         readers={"": SeriesReader(arrays.held, frozenset(arrays.made), views, firsts, sizes, frame.stride)},
         classes={name: column.classes for name, column in held.items() if column.classes},
@@ -150,19 +126,19 @@ def list_windows(source: Series, columns: RowColumns) -> Listing:
     )
 
 
-def _frame(source: Series, columns: RowColumns, rows: SeriesRows) -> _Frame:
+def _frame(source: SeriesSource, columns: RowColumns, rows: SeriesRows) -> Window:
     """Returns the rows of a window; `PG418` if series without a `window` differ in length."""
     window = source.window
     if window is not None:
-        return _Frame(window.length, window.every, window.horizon, window.stride)
+        return window
     low, high = int(rows.lengths.min()), int(rows.lengths.max())
     if low != high:
         message = f"the series of {columns.called} have {low:,} to {high:,} rows, and whole series must have the same length"
         raise OpError("PG418", message, field="window", help=f"cut windows out of them, such as `window: {{length: {low}}}`")
-    return _Frame(low, 1, 0, low)
+    return Window(length=low, stride=low)
 
 
-def _short(columns: RowColumns, rows: SeriesRows, counts: Ints, frame: _Frame) -> Iterator[Note]:
+def _short(columns: RowColumns, rows: SeriesRows, counts: Ints, frame: Window) -> Iterator[Note]:
     """Yields a finding about series that are shorter than a window; raises `PG402` if all are."""
     short = np.flatnonzero(counts == 0)
     if not len(short):
@@ -173,10 +149,10 @@ def _short(columns: RowColumns, rows: SeriesRows, counts: Ints, frame: _Frame) -
         whose = f"the longest of {count(len(counts), 'series', 'series')}" if len(counts) > 1 else columns.called
         message = f"{whose} has {count(longest, 'row')}, and {what}"
         raise OpError("PG402", message, field="window", help="use a shorter window, or add rows")
-    several = len(short) > 1
-    message = f"{count(len(short), 'series is', 'series are')} shorter than a window and left out: {quoted([rows.names[i] for i in short])}; {what}"
+    names = quoted([rows.names[i] for i in short.tolist()])
+    message = f"{count(len(short), 'series is', 'series are')} shorter than a window and left out: {names}; {what}"
     left = LeftOut(len(short), "series that is shorter than a window", "series that are shorter than a window")
-    yield Note("PG493", message, "use a shorter window" + (", or pad them" * several and ""), "window", left_out=(left,))
+    yield Note("PG493", message, "use a shorter window, or add rows", "window", left_out=(left,))
 
 
 def _stretches(rows: SeriesRows, counts: Ints, stride: int) -> tuple[tuple[str, ...], Ints, Ints, Ints]:
@@ -199,11 +175,11 @@ def _cells(group: str | int, names: Sequence[str], sizes: Ints, column: str | in
     return (*chain.from_iterable([name] * n for name, n in zip(names, sizes.tolist(), strict=True)),)
 
 
-def _view(arrays: _Arrays, name: str, feature: SeriesFeature, frame: _Frame) -> tuple[View, FeatureType, Column | None]:
+def _view(arrays: _Arrays, name: str, feature: SeriesFeature, frame: Window) -> tuple[View, FeatureType, Column | None]:
     """Reads the values of a feature by row; returns what its windows take of them, and their type."""
     field = f"features.{name}"
     place = f"{field}.columns" if feature.columns is not None else f"{field}.column" if feature.column is not None else field
-    offsets = frame.offsets(feature.at or ("past" if feature.is_series else "last"))
+    offsets = frame.rows(feature.at or ("past" if feature.is_series else "last"))
     if feature.is_series:
         return _along(arrays, name, feature, offsets, place)
     columns, rows = arrays.columns, arrays.rows
@@ -243,7 +219,7 @@ def _exact(columns: RowColumns, feature: SeriesFeature, name: str, field: str) -
 
 
 def _along(
-    arrays: _Arrays, name: str, feature: SeriesFeature, offsets: Ints | int, field: str
+    arrays: _Arrays, name: str, feature: SeriesFeature, offsets: tuple[int, ...] | int, field: str
 ) -> tuple[View, FeatureType, Column | None]:
     """Reads a feature along time. `PG492` for missing values, `PG423` for infinite ones."""
     source, rows = arrays.source, arrays.rows
@@ -287,7 +263,9 @@ def _check_values(arrays: _Arrays, key: str, channels: tuple[int, ...] | None, n
         where = arrays.columns.place(arrays.rows.stored(first))
         message = f"`{name}` lacks {count(missing, 'value')}, first in {where}"
         keep = write("missing: keep", "arguments", "write {}, and `fill_missing` as the first step")
-        zero = write("missing: 0", "arguments", "or {}, beside a feature of the same columns with `observed: true`, which a model sees, too")
+        zero = write(
+            "missing: 0", "arguments", "or {}, beside a feature of the same columns with `observed: true`, which a model sees, too"
+        )
         raise OpError("PG492", message, field=field, help=(keep, zero))
 
 
