@@ -38,8 +38,9 @@ class SeriesTransform(NeighbourhoodTransform):
     kinds: ClassVar[frozenset[str]] = frozenset({"series"})
 
     def infer(self, x: FeatureType) -> FeatureType:
+        """The same type, of unknown range."""
         require_series(self, x)
-        return x.with_(interval=None)
+        return x if self.idle() else x.with_(interval=None)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         """Computes the output from the windows and the results of the last phase; by default that result."""

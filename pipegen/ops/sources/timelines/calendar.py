@@ -7,8 +7,6 @@ from typing import Any
 
 from pipegen.lazy import np
 
-CALENDAR = ("minute", "hour", "weekday", "day", "day_of_year", "month")
-"""What a time tells; see `calendar_of`."""
 _NS = 10**9
 _PERIODS = {"minute": 60, "hour": 24, "weekday": 7, "day": 31, "day_of_year": 366, "month": 12}
 

@@ -16,12 +16,13 @@ from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
 from pipegen.ops.fields.numbers import read_numbers
 from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.kinds.base import ExampleClass, LossWeight
+from pipegen.ops.sources.features.series import SeriesFeature, Window
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, Timeline
 from pipegen.ops.sources.timelines.calendar import calendar_of
 from pipegen.ops.sources.timelines.columns import RowColumns, TableColumns
 from pipegen.ops.sources.timelines.reader import SeriesReader, View
 from pipegen.ops.sources.timelines.rows import SeriesRows, same_in_series, series_rows
-from pipegen.ops.sources.timelines.source import SeriesFeature, SeriesSource, Window
+from pipegen.ops.sources.timelines.source import SeriesSource
 from pipegen.types import FeatureType
 
 _MOST = 1 << 24  # windows of a stretch of a series: the row of a record in a shard has 24 bits in its id
