@@ -223,7 +223,9 @@ def _in_time(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         )
     elif "a time" in forms.values() and not named:
         message = f"`{first}` is the first part, which begins with the rows"
-        yield make("PG301", message, locate((*_PARTS, first)), help=f"write `{first}: {REST}`; each other part begins at its time")
+        yield make(
+            "PG301", message, locate((*_PARTS, first)), help=f"give it no time: `{first}: {REST}`; each other part begins at its own"
+        )
     elif spec.splits.folds is not None and "a fraction" not in (*forms.values(), "a fraction" if not forms else ""):
         yield make("PG301", "beside `folds`, parts by time are fractions", locate(_PARTS), help="such as `parts: {test: 0.1}`")
     total = sum((exact(size) for size in others.values() if isinstance(size, float)), Fraction(0))

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.transform import Transform
-from pipegen.types import FLOATING, FeatureType
+from pipegen.types import FeatureType
 
 WINDOW = FeatureType("series", "float32", (96, 2))  # a window of 96 values of two channels, for examples
 
 
 def require_series(step: Transform, x: FeatureType) -> None:
-    """Rejects all but series of floats: another kind as `PG203`, integers as `PG208`."""
+    """Rejects all but series, as `PG203`."""
     if not step.acts_on(kind_of(x)):
         known = f"it knows: {', '.join(step.known_kinds())}"
         raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=known)
-    if x.dtype not in FLOATING:
-        raise OpError(
-            "PG208", f"`{step.op}` works on floats, and gets {x.dtype}", help=write("cast: {dtype: float32}", "before", "put {} before it")
-        )
 
 
 def extent(windows: tf.Tensor) -> tuple[int | tf.Tensor, int]:

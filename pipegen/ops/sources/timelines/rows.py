@@ -128,4 +128,4 @@ def same_in_series(values: Sequence[Any] | Any, rows: SeriesRows, columns: RowCo
         message = (
             f"`{name}` is one value for each series, but changes within {quoted([rows.names[series]])}: {columns.place(rows.stored(row))}"
         )
-        raise OpError("PG421", message, field=field, help="write `at: last` for the value at the end of each window")
+        raise OpError("PG421", message, field=field, help="`at: last` takes the value at the end of each window")
