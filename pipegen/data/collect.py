@@ -33,6 +33,7 @@ from pipegen.data.rounding import exact
 from pipegen.data.sampling import with_subset
 from pipegen.data.split_checks import check_splits
 from pipegen.data.splits import assign
+from pipegen.data.time_splits import by_time
 from pipegen.data.verdict import check_assignment, far_from_asked
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity, write
@@ -211,7 +212,7 @@ def _members(spec: PipelineSpec, listing: Listing, name: str, splits: tuple[str,
             sharded_manifest(spec, listing, name, splits)  # refuses a group that is in several splits
         return split_manifests(listing, {split: _members(spec, own, name, (split,)) for split, own in listing.by_split.items()}, name)
     if listing.shards is not None:
-        return sharded_manifest(spec, listing, name, splits)
+        return sharded_manifest(spec, by_time(spec.splits, listing), name, splits)
     members = assign(spec.splits, listing, splits, unlabelled_records(spec.source, listing))
     return Manifest(listing, members, name, tuple(sorted(listing.excluded)))
 

@@ -256,11 +256,15 @@ class ShardedManifest(Manifest):
 
     @cached_property
     def split_fingerprint(self) -> str:
-        """Hash of the data and, if records were left out or values decide them, of the splits."""
-        if not self.left_out and not self.by_column:
+        """Hash of the data and, if records were left out, values decide them, or series are cut by time, of the splits."""
+        held = shards_of(self.listing)
+        cut = self.listing.timeline is not None and held.offsets is not None
+        if not self.left_out and not self.by_column and not cut:
             return self.fingerprint
         lines = "".join(f"{name}\n" for name in sorted(self.left_out))
         digest = hashlib.sha256(f"{self.fingerprint}\n{lines}".encode("utf-8", "surrogateescape"))
+        if cut and held.offsets is not None:
+            digest.update(held.offsets.astype("<i8").tobytes() + repr([*(self.listing.parts or ())]).encode())
         for split in self.splits if self.by_column else ():
             digest.update(f"{split}\n".encode() + self.numbers(split).astype("<i8").tobytes())
         return digest.hexdigest()

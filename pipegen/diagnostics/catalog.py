@@ -189,6 +189,12 @@ _TABLE = (
     Code("PG486", "service-python-rows", _E, "Records are read by Python, which workers of the tf.data service do not have"),
     Code("PG487", "service-large-arrays", _E, "Arrays are too large for the graph that workers of the tf.data service get"),
     Code("PG488", "service-without-training", _E, "Workers of the tf.data service need a training split, which does not exist"),
+    # Time series.
+    Code("PG490", "repeated-time", _E, "Two rows of a time series have the same time"),
+    Code("PG491", "irregular-times", _W, "The time between the rows of a series varies"),
+    Code("PG492", "missing-values", _E, "A time series lacks values"),
+    Code("PG493", "short-series", _W, "A time series is shorter than a window"),
+    Code("PG494", "overlapping-windows", _W, "Windows that share rows are in different splits"),
     # Valid, but probably not meant.
     Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
     Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),

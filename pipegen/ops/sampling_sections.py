@@ -230,19 +230,42 @@ class Folds(Model):
     """The fold that is the validation split, from 0."""
 
 
+class TimeRules(Model):
+    """Rules for splits by time."""
+
+    gap: Annotated[int, Field(ge=0)] = 0
+    """The rows left out between a part and the next, so that values that hang together are not on both sides."""
+    history: bool = False
+    """Whether windows of a later part may begin in an earlier one, as long as their horizon is in their own part: their inputs are then
+    values that training has seen, as when a model is used. With as many rows as a horizon, a part has the last one of each series."""
+
+
+class ByTime(Model):
+    """A division by time, with its rules."""
+
+    time: TimeRules
+    """The rules: `{gap: 24, history: true}`."""
+
+
+REST = "rest"  # the size of a first part by time that takes what the others leave
+
+
 class Splits(Model):
     """Divides the data into splits."""
 
     parts: dict[SplitName, Annotated[float, Field(gt=0, lt=1)] | Annotated[int, Field(ge=1)] | str | dict[ColumnName, PartValues]] = {}
     """The splits with their sizes: fractions of the data or counts of examples. With `method: folder` or a column, the
-    value that names the split in the data. Or the values of a column that each split has, in a list or in a file with one a line:
-    `{train: {patient: [2, 3, 5]}, validation: {patient: {file: val.txt}}}`; examples with other values are in no split."""
-    method: Literal["random", "hash", "folder", "keras", "keras_utility"] | ByColumn = "random"
+    value that names the split in the data. With `method: time`, in the order of time: fractions of the rows, counts of the last rows of
+    each series, or the time at which a part begins; the first may be `rest`. Or the values of a column that each split has, in a list or in
+    a file with one a line: `{train: {patient: [2, 3, 5]}, validation: {patient: {file: val.txt}}}`; examples with other values are in no
+    split."""
+    method: Literal["random", "hash", "folder", "keras", "keras_utility", "time"] | ByColumn | ByTime = "random"
     """The assignment of records to splits. `random`: exact sizes, by the rank of a hash of the relative path. `hash`: a threshold on the
     hash, so that adding data moves no record; it is the default for sources with many records in a file and sizes that are fractions.
     `folder`: the first folder names the split. `keras`: the first files of each class are validation, as with Keras'
     `ImageDataGenerator`. `keras_utility`: the files are shuffled by `splits.seed` and the last of them are validation, as with
-    `keras.utils.image_dataset_from_directory`."""
+    `keras.utils.image_dataset_from_directory`. `time`: windows of time series, earlier ones before later ones; it is the default for them.
+    A window is in the part that has all of its rows, or in none. `{time: {gap: 24}}` leaves rows out between the parts."""
     stratify: Literal["label"] | ByColumn | None = None
     """Keep the share of each class, or of each value of a column (`{column: NAME}`), the same in every split, exact to one example per
     class."""
@@ -278,6 +301,13 @@ class Splits(Model):
         if isinstance(self.method, ByColumn):
             return self.method.column
         return next((next(iter(part)) for part in self.parts.values() if isinstance(part, dict)), None)
+
+    @property
+    def by_time(self) -> TimeRules | None:
+        """The rules of a division by time; `None` for another method."""
+        if isinstance(self.method, ByTime):
+            return self.method.time
+        return TimeRules() if self.method == "time" else None
 
     @property
     def column_field(self) -> str:
@@ -318,9 +348,13 @@ class Splits(Model):
                     return value, owner[value], name
         return None
 
-    def by_default(self, method: Literal["random", "hash"]) -> Splits:
+    def by_default(self, method: Literal["random", "hash", "time"]) -> Splits:
         """Sets the method to that of the source, unless a method is given or the splits do not allow it."""
         fractions = bool(self.parts) and all(isinstance(size, float) for size in self.parts.values())
+        if method == "time":
+            stays = "method" in self.model_fields_set or not self.parts or self.stratify is not None or self.group is not None
+            stays = stays or self.column is not None
+            return self if stays else self.model_copy(update={"method": method})
         stays = "method" in self.model_fields_set or not fractions or self.folds is not None or self.stratify is not None
         return self if stays or method == "random" else self.model_copy(update={"method": method})
 

@@ -16,7 +16,7 @@ from pipegen.ops.families.combining import acted_on, on_split, runs_on
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.base import Levels, kind_of
 from pipegen.ops.registry import default_decoder
-from pipegen.ops.sampling_sections import Buckets, sized
+from pipegen.ops.sampling_sections import Buckets, TimeRules, sized
 from pipegen.ops.step_bases import PointwiseTransform
 from pipegen.ops.transform import Transform
 from pipegen.spec.models import UNENCODED, Batch, PipelineSpec
@@ -78,7 +78,11 @@ def _splits(dumped: dict[str, Any]) -> dict[str, Any]:
         name: {column: {} if isinstance(values, dict) else values for column, values in part.items()} if isinstance(part, dict) else part
         for name, part in dumped["parts"].items()
     }
-    return {key: value for key, value in dumped.items() if key != "exclude"} | {"parts": parts}
+    result = {key: value for key, value in dumped.items() if key != "exclude"} | {"parts": parts}
+    method = {"time": TimeRules().model_dump(mode="json")} if dumped["method"] == "time" else dumped["method"]
+    if not isinstance(method, dict) or "time" not in method:
+        return result
+    return result | {"parts": [[name, size] for name, size in parts.items()], "method": method}  # parts are in the order of time
 
 
 def _view(spec: PipelineSpec, name: str) -> dict[str, Any]:

@@ -222,7 +222,7 @@ class PartSource(Source):
 
 
 _OF_INNER = ("has_rows", "has_folders", "by_class", "needs_data", "unpacked", "column_names", "columns_cost")
-for _own in (*_OF_INNER, "split_names", "split_method", "keep_index_in"):  # methods that call those of the part's own source
+for _own in (*_OF_INNER, "split_names", "split_method", "series", "keep_index_in"):  # methods that call those of the part's own source
     setattr(PartSource, _own, lambda part, *args, _own=_own: getattr(part.inner, _own)(*args))
 
 
