@@ -42,7 +42,9 @@ class SoundSamples(Samples):
     def shown(self, value: Any, x: FeatureType) -> Any:
         from pipegen.ops.lowering.pictures import spectrum, waveform
 
-        return waveform(value) if value.ndim == 2 else spectrum(value)
+        if value.ndim == 2:
+            return waveform(value)
+        return spectrum(value, {"powers": 10.0, "magnitudes": 20.0}.get(sound_of(x).holds, 0.0))
 
     def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
         from pipegen.ops.lowering.sounds import encode_wav
