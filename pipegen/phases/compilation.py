@@ -269,7 +269,7 @@ def optimise(
 
     If the data is known, `num_examples` are those in the split, `visits` those in a sampled epoch, and `file_bytes` is the mean size of a
     stored record. Caches may take `ram_budget` bytes; `prefers` is the kind that `auto` prefers, since `tune` found it fast. Without
-    `cache` there is none: it is useless if each record is read once. Buckets never have one: it holds images of one size.
+    `cache` there is none: it is useless if each record is read once. Buckets never have one: it holds examples of one size.
     """
     replaces = spec.errors.skip is not None and plan.split == "train"
     served = spec.runtime.service is not None and plan.split == "train"  # workers have no access to our caches

@@ -114,7 +114,11 @@ def test_traits_agree_with_the_class(name: str, op: type[Transform]) -> None:
     traits = step.traits(example.given)
     draws = step.num_draws() > 0 or getattr(step, "probability", 1.0) < 1  # what draws nothing of its own may still draw whether it acts
     assert op.random == draws
-    by_name = traits.family not in (Family.COMBINING, Family.POLICY) and name not in ("scale_jitter", "aug_mix")  # as the literature has it
+    by_name = traits.family not in (Family.COMBINING, Family.POLICY) and name not in (
+        "scale_jitter",
+        "aug_mix",
+        "spec_augment",
+    )  # as the literature has it
     assert op.random == (name.startswith("random_") or not by_name)
     if isinstance(step, GeometricTransform):
         assert traits.family is Family.GEOMETRIC

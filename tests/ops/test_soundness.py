@@ -82,7 +82,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "standardize": [
         {"statistics": "samplewise", "center": False}, {"statistics": "samplewise", "epsilon": 1},
-        {"statistics": "featurewise", "scale": False, "epsilon": 0.5},
+        {"statistics": "featurewise", "scale": False, "epsilon": 0.5}, {"statistics": "samplewise", "per": "band"},
+        {"statistics": "samplewise", "per": "channel"}, {"statistics": "featurewise", "per": "band"},
     ],
     "trivial_augment": [{"fill": "wrap", "probability": 0.5}],
     "perspective": [
@@ -205,8 +206,29 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "random_salt_and_pepper": [{"share": 1, "salt": 0.1}, {"share": 0}, {"share": 0.5, "probability": 0.5}],
     "random_shot_noise": [{"photons": [1, 1000]}, {"photons": [1, 1], "probability": 0.5}, {"probability": 0}],
     "random_hue": [{"degrees": 180}, {"degrees": 0}],
+    "difference": [{"lag": 39}, {"lag": 7}],
+    "fill_missing": [{"method": "linear"}, {"method": "value", "value": 3}],
+    "random_jitter": [{"std": [3, 9]}, {"std": 0}, {"std": 0.2, "probability": 0.5}, {"std": 1, "probability": 0}],
+    "random_mask": [{"fraction": [1, 1], "value": 9}, {"fraction": 0}, {"fraction": 0.3, "spans": 5, "probability": 0.5}],
+    "random_scale": [{"factor": [0, 3]}, {"factor": [0.1, 4], "each": "channel"}, {"factor": 0.1, "probability": 0.5}],
+    "random_time_warp": [{"factor": [0, 9], "knots": 64}, {"factor": 0}, {"factor": 0.9, "knots": 2, "probability": 0.5}],
+    "random_window_warp": [{"fraction": 0.99, "factor": [0.01, 100]}, {"factor": [1, 1]}, {"probability": 0}],
     "crop_or_pad": [{"seconds": 0.7, "align": "center"}, {"seconds": 3, "align": "end"}, {"seconds": 1.5}],
     "random_invert": [{"probability": 1}, {"probability": 0}],
+    "log": [{"base": 10, "scale": -0.25, "shift": 1}, {"offset": 0.5, "top": 3}, {"base": "db", "floor": 0.01}],
+    "mel_spectrogram": [
+        {"bands": 8, "preset": "librosa"}, {"preset": "torchaudio", "window": 150, "bands": 9, "power": 1}, {"preset": "kaldi", "bands": 5},
+        {"bands": 6, "norm": "slaney", "scale": "slaney", "log": {"base": "db", "top": 30}, "window_function": "blackman"},
+    ],
+    "mfcc": [{"preset": "librosa", "bands": 30}, {"preset": "kaldi", "coefficients": 3, "bands": 7}],
+    "spec_augment": [
+        {"time": 1, "bands": 16, "time_masks": 3, "fill": {"constant": -9}}, {"steps": 5, "probability": 0.5}, {"frequency": 0.5},
+        {"time": 0}, {"frequency": 1, "frequency_masks": 2, "probability": 0},
+    ],
+    "spectrogram": [
+        {"window": 100, "hop": 130, "center": True, "pad": "reflect", "window_function": "povey"},
+        {"window_ms": 40, "hop_ms": 20, "power": 1, "remove_mean": True, "pre_emphasis": 0.9, "full_scale": 3, "drop_last": True},
+    ],
     "random_jpeg": [{"quality": [1, 100]}, {"quality": [50, 50], "probability": 0}],
     "random_loudness": [{"peak": [0, 0]}, {"peak": [-20, 0], "probability": 0.5}, {"rms": [-50, -50]}],
     "random_low_pass": [{"hz": [1, 999], "order": 3}],
@@ -284,6 +306,7 @@ SOUNDS = [
     FeatureType("audio", "float32", (None, 16, 2), Interval(-5, 5), details=Sound(2000, 20.0)),
 ]
 """Samples and spectra, of a known and an unknown length."""
+SERIES = [FeatureType("series", "float32", (40, 2), Interval(-5, 5)), FeatureType("series", "float32", (40, 1), Interval(0, 1))]
 
 
 def arguments(op: type[Transform]) -> list[dict[str, Any]]:
@@ -331,7 +354,7 @@ def inputs_for(step: Transform) -> list[tuple[FeatureType, FeatureType]]:
     for given in (
         (file,)
         if isinstance(step, DecodeTransform)
-        else (INPUTS, SQUARES, [FeatureType("image", "uint8", (18, 18, 3), BYTE_RANGE)], SOUNDS)
+        else (INPUTS, SQUARES, [FeatureType("image", "uint8", (18, 18, 3), BYTE_RANGE)], SOUNDS, SERIES)
     ):
         found = []
         for x in given:
