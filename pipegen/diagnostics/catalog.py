@@ -107,6 +107,11 @@ _TABLE = (
     Code("PG260", "unused-buckets", _E, "Buckets have sizes that no step uses, or a step uses buckets without sizes"),
     Code("PG261", "beside-buckets", _E, "A section cannot be used with buckets"),
     Code("PG262", "unknown-sides", _E, "The sizes of images, which choose their buckets, are unknown"),
+    # Features of unknown length.
+    Code("PG263", "unpadded-length", _E, "Examples differ in their length, so they cannot be stacked"),
+    Code("PG264", "unfit-padding", _E, "`batch.pad` does not fit the features"),
+    Code("PG265", "unlisted-lengths", _E, "Lengths are needed before any example is read, and are not known then"),
+    Code("PG266", "too-long", _W, "Examples are longer than their padding allows"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),
@@ -184,6 +189,12 @@ _TABLE = (
     Code("PG486", "service-python-rows", _E, "Records are read by Python, which workers of the tf.data service do not have"),
     Code("PG487", "service-large-arrays", _E, "Arrays are too large for the graph that workers of the tf.data service get"),
     Code("PG488", "service-without-training", _E, "Workers of the tf.data service need a training split, which does not exist"),
+    # Time series.
+    Code("PG490", "repeated-time", _E, "Two rows of a time series have the same time"),
+    Code("PG491", "irregular-times", _W, "The time between the rows of a series varies"),
+    Code("PG492", "missing-values", _E, "A time series lacks values"),
+    Code("PG493", "short-series", _W, "A time series is shorter than a window"),
+    Code("PG494", "overlapping-windows", _W, "Windows that share rows are in different splits"),
     # Valid, but probably not meant.
     Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
     Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),

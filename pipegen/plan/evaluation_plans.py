@@ -76,7 +76,7 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
         "views": 1,
         "sampling": None,
         "order": None,
-        "batch": spec.batch.model_copy(update={"size": _BATCH, "remainder": "keep"}),
+        "batch": spec.batch.model_copy(update={"size": _BATCH, "remainder": "keep", "pad": None}),
         "runtime": spec.runtime.model_copy(update={"shard": "none", "cache": "none", "prefetch": "auto"}),
         "shuffle": "none",
         "epoch": "pass",

@@ -173,6 +173,7 @@ def test_a_magnitude_lies_around_what_its_step_says(op: str, name: str) -> None:
     cls = transforms()[op]
     middle = 1.0 if name in cls.factors else 0.0
     floats = FeatureType("image", "float32", (24, 24, 3), Interval(0, 255))
+    floats = FeatureType("series", "float32", (24, 3)) if "series" in cls.kinds else floats
     others = {n: 1.0 for n, f in cls.model_fields.items() if f.is_required() and n != name} | QUIET.get(op, {})
 
     def step(value: float | tuple[float, float]) -> Transform:

@@ -55,6 +55,27 @@ def waveform(samples: Array) -> Array:
     return np.concatenate(drawn)[..., None].astype(np.uint8)
 
 
+def line_chart(values: Array) -> Array:
+    """Draws a series `(length, channels)` from left to right, one channel above the other, each from its least value at the bottom to its
+    largest at the top: uint8 `(height, width, 1)`. Where a value is missing, the line has a gap."""
+    length, channels = values.shape
+    times = np.linspace(0, max(length - 1, 0), _WIDTH)
+    rows = np.arange(_HEIGHT)[:, None]
+    drawn = [np.full((_HEIGHT, _WIDTH), 255)] * (not channels)
+    for channel in range(channels):
+        own = np.asarray(values[:, channel], np.float64)
+        known = own[np.isfinite(own)]
+        low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+        scaled = (own - low) / (high - low) if high > low else own - low + 0.5
+        heights: Array = (1 - np.interp(times, np.arange(length), scaled) if length else np.full(_WIDTH, np.nan)) * (_HEIGHT - 1)
+        # A column spans half the way to its neighbours, so that steep lines have no gaps.
+        middle = (heights[1:] + heights[:-1]) / 2
+        ends = np.stack([np.append(middle[:1], middle), heights, np.append(middle, middle[-1:])])
+        top, bottom = np.rint(ends.min(0)), np.rint(ends.max(0))
+        drawn.append(np.where((rows >= top) & (rows <= bottom), 40, 255))
+    return np.concatenate(drawn)[..., None].astype(np.uint8)
+
+
 def spectrum(values: Array) -> Array:
     """Draws spectra `(steps, bands, channels)` from left to right, low bands at the bottom, one channel above the other: uint8
     `(height, width, 1)`, from the least value in black to the largest in white."""
