@@ -71,8 +71,8 @@ _TABLE = (
     Code("PG207", "invalid-fill", _E, "A fill value does not fit the image's values"),
     Code("PG208", "wrong-dtype", _E, "A step cannot work on values of this dtype"),
     Code("PG210", "splits-differ", _E, "Two splits would give the model different shapes or dtypes"),
-    Code("PG213", "double-scaling", _E, "Values that are already 0..1 are scaled as if they were 0..255"),
-    Code("PG214", "standardised-values", _E, "A colour step gets values that were centred on 0"),
+    Code("PG213", "double-scaling", _E, "Values that are already 0..1, or logarithms, are scaled once more"),
+    Code("PG214", "standardised-values", _E, "A colour step or a logarithm gets values that were centred on 0"),
     Code("PG215", "misplaced-decode", _E, "`decode` is not the first step, or there are two"),
     Code("PG216", "colliding-step-ids", _E, "Two steps have the same id and would draw the same numbers"),
     Code("PG217", "unknown-feature", _E, "A feature of this name does not exist"),
@@ -107,6 +107,11 @@ _TABLE = (
     Code("PG260", "unused-buckets", _E, "Buckets have sizes that no step uses, or a step uses buckets without sizes"),
     Code("PG261", "beside-buckets", _E, "A section cannot be used with buckets"),
     Code("PG262", "unknown-sides", _E, "The sizes of images, which choose their buckets, are unknown"),
+    # Features of unknown length.
+    Code("PG263", "unpadded-length", _E, "Examples differ in their length, so they cannot be stacked"),
+    Code("PG264", "unfit-padding", _E, "`batch.pad` does not fit the features"),
+    Code("PG265", "unlisted-lengths", _E, "Lengths are needed before any example is read, and are not known then"),
+    Code("PG266", "too-long", _W, "Examples are longer than their padding allows"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),

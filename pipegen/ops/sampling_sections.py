@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, PrivateAttr, create_model, field_validator, model_validator
@@ -368,6 +369,55 @@ class Columns(Model):
     """The features with the height and the width in pixels, in this order: each a number of `kind: tensor`."""
 
 
+class LengthColumn(Model):
+    """Lengths from a feature of the record."""
+
+    column: FeatureName
+    """The feature with the length as it is stored: a number of `kind: tensor`."""
+
+
+class Padding(Model):
+    """Padding of features whose length along the first axis varies, so that examples can be stacked. It makes `NAME_length`, the length of
+    an example before, and `NAME_valid`, which is false for padding; name them in `output` to receive them."""
+
+    to: Annotated[int, Field(ge=1)] | Literal["longest", "bucket"] = "longest"
+    """The length of all examples of a batch, in elements along the first axis. `longest` is that of the longest example of the data;
+    `bucket` that of the bucket, for features as long as the one whose length selects it, which has it anyway."""
+    value: float = 0.0
+    """The value of padding."""
+    longer: Literal["error", "cut", "drop"] = "error"
+    """The treatment of examples that are longer than `to`. `error` stops and names the file; `cut` keeps the first `to` elements; `drop`
+    leaves them out of their split, with a warning."""
+    measured: Literal["headers"] | LengthColumn = "headers"
+    """The source of lengths that `to: longest`, `longer: drop` and buckets need before any example is read: `headers` reads the first bytes
+    of every file, and stores the result; `{column: NAME}` is a feature of a table."""
+
+
+class LengthBuckets(Model):
+    """Batches of a few lengths, so that little is padded and a model is compiled only a few times."""
+
+    by: Literal["length"]
+    """What decides the bucket of an example: its length along the first axis."""
+    sizes: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=2, max_length=64)]
+    """The lengths, ascending. An example goes to the shortest one that holds it, and is padded to that; `batch.pad` says how, and what
+    happens to an example that is longer than all."""
+    feature: FeatureName | None = None
+    """The feature whose length decides; by default the only one that is padded, or the first."""
+
+    @field_validator("sizes")
+    @classmethod
+    def _ascending(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        wrong = next((pair for pair in pairwise(sizes) if pair[0] >= pair[1]), None)
+        if wrong is not None:
+            raise ValueError(f"lengths of buckets must ascend, got {wrong[0]} before {wrong[1]}")
+        return sizes
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The sizes as shapes of one side."""
+        return tuple((size,) for size in self.sizes)
+
+
 class Buckets(Model):
     """Batches of a few sizes, so that images are cropped little and a model is compiled only a few times.
 
@@ -390,6 +440,18 @@ class Buckets(Model):
         if twice is not None:
             raise ValueError(f"duplicate bucket size [{twice[0]}, {twice[1]}]")
         return sizes
+
+    @field_validator("sizes", mode="before")
+    @classmethod
+    def _pairs(cls, sizes: Any) -> Any:
+        if isinstance(sizes, (list, tuple)) and sizes and all(isinstance(size, int) for size in sizes):
+            raise ValueError("`sizes` of images are pairs, `[height, width]`; for lengths add `by: length`")
+        return sizes
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The sizes, height and width in pixels."""
+        return self.sizes
 
 
 def says_bucket(steps: Iterable[Transform]) -> bool:

@@ -12,7 +12,7 @@ from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.kinds.base import Levels, Numbers, having, kind_of
+from pipegen.ops.kinds.base import Levels, Numbers, Samples, having, kind_of
 from pipegen.ops.registry import default_decoder
 from pipegen.plan.bucketed_plans import sound_plan
 from pipegen.plan.lanes import first_view, viewed
@@ -76,7 +76,7 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
         "views": 1,
         "sampling": None,
         "order": None,
-        "batch": spec.batch.model_copy(update={"size": _BATCH, "remainder": "keep"}),
+        "batch": spec.batch.model_copy(update={"size": _BATCH, "remainder": "keep", "pad": None}),
         "runtime": spec.runtime.model_copy(update={"shard": "none", "cache": "none", "prefetch": "auto"}),
         "shuffle": "none",
         "epoch": "pass",
@@ -151,9 +151,9 @@ def _unserved(stored: ElementType, locate: Locate, takes: Takes | None) -> Itera
     """Finds features that a request cannot have."""
     at = locate(("output", "x"))
     for name, t in stored.items():
-        if not kind_of(t).has(Levels, Numbers):
-            message = f"the model takes `{name}`, which holds {kind_of(t).plural}; a request has only images and tensors"
-            yield make("PG541", message, at, help="serve a spec whose model takes images and tensors alone")
+        if not kind_of(t).has(Levels, Samples, Numbers):
+            message = f"the model takes `{name}`, which holds {kind_of(t).plural}; a request has only images, sounds and tensors"
+            yield make("PG541", message, at, help="serve a spec whose model takes images, sounds and tensors alone")
     images = [stored[name] for name in having(stored, Levels)]
     if takes == "bytes" and images and not any(t.encoded for t in images):
         message = "requests hold the bytes of image files, but this pipeline was built on arrays and has no decoder"

@@ -407,8 +407,11 @@ def _chosen(members: tuple[Any, ...], value: Any) -> Any:
     fitting: list[Any] = []
     if isinstance(value, dict):
         fitting = [m for m in members if shape(m).kind in ("model", "map")]
-        known = [m for m in fitting if shape(m).kind == "model" and set(value) & set(m.model_fields)]
-        fitting = known or fitting
+        known = {m: len(set(value) & set(m.model_fields)) for m in fitting if shape(m).kind == "model"}
+        complete = {m: n for m, n in known.items() if all(name in value for name, f in m.model_fields.items() if f.is_required())}
+        most = max((complete or known).values(), default=0)
+        named = [m for m, n in (complete or known).items() if n == most > 0]
+        fitting = named or [m for m in fitting if shape(m).kind == "map"] or fitting
     elif isinstance(value, list):
         fitting = [m for m in members if shape(m).kind in ("list", "pair")]
     elif isinstance(value, str):

@@ -12,6 +12,7 @@ from pipegen.backend.kernels.chain import lower_for_any_batch, lower_plainly
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.errors import InternalError
 from pipegen.ops.families.decoder import Decodes
+from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.lowering.formats import head_of, is_jpeg, kind
 from pipegen.ops.lowering.graphs import target
 from pipegen.ops.lowering.library import served_formats
@@ -82,7 +83,7 @@ def each(nodes: tuple[Element, ...], stored: ElementType) -> Callable[[Features]
     def one(example: Features) -> Features:
         number = example.pop("@number")
         for stage in stages:
-            if isinstance(stage, Decodes):
+            if isinstance(stage, Decodes) and kind_of(stored[stage.feature]).pixels is not None:
                 example[stage.feature] = _of_known_format(example[stage.feature], number, stage.decode.step.infer(stored[stage.feature]))
             with tf.name_scope(scope_of(stage)):
                 apply_element(stage, example)
@@ -103,7 +104,7 @@ def each(nodes: tuple[Element, ...], stored: ElementType) -> Callable[[Features]
 
 
 def _of_known_format(contents: tf.Tensor, number: tf.Tensor, decoded: FeatureType) -> tf.Tensor:
-    """Checks that TensorFlow's own decoders read a file correctly; returns its bytes."""
+    """Checks that TensorFlow's own decoders read an image file correctly; returns its bytes."""
     formats = served_formats(decoded.channels or 3, 8 if decoded.dtype == "uint8" else 16)
     head = head_of(contents)
     known = (kind(head) == 0) | (is_jpeg(head) & ("JPEG" in formats))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
@@ -77,6 +77,11 @@ class DecodeTransform(ElementTransform):
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
         """The height and width of the image that `decode` gives without `need`, in pixels: int32 `(2,)`."""
         return tf.shape(self.decode(contents))[:2]
+
+    def stored_length(self, file: BinaryIO) -> int | None:
+        """Returns the length along the first axis of what `decode` gives, by the header of a file, open for reading bytes; `None` if the
+        header does not tell. Raises `OSError` or `ValueError` if it is damaged."""
+        return None
 
     def fitted(self, image: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
         """Turns pixels that belong to a file's image like `decode` turns the image, if their size shows that they are not turned yet."""
@@ -174,6 +179,7 @@ class ArrayDecoder(DecodeTransform):
     """Decodes a file's array to float32 of one shape, as it is stored; an image has `(height, width, channels)`."""
 
     dtype: ClassVar[str] = "float32"
+    empty: ClassVar[bool] = False  # whether the first axis may have the length 0
 
     format: str
     """The format: `npy`, `flo`, `nifti`, `dicom` or `geotiff`."""
@@ -191,10 +197,22 @@ class ArrayDecoder(DecodeTransform):
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         from pipegen.ops.lowering.array_formats import decode_array
 
-        return decode_array(contents, self.format, dict(self.options), self.shape, self.dtype)
+        return decode_array(contents, self.format, dict(self.options), self.shape, self.dtype, empty=self.empty)
+
+    def stored_length(self, file: BinaryIO) -> int | None:
+        from pipegen.ops.lowering.array_formats import npy_header
+
+        shape = npy_header(file)[0] if self.format == "npy" else ()
+        return shape[0] if shape else None
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
         return tf.constant(self.shape[:2]) if None not in self.shape[:2] else super().stored_size(contents)
+
+
+class NumbersDecoder(ArrayDecoder):
+    """Decodes a file's array of numbers that are no pixels; its length along the first axis may vary from file to file."""
+
+    empty = True
 
 
 def missing_library(format: str) -> tuple[str, str] | None:

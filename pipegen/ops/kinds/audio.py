@@ -19,10 +19,11 @@ FULL_SCALE = Interval(-1.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """The rate of samples in Hz. For spectra also the distance of their steps in samples."""
+    """The rate of samples in Hz. For spectra also the distance of their steps in samples, and what the numbers are."""
 
     rate: int
     hop: float | None = None
+    holds: Literal["samples", "magnitudes", "powers", "logarithms", "coefficients"] = "samples"
 
 
 class SoundSamples(Samples):
