@@ -164,8 +164,11 @@ def _unserved(stored: ElementType, locate: Locate, takes: Takes | None) -> Itera
 def _obstacles(plan: Plan, locate: Locate, *, calls: bool) -> Iterator[Diagnostic]:
     """Finds batches of buckets, steps that draw, and unless `calls`, steps that call a user's Python."""
     if plan.buckets:
-        message = f"split `{plan.split}` has batches of buckets, but a model is served for one size of image"
+        what = "size of image" if len(plan.index.buckets[0]) > 1 else "length"
+        message = f"split `{plan.split}` has batches of buckets, but a model is served for one {what}"
         help_ = "give evaluation one size: a `resize` with `when: train` to the bucket, and one with `when: eval` to a fixed size"
+        if what == "length":
+            help_ = "serve a spec with one length in place of `buckets`, such as `pad: {to: 16000}`, or end evaluation with a fixed length"
         yield make("PG545", message, locate(("batch", "buckets"), key=True), help=help_)
     for ref in plan.index.draws:
         message = f"`{ref.step.op}` is random on split `{plan.split}`, but a request has no epoch and no example id to draw by"
