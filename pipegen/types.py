@@ -89,6 +89,7 @@ class FeatureType:
         form: The output format of a ragged feature's items; empty before.
         details: Data for the kind alone, such as the minimal area of a box.
         shapes: The possible shapes of a batch, if batches have the sizes of buckets. `shape` has only the sides that all of them share.
+        longest: For a stored feature of unknown length: the largest length along the first axis of any example, once lengths are listed.
         buckets: For a ragged feature: the possible lengths of a batch below `most`, ascending; a batch has the smallest one that fits its
             items. After padding, `most` is included; if empty, every batch has the length `most`.
     """
@@ -112,6 +113,7 @@ class FeatureType:
     form: str = ""
     details: Hashable = None
     shapes: tuple[tuple[Dim, ...], ...] = ()
+    longest: int | None = None
 
     @classmethod
     def any_of(cls, types: Sequence[FeatureType]) -> FeatureType:
@@ -263,5 +265,10 @@ def times(sides: Iterable[Dim], unknown: str = "?") -> str:
 
 
 def valid_name(name: str) -> str:
-    """Name of the feature that marks the real items of a padded one."""
+    """Name of the feature that marks the real items, or steps, of a padded one."""
     return f"{name}_valid"
+
+
+def length_name(name: str) -> str:
+    """Name of the feature with the length of a padded one before padding."""
+    return f"{name}_length"

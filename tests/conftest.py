@@ -126,13 +126,13 @@ def _styles(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Confi
     for number in range(2):
         ramp = Image.linear_gradient("L").resize((40, 30)).rotate(90 * number)
         Image.merge("RGB", (ramp, ramp.point(lambda v: v // 2 + 40), ramp.point(lambda v: 255 - v))).save(folder / f"{number}.png")
-    found = references.files_of
+    found = references.files_at
 
-    def files(path: str) -> list[Path]:
-        return found(path) or (found(str(folder)) if "styles" in Path(path).parts else [])
+    def files(path: str, endings: frozenset[str]) -> list[Path]:
+        return found(path, endings) or (found(str(folder), endings) if "styles" in Path(path).parts else [])
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(references, "files_of", files)
+        patched.setattr(references, "files_at", files)
         yield
 
 

@@ -42,7 +42,7 @@ def test_the_smoke_set_replaces_nothing_and_has_onednn(as_users: bool) -> None:
     found = set(replaced())
     assert flags.config().graph_building_optimization.value() != as_users
     if as_users:
-        assert found <= {"pipegen.ops.families.references.files_of"}  # by a fixture that the smoke set does without
+        assert found <= {"pipegen.ops.families.references.files_at"}  # by a fixture that the smoke set does without
         assert os.environ.get("TF_ENABLE_ONEDNN_OPTS") in (None, "1")
         assert "optimization_level" not in os.environ.get("XLA_FLAGS", "")
     else:

@@ -19,6 +19,8 @@ from pipegen.ops.sources.tables.selecting import JoiningSource
 
 pytestmark = pytest.mark.tf
 
+WINDOWS = {"series"}
+"""Sources of windows of rows; `tests/test_series.py` reads them in every form."""
 STORED_BY_PREPARE = {"prepared"}
 """Sources of finished types: they are written by `pipegen prepare` alone."""
 HELD_IN_FILES = {"array"}
@@ -35,7 +37,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def described() -> list[str]:
     """The sources that `features` describe, from the registry; those of others are in a joined table."""
     described = (op for op, source in sources().items() if "features" in source.model_fields and not issubclass(source, JoiningSource))
-    return sorted(op for op in described if op not in STORED_BY_PREPARE)
+    return sorted(op for op in described if op not in STORED_BY_PREPARE | WINDOWS)
 
 
 def held_by(op: str) -> list[str]:

@@ -92,7 +92,7 @@ def _learn(
             log.warning("cannot store what `%s` has learned in %s: %s", step.op, folder, (error.strerror or str(error)).lower())
             file = None
     log.info("`%s` was fitted on %s examples of split train", step.op, f"{count:,}")
-    for doubt in numbers.doubts(step.op, feature):
+    for doubt in numbers.doubts(step.op, feature, step.each):
         log.warning("%s", doubt)
     return Learned(index, feature, numbers, count, file, measured=True, persistable=lasting)
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.torch_batches import TorchBatches
     from pipegen.backend.running.lowered import Lowered
     from pipegen.backend.service.feed import Fed
-    from pipegen.data import image_sides, sampling
+    from pipegen.data import buckets, sampling
     from pipegen.page import Explanation, Page
     from pipegen.phases import layered
     from pipegen.phases.specs import CompiledSpec, Spec
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 else:
     predicting, layered = late("pipegen", "api.predictions", "phases.layered")
     engine, epoch_callback = late("pipegen.backend.datasets", "engine", "epoch_callback")
-    image_sides, sampling = late("pipegen.data", "image_sides", "sampling")
+    buckets, sampling = late("pipegen.data", "buckets", "sampling")
     eject, serving, summary = late("pipegen.views", "eject", "serving", "summary")
 
 
@@ -309,7 +309,7 @@ class Pipeline:
 
     def _order(self, split: str) -> np.ndarray[Any, Any] | None:
         """Places in the listing of a split's examples, in the order of its batches; `None` for the listing's order."""
-        found = image_sides.in_buckets(self.spec.model, self._manifest, split) if split != "train" else None
+        found = buckets.in_buckets(self.spec.model, self._manifest, split) if split != "train" else None
         return None if found is None else found.members
 
     @property
@@ -906,8 +906,8 @@ class StagedPipeline(Pipeline):
         for stage in stages:
             model, plan = stage.spec.model, stage.plans["train"]
             examples = sampling.examples_of_epoch(model, self._manifest, "train")
-            buckets = image_sides.in_buckets(model, self._manifest, "train")
-            extents.append(extent_of(model, plan, examples, buckets=() if buckets is None else buckets.counts))
+            found = buckets.in_buckets(model, self._manifest, "train")
+            extents.append(extent_of(model, plan, examples, buckets=() if found is None else found.counts))
         self.extents = tuple(extents)
         self.timeline = Timeline([stage.epochs for stage in self.spec.model.stages], [extent.steps for extent in self.extents])
         self._stages = tuple(Stage(stage, self, index) for index, stage in enumerate(stages))

@@ -18,8 +18,9 @@ from pipegen.backend.reading import damage
 from pipegen.backend.reading.mixed_records import records_of_plan
 from pipegen.backend.reading.split_records import Records
 from pipegen.backend.running.execute import Executor
+from pipegen.data.buckets import InBuckets, in_buckets
 from pipegen.data.fingerprint import example_ids
-from pipegen.data.image_sides import InBuckets, ignores_exif, image_of, in_buckets
+from pipegen.data.image_sides import ignores_exif, image_of
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
 from pipegen.frozen import dataclass
@@ -29,6 +30,7 @@ from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.kinds.base import Levels, Samples, having, kind_of
 from pipegen.ops.kinds.image import read_image
+from pipegen.ops.sampling_sections import Buckets
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.class_folders import AudioFolder, ImageFolder
 from pipegen.ops.sources.features.feature import ArrayFeature
@@ -257,7 +259,7 @@ def predict_on(bound: BoundSpec, wanted: Any, views: Any = None) -> Predictions:
 
 def _buckets(spec: PipelineSpec, wanted: Wanted, names: Sequence[str]) -> InBuckets:
     """Assigns each image to a bucket by its own size: the array's, or that in the file's header."""
-    assert spec.batch.buckets is not None  # noqa: S101 - its plan has some
+    assert isinstance(spec.batch.buckets, Buckets)  # noqa: S101 - its plan has some, of images
     images: Any = wanted
     if not isinstance(wanted, (str, os.PathLike)) and hasattr(images[0], "shape"):
         sides = [image.shape[:2] for image in images]

@@ -397,6 +397,8 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
     if held is not None:
         texts = [listing.keys.take(held.selected.shards), held.files.take(held.selected.shards)]
         keys.update(b"" if held.selected.bitmap is None else held.selected.bitmap.bits.tobytes())
+        if held.selected.offsets is not None:
+            keys.update(held.selected.offsets[held.selected.shards].tobytes() + held.selected.rows[held.selected.shards].tobytes())
     else:
         features = ("", *listing.beside) if manifest.kind("train") != "row" else ()
         texts = [manifest.keys("train"), *(manifest.files("train", feature) for feature in features)]

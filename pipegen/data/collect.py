@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pipegen.data.image_sides import ignores_exif, judge_buckets, with_orientations, with_sides
+from pipegen.data.buckets import judge_buckets
+from pipegen.data.image_sides import ignores_exif, with_orientations, with_sides
+from pipegen.data.lengths import with_lengths, with_longest, without_too_long
 from pipegen.data.manifest import Manifest, ShardedManifest, record_numbers, sharded_manifest, without_records
 from pipegen.data.mixed_manifest import MixedManifest, SplitManifests, mixed_manifest, split_manifests
 from pipegen.data.named_files import (
@@ -31,6 +33,7 @@ from pipegen.data.rounding import exact
 from pipegen.data.sampling import with_subset
 from pipegen.data.split_checks import check_splits
 from pipegen.data.splits import assign
+from pipegen.data.time_splits import by_time
 from pipegen.data.verdict import check_assignment, far_from_asked
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity, write
@@ -209,7 +212,7 @@ def _members(spec: PipelineSpec, listing: Listing, name: str, splits: tuple[str,
             sharded_manifest(spec, listing, name, splits)  # refuses a group that is in several splits
         return split_manifests(listing, {split: _members(spec, own, name, (split,)) for split, own in listing.by_split.items()}, name)
     if listing.shards is not None:
-        return sharded_manifest(spec, listing, name, splits)
+        return sharded_manifest(spec, by_time(spec.splits, listing), name, splits)
     members = assign(spec.splits, listing, splits, unlabelled_records(spec.source, listing))
     return Manifest(listing, members, name, tuple(sorted(listing.excluded)))
 
@@ -347,14 +350,28 @@ def _assigned(
     (manifest,) = parts.values()
     if diagnostics.has_errors:
         return manifest
-    manifest, further = _of_splits(manifest, lambda own: with_sides(spec, own, locate, progress))
+    manifest, further = _of_splits(manifest, lambda own: _measured(spec, own, locate, progress))
     diagnostics.extend(further)
+    manifest, further = with_longest(spec, manifest, locate)
+    diagnostics.extend(further)
+    if manifest.too_long and not diagnostics.has_errors:
+        diagnostics.extend(d for d in check_assignment(spec, manifest, locate) if d.severity is Severity.ERROR)
     if not diagnostics.has_errors:
         diagnostics.extend(judge_buckets(spec, manifest, locate))
         for stage in spec.stages:
             staged, notes = in_stage(spec, stage.resolved, manifest)
             diagnostics.extend([*_findings_of(spec, notes, locate), *judge_buckets(stage.resolved, staged, locate)])
     return manifest
+
+
+def _measured(
+    spec: PipelineSpec, manifest: Manifest, locate: Locate, progress: Callable[[int], None] | None
+) -> tuple[Manifest, list[Diagnostic]]:
+    """Adds what buckets and padding need of each record, and leaves examples out that are too long; returns findings, too."""
+    manifest, of_sides = with_sides(spec, manifest, locate, progress)
+    manifest, of_lengths = with_lengths(spec, manifest, locate, progress)
+    manifest, too_long = without_too_long(spec, manifest, locate)
+    return manifest, [*of_sides, *of_lengths, *too_long]
 
 
 def _of_part(name: str, keys: frozenset[str]) -> frozenset[str]:
@@ -467,6 +484,7 @@ def left_out(manifest: Manifest) -> list[str]:
             LeftOut(len(part.excluded), "excluded entry", "excluded entries"),
             LeftOut(len({*part.left_out} - {*part.excluded}), "record that `splits.exclude` names", "records that `splits.exclude` names"),
             LeftOut(part.spared, "training example that `subset` leaves out", "training examples that `subset` leaves out"),
+            LeftOut(part.too_long, "example longer than `batch.pad` allows", "examples longer than `batch.pad` allows"),
             LeftOut(part.unused, "example that no part asks for", "examples that no part asks for"),
         )
         for one in chain.from_iterable((*(note.left_out for note in part.listing.notes), by_the_spec)):

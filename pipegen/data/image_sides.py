@@ -1,4 +1,4 @@
-"""Sizes and orientations of images, read before any is decoded, and the buckets that follow from them."""
+"""Sizes and orientations of images, read before any is decoded."""
 
 from __future__ import annotations
 
@@ -10,42 +10,35 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pipegen.data.fingerprint import fingerprint
+from pipegen.data.headers import AT_ONCE, WORTH_KEEPING, kept_or_read, read_kept
 from pipegen.data.manifest import Manifest
-from pipegen.data.sampling import examples_of_epoch
-from pipegen.data.shares import last_batch
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
-from pipegen.errors import InternalError
-from pipegen.frozen import dataclass
-from pipegen.kept import INDEXES, keep_or_warn, kept_folder, open_kept
+from pipegen.kept import INDEXES, keep_or_warn, kept_folder
 from pipegen.memory import threads
 from pipegen.mounts import content_of, mounted
 from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.fields.columns import Ragged, counted_up
 from pipegen.ops.fields.notes import Note, count
-from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import Levels, Overlay, geometry_of, having, kind_of
 from pipegen.ops.kinds.mask import number_name
 from pipegen.ops.lowering.exif import BACK
-from pipegen.ops.sampling_sections import Columns, nearest
+from pipegen.ops.sampling_sections import Buckets, Columns
 from pipegen.ops.sources.annotations.sizes import orientation_in, orientation_of, sides_of
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import PipelineSpec, ShardIndex
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.variants import bucketed
-from pipegen.types import ElementType, FeatureType, times
+from pipegen.types import ElementType, FeatureType
 
 Array = np.ndarray[Any, Any]
 _FORMAT = 1
-_WORTH_KEEPING = 1000  # files from which on the results of reading their headers are kept
-_AT_ONCE = 256  # files between two reports of progress
 
 
 def with_sides(
@@ -56,8 +49,8 @@ def with_sides(
     An image whose header cannot be read counts as a square: it is an error, or replaced, when it is decoded.
     """
     every = (spec, *(stage.resolved for stage in spec.stages))
-    chosen = next((s for s in every if s.batch.buckets is not None), None)
-    if chosen is None or chosen.batch.buckets is None:
+    chosen = next((s for s in every if isinstance(s.batch.buckets, Buckets)), None)
+    if chosen is None or not isinstance(chosen.batch.buckets, Buckets):
         return manifest, []
     splits = [split for split in manifest.splits if any(bucketed(s, split) for s in every)]
     measured, feature = chosen.batch.buckets.measured, image_of(chosen)
@@ -79,7 +72,8 @@ def with_sides(
     files = listing.location_of(feature).paths
     began = time.perf_counter()
     key = hashlib.sha256(f"{fingerprint(listing)}\n{feature}\n{_FORMAT}".encode()).hexdigest()[:32]
-    found, from_file = _kept_or_read(chosen, key, files, wanted, total, progress)
+    nothing: Array = np.zeros((total, 4), np.int32)
+    found, from_file = kept_or_read(chosen.runtime, f"{key}.sides", files, wanted, nothing, _sides, "the sizes of images", progress)
     sides[wanted] = found[wanted][:, 2:] if ignores_exif(chosen, feature) else found[wanted][:, :2]
     sides[~(sides > 0).all(1)] = np.nan
     took = "kept from an earlier run" if from_file else f"in {time.perf_counter() - began:.1f} s"
@@ -87,9 +81,15 @@ def with_sides(
     return replace(manifest, sides=sides), [make("PG481", message, at)]
 
 
+def _sides(file: str) -> tuple[int, int, int, int] | None:
+    """Height and width of an image, upright and as stored; `None` if its header cannot be read."""
+    own = sides_of(file)
+    return None if own is None else (*own.upright[::-1], *own.stored[::-1])
+
+
 def image_of(spec: PipelineSpec) -> str:
     """The feature whose image size selects the bucket."""
-    named = spec.batch.buckets.image if spec.batch.buckets is not None else None
+    named = spec.batch.buckets.image if isinstance(spec.batch.buckets, Buckets) else None
     return named or next(iter(having(spec.source.infer(), Levels)), "image")
 
 
@@ -117,36 +117,6 @@ def ignores_exif(spec: PipelineSpec, feature: str) -> bool:
     """Decides if images are decoded as stored, without turning them by their EXIF orientation."""
     steps = [step for step in spec.transforms if isinstance(step, DecodeTransform) and step.feature in (None, feature)]
     return bool(steps) and getattr(steps[0], "exif", "apply") == "ignore"
-
-
-def _kept_or_read(
-    spec: PipelineSpec, key: str, files: Sequence[str], wanted: Array, total: int, progress: Callable[[int], None] | None
-) -> tuple[Array, bool]:
-    """Height and width of files, upright and as stored, int32 `(total, 4)`, 0 if unknown; and if they were kept."""
-    folder = kept_folder(spec.runtime.cache, INDEXES) if len(wanted) >= _WORTH_KEEPING else None
-    held = _read_kept(folder, f"{key}.sides", np.dtype(np.int32), 4 * total)
-    if held is not None and held.reshape(total, 4)[wanted].any(1).all():
-        return held.reshape(total, 4), True
-    found: Array = np.zeros((total, 4), np.int32)
-    with ThreadPoolExecutor(threads(spec.runtime)) as pool:
-        for begin in range(0, len(wanted), _AT_ONCE):
-            some = wanted[begin : begin + _AT_ONCE]
-            each = pool.map(sides_of, (files[i] for i in some.tolist()))
-            found[some] = [(0, 0, 0, 0) if own is None else (*own.upright[::-1], *own.stored[::-1]) for own in each]
-            if progress is not None:
-                progress(begin + len(some))
-    keep_or_warn(folder, f"{key}.sides.{INDEXES}", [found.tobytes()], "the sizes of images")
-    return found, False
-
-
-def _read_kept(folder: Path | None, name: str, dtype: np.dtype[Any], length: int) -> Array | None:
-    """Reads a kept array; `None` if it is missing or has another length."""
-    with suppress(OSError, ValueError):
-        if folder is not None:
-            with open_kept(folder, f"{name}.{INDEXES}") as stream:
-                held: Array = np.frombuffer(stream.read(), dtype)
-            return held if len(held) == length else None
-    return None
 
 
 _LOOKED_AT = 32  # examples to look at, of remote files and of records: if none of them is odd, the others count as sound
@@ -282,10 +252,10 @@ def _untold(files: Sequence[str], orientations: Array, untold: Array, lying: Seq
 def _orientations(spec: PipelineSpec, listing: Listing, image: str, files: Sequence[str], progress: Callable[[int], None] | None) -> Array:
     """Reads the EXIF orientation of each image, uint8 `(n,)`."""
     total = len(files)
-    folder = kept_folder(spec.runtime.cache, INDEXES) if total >= _WORTH_KEEPING else None
+    folder = kept_folder(spec.runtime.cache, INDEXES) if total >= WORTH_KEEPING else None
     bare = replace(listing, columns={}, beside={image: listing.beside[image]} if image in listing.beside else {})
     key = hashlib.sha256(f"{fingerprint(bare)}\n{image}\n{_FORMAT}".encode()).hexdigest()[:32] if folder is not None else ""
-    held = _read_kept(folder, f"{key}.turns", np.dtype(np.uint8), total)
+    held = read_kept(folder, f"{key}.turns", np.dtype(np.uint8), total)
     if held is not None:
         return held
     found: Array = np.ones(total, np.uint8)
@@ -299,72 +269,8 @@ def _orientations(spec: PipelineSpec, listing: Listing, image: str, files: Seque
 
 
 def _look(pool: ThreadPoolExecutor, files: Sequence[str], which: range, found: Array, progress: Callable[[int], None] | None) -> None:
-    parts = [which[at : at + _AT_ONCE] for at in range(0, len(which), _AT_ONCE)]
+    parts = [which[at : at + AT_ONCE] for at in range(0, len(which), AT_ONCE)]
     for part, own in zip(parts, pool.map(lambda part: [orientation_of(files[i]) for i in part], parts), strict=True):
         found[list(part)] = own
         if progress is not None:
             progress(part[-1] + 1)
-
-
-@dataclass(frozen=True, eq=False)
-class InBuckets:
-    """The bucket of each record of a split, int32 `(n,)`; the number of records of each bucket; and the records, bucket by bucket and in
-    stored order within each, int64 `(n,)`."""
-
-    of: Ints
-    counts: tuple[int, ...]
-    members: Ints
-
-    @classmethod
-    def by_size(cls, sizes: tuple[tuple[int, int], ...], sides: Any) -> InBuckets:
-        """Chooses buckets by the height and width of images, float64 `(n, 2)`; NaN counts as a square."""
-        of = nearest(sizes, np.where(np.isfinite(sides).all(1)[:, None], sides, 1.0))
-        counts = np.bincount(of, minlength=len(sizes))
-        return cls(of, tuple(counts.tolist()), np.argsort(of, kind="stable").astype(np.int64))
-
-
-def in_buckets(spec: PipelineSpec, manifest: Manifest, split: str) -> InBuckets | None:
-    """Assigns the records of a split to buckets; `None` if its batches have one size."""
-    if spec.batch.buckets is None or not bucketed(spec, split):
-        return None
-    own = manifest.own(split)
-    if own.sides is None:
-        raise InternalError("image sizes were not collected")
-    return InBuckets.by_size(spec.batch.buckets.sizes, own.sides[own.numbers(split)])
-
-
-def epoch_counts(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[int, ...]:
-    """Counts the examples in an epoch of a split, or of each of its buckets, which end in a batch of their own."""
-    found = in_buckets(spec, manifest, split)
-    return (examples_of_epoch(spec, manifest, split),) if found is None else found.counts
-
-
-def judge_buckets(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> Iterator[Diagnostic]:
-    """Reports buckets with less than one batch if remainders are dropped, and last batches that hosts cannot share."""
-    shard = spec.runtime.shard
-    for split in manifest.splits:
-        found, buckets = in_buckets(spec, manifest, split), spec.batch.buckets
-        if found is not None and isinstance(shard, ShardIndex):
-            wrong = (one for n in found.counts for one in last_batch(spec, split, n, shard.count, locate))
-            yield from dict.fromkeys(wrong)
-        drops = spec.batch.remainder_for(split) == "drop" or (split == "train" and spec.epoch != "pass")
-        if found is None or buckets is None or not drops:
-            continue
-        size, at = spec.batch.size, locate(("batch", "buckets", "sizes"))
-        thin = [(own, n) for own, n in zip(buckets.sizes, found.counts, strict=True) if 0 < n < size]
-        if not any(n >= size for n in found.counts):
-            message = f"no bucket of `{split}` has a batch of {size} examples, and incomplete batches are dropped: no step is left"
-            yield make("PG407", message, at, help=f"lower `batch.size` to {max(found.counts)} or less, or name fewer sizes")
-        elif thin:
-            named = ", ".join(f"{times(own)} has {n}" for own, n in thin)
-            message = f"in split `{split}`, {named} images; incomplete batches of {size} are dropped, so the model never sees these"
-            help_ = f"name fewer sizes, lower `batch.size`, or keep smaller batches: `remainder: {{{split}: keep}}`"
-            yield make("PG480", message, at, help=help_)
-
-
-def bucket_line(spec: PipelineSpec, manifest: Manifest, split: str) -> str:
-    """Lists the examples of a split in each bucket; "" without buckets."""
-    found, buckets = in_buckets(spec, manifest, split), spec.batch.buckets
-    if found is None or buckets is None:
-        return ""
-    return ", ".join(f"{count(n, 'example')} in {times(size)}" for size, n in zip(buckets.sizes, found.counts, strict=True))

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from pipegen.ops.fields.strings import Ints, Strings, as_places, shareable
 from pipegen.ops.sources.listing.base import Listing, every_value, shards_of, unlabelled_records
 from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,9 @@ class Manifest:
     findings: tuple[Diagnostic, ...] = ()  # findings about the data that are not errors
     sides: np.ndarray[Any, Any] | None = None
     """Height and width of each record's image in pixels, float64 `(n, 2)`, NaN if unknown; `None` without buckets."""
+    lengths: Mapping[str, Ints] = field(default_factory=dict)
+    """By feature, the stored length of each record along the first axis, int64 `(n,)`, -1 if unknown; of those whose padding needs it."""
+    too_long: int = 0  # number of examples that `longer: drop` of `batch.pad` left out
 
     def __post_init__(self) -> None:
         """Makes arrays of the members that tensors can share."""
@@ -68,7 +74,8 @@ class Manifest:
     @property
     def unused(self) -> int:
         """Number of records that no part asks for, without those left out for other reasons."""
-        return self.total - self.ignored - sum(map(len, self.members.values())) - len(self.left_out) - self.spared
+        gone = len(self.left_out) + self.spared + self.too_long
+        return self.total - self.ignored - sum(map(len, self.members.values())) - gone
 
     def numbers(self, split: str) -> Ints:
         """The numbers of a split's records among all, rising: whole numbers `(n,)`."""
@@ -108,10 +115,14 @@ class Manifest:
         """The manifest that knows where the records of a split are: this one, unless splits are stored in different ways."""
         return self
 
-    def narrowed(self, split: str, places: Ints) -> Manifest:
-        """Keeps only the examples of a split at some positions, which rise."""
-        spared = self.spared + self.num_examples(split) - len(places)
-        return replace(self, members={**self.members, split: self.members[split][places]}, spared=spared)
+    def narrowed(self, split: str, places: Ints, *, too_long: bool = False) -> Manifest:
+        """Keeps only the examples of a split at some positions, which rise; others are of no subset, or `too_long`."""
+        return self._left(split, self.members[split][places], len(places), too_long=too_long)
+
+    def _left(self, split: str, members: Any, left: int, *, too_long: bool) -> Self:
+        """Replaces the members of a split by those that are left, and counts the others."""
+        gone, counted = self.num_examples(split) - left, "too_long" if too_long else "spared"
+        return replace(self, members={**self.members, split: members}, **{counted: getattr(self, counted) + gone})
 
     def files(self, split: str, feature: str = "") -> Strings:
         """The absolute paths of a split, in source order, of a feature or of all; for rows, what messages call them."""
@@ -245,11 +256,15 @@ class ShardedManifest(Manifest):
 
     @cached_property
     def split_fingerprint(self) -> str:
-        """Hash of the data and, if records were left out or values decide them, of the splits."""
-        if not self.left_out and not self.by_column:
+        """Hash of the data and, if records were left out, values decide them, or series are cut by time, of the splits."""
+        held = shards_of(self.listing)
+        cut = self.listing.timeline is not None and held.offsets is not None
+        if not self.left_out and not self.by_column and not cut:
             return self.fingerprint
         lines = "".join(f"{name}\n" for name in sorted(self.left_out))
         digest = hashlib.sha256(f"{self.fingerprint}\n{lines}".encode("utf-8", "surrogateescape"))
+        if cut and held.offsets is not None:
+            digest.update(held.offsets.astype("<i8").tobytes() + repr([*(self.listing.parts or ())]).encode())
         for split in self.splits if self.by_column else ():
             digest.update(f"{split}\n".encode() + self.numbers(split).astype("<i8").tobytes())
         return digest.hexdigest()
@@ -266,12 +281,11 @@ class ShardedManifest(Manifest):
             return None if label is None else every_value(self.listing, label)
         return columns[label] if isinstance(columns[label], np.ndarray) and columns[label].ndim == 1 else None
 
-    def narrowed(self, split: str, places: Ints) -> ShardedManifest:
+    def narrowed(self, split: str, places: Ints, *, too_long: bool = False) -> ShardedManifest:
         held = self.members[split]
         mask: Ints = np.zeros(self.total, bool)
         mask[held.numbers(places)] = True
-        members = {**self.members, split: with_any(held.among(mask))}
-        return replace(self, members=members, spared=self.spared + len(held) - len(places))
+        return self._left(split, with_any(held.among(mask)), len(places), too_long=too_long)
 
     def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]
         """`FILE#ROW` of each record of a split, with the relative path, in source order."""

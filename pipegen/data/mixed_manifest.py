@@ -91,8 +91,9 @@ class SplitManifests(JoinedManifest):
     def of(self, split: str) -> Mapping[str, Manifest]:
         return {"": self.own(split)}
 
-    def narrowed(self, split: str, places: Ints) -> SplitManifests:
-        return split_manifests(self.listing, {**self.parts, split: self.own(split).narrowed(split, places)}, self.source_name)
+    def narrowed(self, split: str, places: Ints, *, too_long: bool = False) -> SplitManifests:
+        narrowed = self.own(split).narrowed(split, places, too_long=too_long)
+        return split_manifests(self.listing, {**self.parts, split: narrowed}, self.source_name)
 
     @property
     def every_key(self) -> Sequence[str]:
@@ -112,7 +113,8 @@ def split_manifests(listing: Listing, parts: Mapping[str, Manifest], name: str) 
     every = parts.values()
     excluded, left_out = (tuple(key for part in every for key in getattr(part, which)) for which in ("excluded", "left_out"))
     members = {split: part.members[split] for split, part in parts.items()}
-    return SplitManifests(listing, members, name, excluded, left_out=left_out, spared=sum(part.spared for part in every), parts=parts)
+    spared, too_long = sum(part.spared for part in every), sum(part.too_long for part in every)
+    return SplitManifests(listing, members, name, excluded, left_out=left_out, spared=spared, too_long=too_long, parts=parts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from pipegen.data.rounding import SLACK, exact
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Diagnostics, Edit, Fix, Severity, write
 from pipegen.diagnostics.suggest import closest, rows
-from pipegen.ops.sampling_sections import ByColumn, PathGroup, Splits
+from pipegen.ops.sampling_sections import REST, ByColumn, PathGroup, Splits
 from pipegen.ops.sources.listing.base import PREDICTED
 from pipegen.ops.transform import When
 from pipegen.patterns import compile_pattern
@@ -97,7 +97,20 @@ def check_splits(spec: PipelineSpec, locate: Locate = path_only) -> Diagnostics:
     found = Diagnostics()
     if spec.source.mixed():
         found.extend(_mix(spec, locate))
-    checks = (_columns, _sizes, _conflicts, _rows, _as_utility, _folds, _labels_and_groups, _unknown_names, _lints, _of_100, lint_names)
+    checks = (
+        _columns,
+        _sizes,
+        _conflicts,
+        _rows,
+        _overlaps,
+        _as_utility,
+        _folds,
+        _labels_and_groups,
+        _unknown_names,
+        _lints,
+        _of_100,
+        lint_names,
+    )
     for check in checks:
         found.extend(check(spec, locate))
     return found
@@ -153,6 +166,9 @@ def _sizes(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     if listing:
         yield from _values(spec, listing, locate)
         return
+    if spec.splits.by_time is not None:
+        yield from _in_time(spec, locate)
+        return
     if method == "folder" or isinstance(method, ByColumn):
         for name in parts:
             if name not in texts:
@@ -174,6 +190,68 @@ def _sizes(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         yield make("PG301", message, locate((*_PARTS, name)), help="folders are named with `method: folder`")
     if not texts:
         yield from _numbers(spec, locate)
+
+
+def _in_time(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    """Checks parts by time: of one form each, the first of which may be the rest."""
+    parts, rules, series = spec.splits.parts, spec.splits.by_time, spec.source.series()
+    if series is None and not spec.source.mixed():
+        message = f"`method: time` divides windows of time series, and the records of `{spec.source.op}` are none"
+        yield make("PG302", message, locate(("splits", "method")), help="read them by the source `series`, with the column `order`")
+        return
+    if rules is not None and rules.history and series is not None and not series.horizon:
+        message = "`history` lets windows begin before their part if their horizon is in it, and the windows have none"
+        help_ = "give them one, such as `window: {length: 96, horizon: 24}`, or remove `history`"
+        yield make("PG302", message, locate(("splits", "method", "time", "history")), help=help_)
+    named = [name for name, size in parts.items() if size == REST]
+    first = next(iter(parts), "")
+    for name in named if named != [first] else ():
+        message = f"`{name}: {REST}` takes what the parts after it leave, so it must be the first one"
+        yield make("PG301", message, locate((*_PARTS, name)), help="write fractions, counts or times for the others")
+        return
+    others = {name: size for name, size in parts.items() if size != REST}
+    forms = {
+        name: "a fraction" if isinstance(size, float) else "a count of rows" if isinstance(size, int) else "a time"
+        for name, size in others.items()
+    }
+    odd = next((name for name in forms if forms[name] != next(iter(forms.values()))), None)
+    if odd is not None:
+        one = next(iter(forms))
+        message = f"`{odd}` has {forms[odd]}, and `{one}` {forms[one]}"
+        yield make(
+            "PG301", message, locate((*_PARTS, odd)), locate((*_PARTS, one), forms[one]), help="write all parts but `rest` in one form"
+        )
+    elif "a time" in forms.values() and not named:
+        message = f"`{first}` is the first part, which begins with the rows"
+        yield make(
+            "PG301", message, locate((*_PARTS, first)), help=f"give it no time: `{first}: {REST}`; each other part begins at its own"
+        )
+    elif spec.splits.folds is not None and "a fraction" not in (*forms.values(), "a fraction" if not forms else ""):
+        yield make("PG301", "beside `folds`, parts by time are fractions", locate(_PARTS), help="such as `parts: {test: 0.1}`")
+    total = sum((exact(size) for size in others.values() if isinstance(size, float)), Fraction(0))
+    if total > 1 + SLACK or (named and total >= 1):
+        message = (
+            f"the fractions sum to {float(total):g}, which leaves nothing for `{named[0]}`"
+            if named
+            else f"the fractions sum to {float(total):g}, which is more than all the data"
+        )
+        yield make(
+            "PG301", message, locate(_PARTS), help="lower them to a sum of at most 1" if not named else "lower them to a sum below 1"
+        )
+
+
+def _overlaps(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    """Warns of windows that share rows and are dealt to splits one by one."""
+    series, splits = spec.source.series(), spec.splits
+    dealt = splits.method in ("random", "hash", "keras", "keras_utility") and (bool(splits.parts) or splits.folds is not None)
+    if series is None or not series.overlap or not dealt or splits.column is not None:
+        return
+    if series.group is not None and str(splits.group) == str(series.group):
+        return
+    message = f"windows share rows with their neighbours, and `method: {splits.method}` puts neighbours into different splits"
+    time = write("splits: {method: time}", "spec", "use {}: a part then has rows of its own")
+    whole = () if series.group is None else (f"or keep each series in one split: `group: {series.group}`",)
+    yield make("PG494", message, locate(("splits",)), help=(time, *whole))
 
 
 def _values(spec: PipelineSpec, listing: list[str], locate: Locate) -> Iterator[Diagnostic]:
@@ -285,7 +363,7 @@ def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
             yield make("PG302", message, locate(("splits", option), key=True), help=help_)
         return
     listed = splits.column is not None and isinstance(splits.method, str)
-    method = splits.method if isinstance(splits.method, str) and not listed else "{column: …}"
+    method = "time" if splits.by_time is not None else splits.method if isinstance(splits.method, str) and not listed else "{column: …}"
     for option, refused in _REFUSED.items():
         if given[option] and method in refused:
             message = f"`{option}` does not go with {'values in `parts`' if listed else f'`method: {method}`'}: {refused[method]}"
@@ -329,6 +407,7 @@ def _rows(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 _GIVEN = "the data says which split a record is in"
+_BY_TIME = "it cuts each series, whatever is in it"
 _REFUSED: dict[str, dict[str, str]] = {
     "stratify": {
         "hash": "each record is placed by its own hash, whatever the others are",
@@ -336,8 +415,13 @@ _REFUSED: dict[str, dict[str, str]] = {
         "keras_utility": "it shuffles the files of all classes together",
         "folder": _GIVEN,
         "{column: …}": _GIVEN,
+        "time": _BY_TIME,
     },
-    "group": {"keras": "it cuts each class at a fixed file", "keras_utility": "it assigns each file by itself"},
+    "group": {
+        "time": "it cuts each series, so groups are not whole",
+        "keras": "it cuts each class at a fixed file",
+        "keras_utility": "it assigns each file by itself",
+    },
     "folds": {
         "hash": "folds have exact sizes, and hashes have not",
         "keras": "Keras has no folds",

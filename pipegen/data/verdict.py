@@ -119,7 +119,7 @@ def far_from_asked(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> li
     total = manifest.total - manifest.ignored - unlabelled
     fractions = {name: size for name, size in spec.splits.parts.items() if isinstance(size, float) and name in manifest.members}
     off = {name: abs(len(manifest.members[name]) - size * total) for name, size in fractions.items()}
-    far = [name for name, by in off.items() if by > 0.05 * total and by >= 2]
+    far = [name for name, by in off.items() if by > 0.05 * total and by >= 2 and spec.splits.by_time is None]
     if not far or any(not len(records) for records in manifest.members.values()):  # an empty part is an error already
         return []
     shown = ", ".join(f"`{name}` {len(manifest.members[name]):,} ({len(manifest.members[name]) / total:.0%})" for name in fractions)
@@ -145,6 +145,9 @@ def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Loca
     help_ = "give the part a larger share, or add data"
     if split == PREDICTED and spec.source.lacks(PREDICTED):
         asked, help_ = "every example has a label", "name the values that stand for none in `unlabelled`, or remove it"
+    elif spec.splits.by_time is not None:
+        span = manifest.listing.timeline.span if manifest.listing.timeline is not None else 0
+        asked, help_ = f"no window, which takes {count(span, 'row')}, fits into it", "give the part more rows, or use a shorter window"
     elif spec.splits.group is not None:
         groups = count(count_groups(spec.splits, manifest.listing), "group")
         asked = f"there are {count(n, 'example')} in {groups}, which stay whole" if n else asked

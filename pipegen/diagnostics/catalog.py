@@ -71,8 +71,8 @@ _TABLE = (
     Code("PG207", "invalid-fill", _E, "A fill value does not fit the image's values"),
     Code("PG208", "wrong-dtype", _E, "A step cannot work on values of this dtype"),
     Code("PG210", "splits-differ", _E, "Two splits would give the model different shapes or dtypes"),
-    Code("PG213", "double-scaling", _E, "Values that are already 0..1 are scaled as if they were 0..255"),
-    Code("PG214", "standardised-values", _E, "A colour step gets values that were centred on 0"),
+    Code("PG213", "double-scaling", _E, "Values that are already 0..1, or logarithms, are scaled once more"),
+    Code("PG214", "standardised-values", _E, "A colour step or a logarithm gets values that were centred on 0"),
     Code("PG215", "misplaced-decode", _E, "`decode` is not the first step, or there are two"),
     Code("PG216", "colliding-step-ids", _E, "Two steps have the same id and would draw the same numbers"),
     Code("PG217", "unknown-feature", _E, "A feature of this name does not exist"),
@@ -107,6 +107,10 @@ _TABLE = (
     Code("PG260", "unused-buckets", _E, "Buckets have sizes that no step uses, or a step uses buckets without sizes"),
     Code("PG261", "beside-buckets", _E, "A section cannot be used with buckets"),
     Code("PG262", "unknown-sides", _E, "The sizes of images, which choose their buckets, are unknown"),
+    # Features of unknown length.
+    Code("PG263", "unpadded-length", _E, "Examples differ in their length, so they cannot be stacked"),
+    Code("PG264", "unfit-padding", _E, "`batch.pad` does not fit the features"),
+    Code("PG265", "unlisted-lengths", _E, "Lengths are needed before any example is read, and are not known then"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),
@@ -176,14 +180,21 @@ _TABLE = (
     Code("PG477", "unfit-boxes", _W, "Some boxes have no area, or are outside their image"),
     Code("PG478", "unfit-box-classes", _E, "The classes of boxes are not those in the spec"),
     Code("PG479", "annotated-size", _W, "The size of an image differs from that in its annotations"),
-    # Buckets, with data.
+    # Buckets and padding, with data.
     Code("PG480", "thin-bucket", _W, "A bucket has fewer images than a batch, so they are dropped"),
-    Code("PG481", "headers-read", _I, "The headers of files were read for the sizes of images"),
+    Code("PG481", "headers-read", _I, "The headers of files were read for the sizes of images, or for lengths"),
+    Code("PG482", "too-long", _W, "Examples are longer than their padding allows"),
     # Limits of workers of the tf.data service.
     Code("PG485", "service-python-step", _E, "A step calls a Python function, which workers of the tf.data service do not have"),
     Code("PG486", "service-python-rows", _E, "Records are read by Python, which workers of the tf.data service do not have"),
     Code("PG487", "service-large-arrays", _E, "Arrays are too large for the graph that workers of the tf.data service get"),
     Code("PG488", "service-without-training", _E, "Workers of the tf.data service need a training split, which does not exist"),
+    # Time series.
+    Code("PG490", "repeated-time", _E, "Two rows of a time series have the same time"),
+    Code("PG491", "irregular-times", _W, "The time between the rows of a series varies"),
+    Code("PG492", "missing-values", _E, "A time series lacks values"),
+    Code("PG493", "short-series", _W, "A time series is shorter than a window"),
+    Code("PG494", "overlapping-windows", _W, "Windows that share rows are in different splits"),
     # Valid, but probably not meant.
     Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
     Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, PrivateAttr, create_model, field_validator, model_validator
 
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import PartError
 from pipegen.lazy import np
 from pipegen.ops.arguments.geometry import BUCKET, Side, Size
@@ -229,19 +231,42 @@ class Folds(Model):
     """The fold that is the validation split, from 0."""
 
 
+class TimeRules(Model):
+    """Rules for splits by time."""
+
+    gap: Annotated[int, Field(ge=0)] = 0
+    """The rows left out between a part and the next, so that values that hang together are not on both sides."""
+    history: bool = False
+    """Whether windows of a later part may begin in an earlier one, as long as their horizon is in their own part: their inputs are then
+    values that training has seen, as when a model is used. With as many rows as a horizon, a part has the last one of each series."""
+
+
+class ByTime(Model):
+    """A division by time, with its rules."""
+
+    time: TimeRules
+    """The rules: `{gap: 24, history: true}`."""
+
+
+REST = "rest"  # the size of a first part by time that takes what the others leave
+
+
 class Splits(Model):
     """Divides the data into splits."""
 
     parts: dict[SplitName, Annotated[float, Field(gt=0, lt=1)] | Annotated[int, Field(ge=1)] | str | dict[ColumnName, PartValues]] = {}
     """The splits with their sizes: fractions of the data or counts of examples. With `method: folder` or a column, the
-    value that names the split in the data. Or the values of a column that each split has, in a list or in a file with one a line:
-    `{train: {patient: [2, 3, 5]}, validation: {patient: {file: val.txt}}}`; examples with other values are in no split."""
-    method: Literal["random", "hash", "folder", "keras", "keras_utility"] | ByColumn = "random"
+    value that names the split in the data. With `method: time`, in the order of time: fractions of the rows, counts of the last rows of
+    each series, or the time at which a part begins; the first may be `rest`. Or the values of a column that each split has, in a list or in
+    a file with one a line: `{train: {patient: [2, 3, 5]}, validation: {patient: {file: val.txt}}}`; examples with other values are in no
+    split."""
+    method: Literal["random", "hash", "folder", "keras", "keras_utility", "time"] | ByColumn | ByTime = "random"
     """The assignment of records to splits. `random`: exact sizes, by the rank of a hash of the relative path. `hash`: a threshold on the
     hash, so that adding data moves no record; it is the default for sources with many records in a file and sizes that are fractions.
     `folder`: the first folder names the split. `keras`: the first files of each class are validation, as with Keras'
     `ImageDataGenerator`. `keras_utility`: the files are shuffled by `splits.seed` and the last of them are validation, as with
-    `keras.utils.image_dataset_from_directory`."""
+    `keras.utils.image_dataset_from_directory`. `time`: windows of time series, earlier ones before later ones; it is the default for them.
+    A window is in the part that has all of its rows, or in none. `{time: {gap: 24}}` leaves rows out between the parts."""
     stratify: Literal["label"] | ByColumn | None = None
     """Keep the share of each class, or of each value of a column (`{column: NAME}`), the same in every split, exact to one example per
     class."""
@@ -277,6 +302,13 @@ class Splits(Model):
         if isinstance(self.method, ByColumn):
             return self.method.column
         return next((next(iter(part)) for part in self.parts.values() if isinstance(part, dict)), None)
+
+    @property
+    def by_time(self) -> TimeRules | None:
+        """The rules of a division by time; `None` for another method."""
+        if isinstance(self.method, ByTime):
+            return self.method.time
+        return TimeRules() if self.method == "time" else None
 
     @property
     def column_field(self) -> str:
@@ -317,9 +349,13 @@ class Splits(Model):
                     return value, owner[value], name
         return None
 
-    def by_default(self, method: Literal["random", "hash"]) -> Splits:
+    def by_default(self, method: Literal["random", "hash", "time"]) -> Splits:
         """Sets the method to that of the source, unless a method is given or the splits do not allow it."""
         fractions = bool(self.parts) and all(isinstance(size, float) for size in self.parts.values())
+        if method == "time":
+            stays = "method" in self.model_fields_set or not self.parts or self.stratify is not None or self.group is not None
+            stays = stays or self.column is not None
+            return self if stays else self.model_copy(update={"method": method})
         stays = "method" in self.model_fields_set or not fractions or self.folds is not None or self.stratify is not None
         return self if stays or method == "random" else self.model_copy(update={"method": method})
 
@@ -332,6 +368,55 @@ class Columns(Model):
 
     columns: tuple[FeatureName, FeatureName]
     """The features with the height and the width in pixels, in this order: each a number of `kind: tensor`."""
+
+
+class LengthColumn(Model):
+    """Lengths from a feature of the record."""
+
+    column: FeatureName
+    """The feature with the length as it is stored: a number of `kind: tensor`."""
+
+
+class Padding(Model):
+    """Padding of features whose length along the first axis varies, so that examples can be stacked. It makes `NAME_length`, the length of
+    an example before, and `NAME_valid`, which is false for padding; name them in `output` to receive them."""
+
+    to: Annotated[int, Field(ge=1)] | Literal["longest", "bucket"] = "longest"
+    """The length of all examples of a batch, in elements along the first axis. `longest` is that of the longest example of the data;
+    `bucket` that of the bucket, for features as long as the one whose length selects it, which has it anyway."""
+    value: float = 0.0
+    """The value of padding."""
+    longer: Literal["error", "cut", "drop"] = "error"
+    """The treatment of examples that are longer than `to`. `error` stops and names the file; `cut` keeps the first `to` elements; `drop`
+    leaves them out of their split, with a warning."""
+    measured: Literal["headers"] | LengthColumn = "headers"
+    """The source of lengths that `to: longest`, `longer: drop` and buckets need before any example is read: `headers` reads the first bytes
+    of every file, and stores the result; `{column: NAME}` is a feature of a table."""
+
+
+class LengthBuckets(Model):
+    """Batches of a few lengths, so that little is padded and a model is compiled only a few times."""
+
+    by: Literal["length"]
+    """What decides the bucket of an example: its length along the first axis."""
+    sizes: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=2, max_length=64)]
+    """The lengths, ascending. An example goes to the shortest one that holds it, and is padded to that; `batch.pad` says how, and what
+    happens to an example that is longer than all."""
+    feature: FeatureName | None = None
+    """The feature whose length decides; by default the only one that is padded, or the first."""
+
+    @field_validator("sizes")
+    @classmethod
+    def _ascending(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        wrong = next((pair for pair in pairwise(sizes) if pair[0] >= pair[1]), None)
+        if wrong is not None:
+            raise ValueError(f"lengths of buckets must ascend, got {wrong[0]} before {wrong[1]}")
+        return sizes
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The sizes as shapes of one side."""
+        return tuple((size,) for size in self.sizes)
 
 
 class Buckets(Model):
@@ -356,6 +441,18 @@ class Buckets(Model):
         if twice is not None:
             raise ValueError(f"duplicate bucket size [{twice[0]}, {twice[1]}]")
         return sizes
+
+    @classmethod
+    def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
+        sizes = given.get("sizes")
+        if isinstance(sizes, list) and sizes and all(isinstance(size, int) for size in sizes):
+            help_ = write(f"batch: {{buckets: {{by: length, sizes: {sizes}}}}}", "spec", "for lengths write {}")
+            raise PartError("`sizes` of images are pairs, `[height, width]`", "sizes", help=help_)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The sizes, height and width in pixels."""
+        return self.sizes
 
 
 def says_bucket(steps: Iterable[Transform]) -> bool:

@@ -253,6 +253,8 @@ def uses(refs: Sequence[StepRef]) -> str:
 
 def value(given: Any) -> str:
     """Formats a plain value as in a spec."""
+    if given is None:
+        return "null"
     if isinstance(given, bool):
         return str(given).lower()
     if isinstance(given, float):

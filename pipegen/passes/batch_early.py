@@ -53,7 +53,7 @@ def _parted(items: list[Placed]) -> tuple[list[Placed], list[Placed]]:
     for i, p in enumerate(items):
         if p.stage.one_example:
             last |= dict.fromkeys(p.stage.touches(), i)
-        elif not p.before[p.stage.feature].is_static:
+        elif not (p.before.get(p.stage.feature) or p.after[p.stage.feature]).is_static:  # a stage may make a feature
             last[p.stage.feature] = i
     for i, p in reversed([*enumerate(items)]):  # a fork comes before all stages on its views
         if isinstance(p.stage, s.Fork) and any(name in last for name in p.stage.names):

@@ -70,6 +70,6 @@ def _branch(item: Placed, *, compiled: bool) -> Placed:
 
 def _conditional(item: Placed, *, mirrored: bool) -> bool:
     """Tests if a stage leaves some examples exactly as they are, and can swap with a mirror if `mirrored`."""
-    x, stage = item.before[item.stage.feature], item.stage
+    x, stage = item.before.get(item.stage.feature), item.stage
     same = stage.branches and x == item.after[stage.feature] and all(ref.conditional for ref in stage.uses())
-    return same and (not mirrored or stage.commutes_with_mirrors(x))
+    return same and x is not None and (not mirrored or stage.commutes_with_mirrors(x))

@@ -38,7 +38,7 @@ def drop_identities(plan: Plan, context: PassContext, note: Note) -> Plan:
             kept.append(Placed(replace(stage, opens=opens), item.before, item.after))
         elif isinstance(stage, (s.Resample, s.ApplyColour)) and feature in emptied:
             emptied.discard(feature)
-        elif feature in item.after and stage.is_identity(item.before[feature], item.after[feature]):
+        elif feature in item.before and feature in item.after and stage.is_identity(item.before[feature], item.after[feature]):
             note(_said(stage))
         else:
             kept.append(item)

@@ -17,7 +17,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity, wr
 from pipegen.diagnostics.fixes import suppressed
 from pipegen.errors import OpError, SpecError
 from pipegen.memory import ram_budget
-from pipegen.ops.families.references import references_of
+from pipegen.ops.families.references import with_files
 from pipegen.passes import PASSES, Compiled, PassContext, run_passes
 from pipegen.phases.machine_settings import machine
 from pipegen.phases.specs import BoundSpec, CompiledSpec, FittedSpec, Inspection, Spec
@@ -169,7 +169,7 @@ def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
     """Binds a spec to its data, which adds classes, and shapes, dtypes and values of arrays, to its types. Raises `SpecError` if an
     encoding does not fit the classes, a step does not fit the arrays, or workers cannot read the data."""
     model = spec.model
-    require_references(spec)
+    require_files(spec)
     types, plans = possible_types(model, len(manifest.class_names) or None, manifest.record), spec.plans
     if model is not spec.loaded.spec or types != possible_types(model):  # often the data adds nothing to the types
         checked = _check_with(spec, manifest)
@@ -182,12 +182,12 @@ def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
     return BoundSpec(spec, manifest, _in_files(plans, manifest))
 
 
-def require_references(spec: Spec) -> None:
-    """Checks that the reference images of steps exist; raises `PG401`."""
+def require_files(spec: Spec) -> None:
+    """Checks that the files that steps draw exist; raises `PG401`."""
     findings = []
-    for number, step in references_of(spec.model.transforms):
+    for number, step in with_files(spec.model.transforms):
         try:
-            step.require_references()
+            step.require_files()
         except OpError as error:
             where = (*step_path(number, spec.model.transforms[number]), error.field or "")
             findings.append(finding_of(error, spec.loaded.locate.label(where)))
@@ -269,7 +269,7 @@ def optimise(
 
     If the data is known, `num_examples` are those in the split, `visits` those in a sampled epoch, and `file_bytes` is the mean size of a
     stored record. Caches may take `ram_budget` bytes; `prefers` is the kind that `auto` prefers, since `tune` found it fast. Without
-    `cache` there is none: it is useless if each record is read once. Buckets never have one: it holds images of one size.
+    `cache` there is none: it is useless if each record is read once. Buckets never have one: it holds examples of one size.
     """
     replaces = spec.errors.skip is not None and plan.split == "train"
     served = spec.runtime.service is not None and plan.split == "train"  # workers have no access to our caches

@@ -260,7 +260,7 @@ def given_data(spec: Spec) -> Diagnostic | None:
         message, help_ = "ejected code reads one source, but a `mix` has several, in exact shares", as_graph
     elif spec.model.batch.buckets is not None:
         source = ("batch", "buckets")
-        message, help_ = "ejected code stacks images of one size, but batches of buckets have several", as_graph
+        message, help_ = "ejected code stacks examples of one size, but batches of buckets have several", as_graph
     elif spec.model.source.needs_data():
         message = "the data is passed in Python, so ejected code cannot name it"
         help_ = "save arrays in a `.npz` file, or a table as CSV, and name its `path`; a graph contains the arrays"

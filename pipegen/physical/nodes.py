@@ -228,9 +228,10 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class SwitchBucket:
-    """Calls the functions of the bucket of a batch or an example in turn; `sizes` are height and width of each bucket, in pixels."""
+    """Calls the functions of the bucket of a batch or an example in turn; `sizes` are height and width of each bucket, in pixels, or its
+    length."""
 
-    sizes: tuple[tuple[int, int], ...]
+    sizes: tuple[tuple[int, ...], ...]
     functions: tuple[tuple[Function, ...], ...]
 
 

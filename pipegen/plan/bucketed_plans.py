@@ -11,7 +11,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
 from pipegen.ops.kinds.base import ExampleClass, Levels, Numbers, having, several_labels, single_values
-from pipegen.ops.sampling_sections import Buckets, Columns, Sampling, says_bucket
+from pipegen.ops.sampling_sections import Buckets, Columns, LengthBuckets, LengthColumn, Sampling, says_bucket
 from pipegen.ops.transform import Transform
 from pipegen.plan.build import ALL, Builder, Built, Given
 from pipegen.plan.nodes import Plan, Shard, Shuffle, for_buckets
@@ -33,7 +33,7 @@ def build_plan(
     """Builds the plan of a split of a single source; of `source`, which may have only some of the features of `record`."""
     if not bucketed(spec, split):
         return Builder(of_bucket(spec), split, locate, source, record).build(given)
-    sizes = spec.batch.buckets.sizes if spec.batch.buckets is not None else ()
+    sizes = spec.batch.buckets.shapes if spec.batch.buckets is not None else ()
     builders = [Builder(of_bucket(spec, number), split, locate, source, record) for number in range(len(sizes))]
     built = [builder.build(given) for builder in builders]
     found, ordinary = _merged(built, sizes)
@@ -70,7 +70,7 @@ def at_places(found: Iterable[tuple[K, Iterable[Diagnostic]]], apart: Collection
     return where
 
 
-def _merged(built: list[Built], sizes: tuple[tuple[int, int], ...]) -> tuple[list[Diagnostic], set[Diagnostic]]:
+def _merged(built: list[Built], sizes: tuple[tuple[int, ...], ...]) -> tuple[list[Diagnostic], set[Diagnostic]]:
     """Merges the findings of all buckets; one that only some buckets have names these."""
     merged: dict[Diagnostic, Diagnostic] = {}
     for finding, numbers in at_places(enumerate(own.findings for own in built)).items():
@@ -95,24 +95,34 @@ def _places(spec: PipelineSpec) -> Iterator[tuple[Transform, KeyPath]]:
 def check_buckets(spec: PipelineSpec, locate: Locate, record: ElementType | None) -> Iterator[Diagnostic]:
     """Checks the section `batch.buckets`; `record` is the type of a record, `None` for a mix."""
     buckets = spec.batch.buckets
-    if buckets is None:
+    if not isinstance(buckets, Buckets):
         for step, path in _places(spec):
             if says_bucket([step]):
-                message = f"`{step.op}` has the size of a bucket, but `batch` has no `buckets`"
+                which = "" if buckets is None else " of images"
+                message = f"`{step.op}` has the size of a bucket, but `batch` has no `buckets`{which}"
                 sizes = "batch: {buckets: {sizes: [[224, 224], [192, 256], [256, 192]]}}"
                 yield make("PG260", message, locate(path, key=True), help=write(sizes, "spec", "list the sizes, for example {}"))
+    if buckets is None:
         return
     here = locate(("batch", "buckets"), key=True)
-    if not any(bucketed(spec, split) for split in spec.split_names()):
+    unused = not any(bucketed(spec, split) for split in spec.split_names())
+    if isinstance(buckets, LengthBuckets) and buckets.feature is not None and record is not None and buckets.feature not in record:
+        message, known = f"unknown feature `{buckets.feature}`, whose length chooses the bucket", meant_feature(buckets.feature, record)
+        yield make("PG217", message, locate(("batch", "buckets", "feature")), help=known)
+    elif isinstance(buckets, LengthBuckets) and unused and record is not None:
+        which = "no feature has" if buckets.feature is None else f"`{buckets.feature}` does not have"
+        message = f"`batch` has `buckets` by length, but {which} an unknown length"
+        yield make("PG260", message, here, help="leave `buckets` out: all examples have one length")
+    elif unused and isinstance(buckets, Buckets):
         help_ = (write("- resize: {size: bucket, mode: crop}", "transforms", "use them in a step, such as {}"), "or leave `buckets` out")
         yield make("PG260", "`batch` has `buckets`, but no step has the size `bucket`", here, help=help_)
     yield from _bucket_conflicts(spec, locate)
-    if record is not None:
+    if record is not None and isinstance(buckets, Buckets):
         yield from _check_measured(buckets, locate, record)
 
 
 def _bucket_conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Checks for sections that conflict with buckets: an epoch has each example once, and a cache holds images of one size."""
+    """Checks for sections that conflict with buckets: an epoch has each example once, and a cache holds examples of one size."""
     here = locate(("batch", "buckets"), "beside buckets", key=True)
     once = "with buckets, an epoch has each example of a split once, in batches of one bucket"
     if spec.source.mixed():
@@ -127,7 +137,7 @@ def _bucket_conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic
         yield make("PG261", message, locate(("shuffle",)), here, help=help_)
     if spec.runtime.cache not in ("auto", "none"):
         help_ = (write("auto", "value", "use {}", shown="cache: auto"),)
-        message = "a cache holds images of one size, but buckets have several"
+        message = "a cache holds examples of one size, but buckets have several"
         yield make("PG261", message, locate(("runtime", "cache")), here, help=help_)
 
 
@@ -150,10 +160,12 @@ def _check_measured(buckets: Buckets, locate: Locate, record: ElementType) -> It
 
 
 def deciding_features(spec: PipelineSpec) -> set[str | None]:
-    """The features that `sampling` and `order` select examples by, and those whose sizes assign images to buckets."""
-    buckets = spec.batch.buckets
-    sizes = buckets.measured.columns if buckets is not None and isinstance(buckets.measured, Columns) else ()
-    return {*sizes, spec.sampling and spec.sampling.feature, spec.order and spec.order.by}
+    """The features that `sampling` and `order` select examples by, and those with the sizes and lengths that buckets and padding need."""
+    buckets, pad = spec.batch.buckets, spec.batch.pad
+    sizes = buckets.measured.columns if isinstance(buckets, Buckets) and isinstance(buckets.measured, Columns) else ()
+    paddings = pad.values() if isinstance(pad, dict) else [pad] if pad is not None else []
+    lengths = {own.measured.column for own in paddings if isinstance(own.measured, LengthColumn)}
+    return {*sizes, *lengths, spec.sampling and spec.sampling.feature, spec.order and spec.order.by}
 
 
 def check_sampling(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:

@@ -28,8 +28,10 @@ from pipegen.plan.item_planning import Images, Items, joined, limits, nothing_ch
 from pipegen.plan.lanes import Lanes
 from pipegen.plan.nodes import Element, Emit, Index, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
+from pipegen.plan.padding import padded
 from pipegen.plan.recipe import decided_by, type_after
 from pipegen.spec.drafts import UnknownStep
+from pipegen.spec.lengths import has_length
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, WindowShuffle
 from pipegen.types import ElementType, FeatureType
@@ -125,7 +127,7 @@ class Builder:
                 self._mix(ref, features, later)
         self.findings.poisoned |= self.unknowns.all()
         if not given.whole:
-            self.findings.poisoned.update(having(self.type, Values))
+            self.findings.poisoned.update(having(self.type, Values), (name for name, t in self.type.items() if has_length(t)))
         self._finish()
         plan = None if self.findings.poisoned else Plan(self.split, marked(self.assembly.nodes))
         return Built(plan, self.findings.found, self.findings.ordinary)
@@ -332,7 +334,14 @@ class Builder:
                 self._emit(s.Turn(feature, stage.uses()), feature, segment.entry)
             self._emit(stage, feature, y)
 
+    def _pad(self) -> None:
+        """Pads features of unknown length, unless their examples are stacked already."""
+        if self.type.batch is None:
+            for stage, types in padded(self.spec, self.record, self.type, self.lanes.home, self.findings):
+                self.assembly.emit_all(stage, types)
+
     def _finish(self) -> None:
+        self._pad()
         for limit in limits(self.type):
             self.assembly.emit_all(limit, resized(limit, self.type, limit.most))
         for stage, types in renumbered(self.type):
@@ -355,6 +364,7 @@ class Builder:
 
     def _mix(self, ref: StepRef, features: tuple[str, ...], later: tuple[StepRef, ...]) -> None:
         """Plans a step that combines examples: labels are encoded first; everything after it works on batches."""
+        self._pad()
         taken = {f: y for f in features if (y := self._inferred(ref, f, self.type[f])) is not None}
         plan = plan_combining(self.spec, self.split, ref.of(CombiningTransform), self.type, taken, later, self.findings.locate)
         for error in plan.errors:

@@ -15,6 +15,7 @@ from pipegen.frozen import dataclass
 from pipegen.ops.data_test import Known
 from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.ops.families.lengths import PadLength
 from pipegen.ops.kinds.base import ExampleClass, ItemClass, having, kind_of
 from pipegen.plan.bucketed_plans import at_places, build_plan, check_buckets, check_sampling
 from pipegen.plan.build import ALL, Built, Given, Records
@@ -22,6 +23,7 @@ from pipegen.plan.evaluation_plans import check_fitting
 from pipegen.plan.lanes import check_views, first_view
 from pipegen.plan.lints import lint_recipe
 from pipegen.plan.nodes import Plan
+from pipegen.plan.padding import check_padding
 from pipegen.plan.recipe import python_steps, step_path
 from pipegen.spec.drafts import Draft
 from pipegen.spec.locate import Locate
@@ -116,7 +118,8 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     diagnostics.extend(check_splits(spec, locate))
     diagnostics.extend(check_fitting(spec, locate))
     possible = possible_types(spec, classes, record)
-    diagnostics.extend(check_buckets(spec, locate, possible[0] if isinstance(possible[0], ElementType) else None))
+    alone = possible[0] if isinstance(possible[0], ElementType) else None
+    diagnostics.extend([*check_buckets(spec, locate, alone), *check_padding(spec, locate, alone)])
     records = [possible[0]] if isinstance(possible[0], ElementType) else possible[0].values()
     views = at_places((None, check_views(spec, type_, locate)) for type_ in records)  # those that another part of a mix has, too, once
     diagnostics.extend(views)
@@ -158,7 +161,8 @@ def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
     whole = not broken & {"transforms", "views", "output"} and not elsewhere
     given = Given(whole, draft.guessed)
     findings = _common(_of_every_source(spec, locate, given) for spec in (draft.spec, *draft.others))
-    diagnostics.extend(d for d in findings if not (draft.guessed and d.code in _OF_FEATURES))
+    unsaid = (_OF_FEATURES if draft.guessed else frozenset()) | ({"PG263"} if "batch" in broken else frozenset())
+    diagnostics.extend(d for d in findings if d.code not in unsaid)
     if not broken & {"batch", "runtime"}:
         diagnostics.extend(_shares(draft.spec, locate))
     if draft.spec.tests and not broken & {"source", "splits", "transforms", "views", "output"}:
@@ -307,14 +311,17 @@ def _join_unbatchable(findings: list[Diagnostic]) -> list[Diagnostic]:
 def _same_type(plans: dict[str, Plan], locate: Locate) -> list[Diagnostic]:
     """Finds splits that give the model different element types; of views, those that both splits have are compared."""
     first, *others = plans or ("",)
+    pads = {stage.feature for plan in plans.values() for stage in plan.stages() if isinstance(stage, PadLength)}
     for split in others:
         given, output = plans[first].emit.output, plans[split].emit.output
         for name, own in (*_alike(given.x, output.x), *_alike(given.y, output.y)):
             t, other = plans[first].out[name], plans[split].out[own]
-            if kind_of(t).values is not None and (t.dtype != other.dtype or not _one_model(t, other)):
+            if (kind_of(t).values is not None or not pads.isdisjoint({name, own})) and (t.dtype != other.dtype or not _one_model(t, other)):
                 what = "" if own == name else f"`{own}` is "
                 message = f"`{name}` is {t} in split `{first}` and {what}{other} in split `{split}`"
                 help_ = "make the steps of every split end at the same size, channels and dtype"
+                if kind_of(t).pixels is None:
+                    help_ = f"pad both: `batch: {{pad: {{{own}: {{to: N}}}}}}` also pads the examples of a split that have a fixed length"
                 return [make("PG210", f"{message}; a model takes one of them", locate(("transforms",), key=True), help=help_)]
     return []
 

@@ -192,4 +192,5 @@ def _follower(
 
 
 def _canvas(x: FeatureType) -> tuple[int | None, int | None]:
-    return (x.height, x.width)
+    """The first two axes: height and width of an image, frames and channels of a sound."""
+    return x.shape[0], x.shape[1]

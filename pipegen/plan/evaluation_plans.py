@@ -76,7 +76,7 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
         "views": 1,
         "sampling": None,
         "order": None,
-        "batch": spec.batch.model_copy(update={"size": _BATCH, "remainder": "keep"}),
+        "batch": spec.batch.model_copy(update={"size": _BATCH, "remainder": "keep", "pad": None}),
         "runtime": spec.runtime.model_copy(update={"shard": "none", "cache": "none", "prefetch": "auto"}),
         "shuffle": "none",
         "epoch": "pass",
@@ -152,9 +152,9 @@ def _unserved(stored: ElementType, locate: Locate, takes: Takes | None) -> Itera
     """Finds features that a request cannot have."""
     at = locate(("output", "x"))
     for name, t in stored.items():
-        if not kind_of(t).has(Levels, Numbers):
-            message = f"the model takes `{name}`, which holds {kind_of(t).plural}; a request has only images and tensors"
-            yield make("PG541", message, at, help="serve a spec whose model takes images and tensors alone")
+        if not kind_of(t).has(Levels, Samples, Numbers):
+            message = f"the model takes `{name}`, which holds {kind_of(t).plural}; a request has only images, sounds and tensors"
+            yield make("PG541", message, at, help="serve a spec whose model takes images, sounds and tensors alone")
     images = [stored[name] for name in having(stored, Levels)]
     if takes == "bytes" and images and not any(t.encoded for t in images):
         message = "requests hold the bytes of image files, but this pipeline was built on arrays and has no decoder"
@@ -164,8 +164,11 @@ def _unserved(stored: ElementType, locate: Locate, takes: Takes | None) -> Itera
 def _obstacles(plan: Plan, locate: Locate, *, calls: bool) -> Iterator[Diagnostic]:
     """Finds batches of buckets, steps that draw, and unless `calls`, steps that call a user's Python."""
     if plan.buckets:
-        message = f"split `{plan.split}` has batches of buckets, but a model is served for one size of image"
+        what = "size of image" if len(plan.index.buckets[0]) > 1 else "length"
+        message = f"split `{plan.split}` has batches of buckets, but a model is served for one {what}"
         help_ = "give evaluation one size: a `resize` with `when: train` to the bucket, and one with `when: eval` to a fixed size"
+        if what == "length":
+            help_ = "serve a spec with one length in place of `buckets`, such as `pad: {to: 16000}`, or end evaluation with a fixed length"
         yield make("PG545", message, locate(("batch", "buckets"), key=True), help=help_)
     for ref in plan.index.draws:
         message = f"`{ref.step.op}` is random on split `{plan.split}`, but a request has no epoch and no example id to draw by"

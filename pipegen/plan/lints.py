@@ -18,6 +18,7 @@ from pipegen.plan.bucketed_plans import deciding_features
 from pipegen.plan.nodes import CacheKind, wanted_kind
 from pipegen.plan.outputs import settled
 from pipegen.plan.recipe import implicit_decode, recipe, step_path
+from pipegen.spec.lengths import padded_by
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, ShardIndex, WindowShuffle, received
 from pipegen.types import ElementType, FeatureType
@@ -139,7 +140,8 @@ def _cut_groups(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
 
 def _unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
     """Warns of features that neither the model nor anything else uses."""
-    record, wanted = record.padded(), received(settled(spec))
+    record = record.padded()
+    wanted = [padded_by(name, record) or name for name in received(settled(spec))]
     if any(name not in record for name in wanted):
         return  # a misspelt name may mean the feature
     used = {*wanted, *(anchor(record, name) for name in wanted), spec.source.class_feature(), *deciding_features(spec)}

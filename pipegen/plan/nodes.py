@@ -39,9 +39,9 @@ class Index:
     """Of a mix, the draws of each part. On the training split an epoch interleaves a number of examples of each part, with `order` within
     each part; the other splits hold the parts one after another."""
     width: int = 0  # of a mix, the length of an example's vector of draws
-    buckets: tuple[tuple[int, int], ...] = ()
-    """The possible sizes of batches, height and width in pixels: an epoch permutes the examples of each bucket, and the batches of all.
-    Empty for batches of one size."""
+    buckets: tuple[tuple[int, ...], ...] = ()
+    """The possible sizes of batches, height and width in pixels, or a length: an epoch permutes the examples of each bucket, and the
+    batches of all. Empty for batches of one size."""
 
     @property
     def num_draws(self) -> int:

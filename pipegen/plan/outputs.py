@@ -16,6 +16,7 @@ from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
 from pipegen.plan.assembly import Findings
 from pipegen.plan.recipe import step_path
+from pipegen.spec import lengths
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import UNENCODED, Encoding, Output, PipelineSpec, names
 from pipegen.spec.source_map import KeyPath
@@ -60,6 +61,11 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, findings: F
     for name, key in wanted.items():
         if name in poisoned:
             plan.failed = True
+        elif (of := lengths.padded_by(name, type_)) is not None:
+            plan.failed = True
+            if of not in poisoned:
+                pad = write(f"batch: {{pad: {{{of}: {{to: {type_[of].shape[0] or 'longest'}}}}}}}", "spec")
+                plan.fail("PG263", f"`{name}` is made by padding `{of}`, and `batch` has no `pad` for it", (key,), pad)
         elif name not in type_:
             help_ = meant_feature(name, type_)
             if name == "label" and not spec.source.has_labels() and "labels" not in type_:  # which boxes have

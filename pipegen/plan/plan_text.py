@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -50,8 +51,8 @@ def stage_texts(plan: Plan, number: int) -> list[str]:
     each = [own.nodes[number].stages for own in plan.buckets]  # type: ignore[union-attr]  # as they are alike
     merged = []
     for texts in ([stage_text(stage) for stage in stages] for stages in zip(*each, strict=True)):
-        sizes = zip(texts, plan.index.buckets, strict=True)
-        named = [text.replace(f"[{h}, {w}]", BUCKET).replace(f"{h}×{w}", BUCKET) for text, (h, w) in sizes]
+        sizes = ((text, [f"[{', '.join(map(str, size))}]", times(size)]) for text, size in zip(texts, plan.index.buckets, strict=True))
+        named = [re.sub(rf"(?<![\w.])(?:{'|'.join(map(re.escape, forms))})(?![\w.])", BUCKET, text) for text, forms in sizes]
         merged.append(texts[0] if len({*texts}) == 1 else " | ".join(dict.fromkeys(named)))
     return merged
 
@@ -106,7 +107,7 @@ def order_text(order: str, window_bytes: int | None, *, blocks: str) -> str:
     return {"stored": "stored order", "global": "global shuffle", "window": shuffled}[order]
 
 
-def bucket_text(sizes: Sequence[tuple[int, int]]) -> str:
+def bucket_text(sizes: Sequence[tuple[int, ...]]) -> str:
     """Describes the sizes of batches."""
     return f"batches of one bucket each ({', '.join(map(times, sizes))})"
 

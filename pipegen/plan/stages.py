@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.geometry import Fill
+from pipegen.ops.arguments.learned import listed
 from pipegen.ops.families.decoder import CROP_NS
 from pipegen.ops.families.neighbourhood import Neighbourhood
 from pipegen.ops.stage import RESIZING_NS, WAITING, Computes, OneStep, Stage, StepRef, only_identities, use, uses, value, weight_ns
@@ -290,7 +291,7 @@ class Pointwise(Computes):
         if any(map(math.isnan, a.scale)):
             parts.append(WAITING)
         elif any(x != 1 for x in a.scale) or any(x != 0 for x in a.offset):
-            parts.append(f"× {value(a.scale)} + {value(a.offset)}")
+            parts.append(f"× {listed(map(value, a.scale))} + {listed(map(value, a.offset))}")
         return ", ".join([*parts, f"as {a.dtype}"]) + (f": {uses(self.refs)}" if self.refs else "")
 
     def is_identity(self, x: FeatureType, y: FeatureType) -> bool:

@@ -358,10 +358,10 @@ def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> Non
 
 
 def _is_misplaced(annotation: Any, path: KeyPath, value: Any, place: Place) -> bool:
-    """Reports a wrong value of an argument that has no meaning beside the others: to correct it would not help."""
-    above = _follow(annotation, {"loc": path[:-1], "type": ""})
-    given = lookup(value, above.path)
-    if not path or above.rest or shape(above.annotation).kind != "model" or not isinstance(given, dict):
+    """Reports a wrong value in an argument that has no meaning beside the others: to correct it would not help."""
+    every = (_follow(annotation, {"loc": path[:n], "type": ""}) for n in reversed(range(len(path))))
+    above = next((at for at in every if not at.rest and shape(at.annotation).kind == "model"), None)
+    if above is None or not isinstance(given := lookup(value, above.path), dict):
         return False
     try:
         shape(above.annotation).annotation.reject_misplaced(given)
@@ -407,8 +407,11 @@ def _chosen(members: tuple[Any, ...], value: Any) -> Any:
     fitting: list[Any] = []
     if isinstance(value, dict):
         fitting = [m for m in members if shape(m).kind in ("model", "map")]
-        known = [m for m in fitting if shape(m).kind == "model" and set(value) & set(m.model_fields)]
-        fitting = known or fitting
+        known = {m: len(set(value) & set(m.model_fields)) for m in fitting if shape(m).kind == "model"}
+        complete = {m: n for m, n in known.items() if all(name in value for name, f in m.model_fields.items() if f.is_required())}
+        most = max((complete or known).values(), default=0)
+        named = [m for m, n in (complete or known).items() if n == most > 0]
+        fitting = named or [m for m in fitting if shape(m).kind == "map"] or fitting
     elif isinstance(value, list):
         fitting = [m for m in members if shape(m).kind in ("list", "pair")]
     elif isinstance(value, str):

@@ -16,7 +16,7 @@ from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.kinds.base import Samples, having
 from pipegen.ops.model import Model
-from pipegen.ops.sampling_sections import Buckets, ByColumn, Curriculum, FeatureName, Sampling, Seed, Splits
+from pipegen.ops.sampling_sections import Buckets, ByColumn, Curriculum, FeatureName, LengthBuckets, Padding, Sampling, Seed, Splits
 from pipegen.ops.sources.features.predicate import parse_predicate
 from pipegen.ops.sources.listing.base import PREDICTED, Source
 from pipegen.ops.transform import SplitName, Transform, When
@@ -101,8 +101,11 @@ class Batch(Model):
     remainder: Remainder | dict[SplitName, Remainder] | None = None
     """The treatment of an incomplete last batch: `drop` it, `keep` it smaller, or `pad` it with repeats of weight 0. One word for
     every split, or one per split; by default `drop` for train and `keep` elsewhere. With `buckets`, of the last batch of each."""
-    buckets: Buckets | None = None
-    """The possible sizes of batches; `size: bucket` in a step is the size of an image's bucket."""
+    pad: Padding | Annotated[dict[FeatureName, Padding], Field(min_length=1)] | None = None
+    """The padding of features of unknown length: one for all of them, or one for each, by name."""
+    buckets: Buckets | LengthBuckets | None = None
+    """The possible sizes of batches; `size: bucket` in a step is the size of an image's bucket. With `by: length`, the possible lengths of
+    a feature."""
 
     def remainder_for(self, split: str) -> Remainder:
         """The treatment for one split."""

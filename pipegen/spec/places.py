@@ -30,7 +30,7 @@ from pipegen.terminal import masked_address
 _PATHS = ("errors.exclude", "errors.decode.skip.report", "runtime.cache.disk", "runtime.remote_cache.path", "splits.exclude")
 PATHS: tuple[KeyPath, ...] = tuple(tuple(path.split(".")) for path in _PATHS)  # settings outside the source that are paths
 SOURCE_PATHS = frozenset({"path", "root"})  # arguments of sources that are paths of data; a source may have others, its `places`
-STEP_PATHS = frozenset({"references"})  # arguments of steps that are paths of files beside the spec
+STEP_PATHS = frozenset({"files", "references"})  # arguments of steps that are paths of files beside the spec
 ADDRESS = "url"  # the argument of sources that is the address of a database; that of SQLite has a path, which may be relative
 SNAPSHOT = "snapshot"  # the argument that is the file for the rows of a database
 PLACES = SOURCE_PATHS | {SNAPSHOT, ADDRESS}  # arguments of sources that are the place of data, not its content

@@ -16,7 +16,7 @@ from pipegen.ops.families.combining import acted_on, on_split, runs_on
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.base import Levels, kind_of
 from pipegen.ops.registry import default_decoder
-from pipegen.ops.sampling_sections import sized
+from pipegen.ops.sampling_sections import Buckets, TimeRules, sized
 from pipegen.ops.step_bases import PointwiseTransform
 from pipegen.ops.transform import Transform
 from pipegen.spec.models import UNENCODED, Batch, PipelineSpec
@@ -45,6 +45,8 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
     # Settings that repeat a default are left out, so that one more split or label is one difference, not two.
     names, plain = spec.split_names(), Batch()
     rules = {name: spec.batch.remainder_for(name) for name in names}
+    if spec.batch.pad is None:  # which came later
+        del result["batch"]["pad"]
     result["batch"]["remainder"] = {name: rule for name, rule in rules.items() if rule != plain.remainder_for(name)}
     result["output"]["encode"] = {name: encoding for name, encoding in spec.output.encode.items() if encoding != UNENCODED}
     if not spec.source.has_labels() and "y" not in spec.output.model_fields_set:
@@ -76,7 +78,11 @@ def _splits(dumped: dict[str, Any]) -> dict[str, Any]:
         name: {column: {} if isinstance(values, dict) else values for column, values in part.items()} if isinstance(part, dict) else part
         for name, part in dumped["parts"].items()
     }
-    return {key: value for key, value in dumped.items() if key != "exclude"} | {"parts": parts}
+    result = {key: value for key, value in dumped.items() if key != "exclude"} | {"parts": parts}
+    method = {"time": TimeRules().model_dump(mode="json")} if dumped["method"] == "time" else dumped["method"]
+    if not isinstance(method, dict) or "time" not in method:
+        return result
+    return result | {"parts": [[name, size] for name, size in parts.items()], "method": method}  # parts are in the order of time
 
 
 def _view(spec: PipelineSpec, name: str) -> dict[str, Any]:
@@ -214,7 +220,7 @@ class _Walk:
         self.types: dict[str, FeatureType | None] = dict(type_.items())
         self.run_of: dict[str, list[Arithmetic]] = {}
         self.decoders = spec.source.decoders()
-        self.size = spec.batch.buckets.sizes[0] if spec.batch.buckets is not None else None
+        self.size = spec.batch.buckets.sizes[0] if isinstance(spec.batch.buckets, Buckets) else None
 
     def run(self, seen: list[_Seen]) -> None:
         self._decode_first()
@@ -280,7 +286,7 @@ class _Walk:
 
 def _constants(a: Arithmetic, *, exact: bool = False) -> list[Any]:
     scale, offset = ([_finite(v) if exact else _float32(v) for v in part] for part in (a.scale, a.offset))
-    return [scale, offset, a.dtype, list(a.order)]
+    return [scale, offset, a.dtype, list(a.order), *([a.bands] if a.bands > 1 else [])]
 
 
 def _float32(value: float) -> float:

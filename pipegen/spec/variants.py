@@ -8,10 +8,11 @@ from typing import Any
 
 from pipegen.frozen import dataclass
 from pipegen.ops.families.combining import named_by, on_split
-from pipegen.ops.sampling_sections import says_bucket, sized
+from pipegen.ops.sampling_sections import Buckets, LengthBuckets, says_bucket, sized
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.sources.parts.adapted import PART, Adapting, adapted
 from pipegen.ops.transform import Transform
+from pipegen.spec import lengths
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import Features, Output, PipelineSpec, View, received
 from pipegen.spec.source_map import KeyPath
@@ -160,10 +161,13 @@ def _behind(name: str, view: str) -> str:
 _NOWHERE = (224, 224)  # a placeholder for the size of a bucket without `buckets`, which is an error found elsewhere
 
 
-def of_bucket(spec: PipelineSpec, number: int = 0) -> PipelineSpec:
-    """The spec of one bucket's images."""
+def of_bucket(spec: PipelineSpec, number: int | None = None) -> PipelineSpec:
+    """The spec of the examples of one bucket; by default of the images of the first, and of examples of any length."""
     buckets = spec.batch.buckets
-    size = _NOWHERE if buckets is None else buckets.sizes[number]
+    if isinstance(buckets, LengthBuckets) and number is not None:
+        own = buckets.model_copy(update={"sizes": (buckets.sizes[number],)})
+        return spec.model_copy(update={"batch": spec.batch.model_copy(update={"buckets": own})})
+    size = buckets.sizes[number or 0] if isinstance(buckets, Buckets) else _NOWHERE
     if not says_bucket(spec.transforms) and not isinstance(spec.views, dict):
         return spec
     changes: dict[str, object] = {"transforms": tuple(sized(step, size) for step in spec.transforms)}
@@ -174,9 +178,12 @@ def of_bucket(spec: PipelineSpec, number: int = 0) -> PipelineSpec:
 
 
 def bucketed(spec: PipelineSpec, split: str) -> bool:
-    """Tests if batches of a split have the sizes of buckets, because a step on that split has."""
+    """Tests if batches of a split have the sizes of buckets, because a step on that split has, or lengths vary."""
     if spec.batch.buckets is None:
         return False
+    if isinstance(spec.batch.buckets, LengthBuckets):
+        name = lengths.bucketed_feature(spec)
+        return name is not None and lengths.varies_on(spec, split, name)
     own = branches(spec)
     views = [own[name].transforms for name in dict.fromkeys(lane.branch for lane in lanes(spec, split)) if name is not None]
     return says_bucket([form for steps in (spec.transforms, *views) for step in steps for form in on_split(step, split)])
@@ -215,7 +222,7 @@ class PartSource(Source):
 
 
 _OF_INNER = ("has_rows", "has_folders", "by_class", "needs_data", "unpacked", "column_names", "columns_cost")
-for _own in (*_OF_INNER, "split_names", "split_method", "keep_index_in"):  # methods that call those of the part's own source
+for _own in (*_OF_INNER, "split_names", "split_method", "series", "keep_index_in"):  # methods that call those of the part's own source
     setattr(PartSource, _own, lambda part, *args, _own=_own: getattr(part.inner, _own)(*args))
 
 

@@ -147,8 +147,8 @@ def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
     wanted = next((part for part in (Levels, Indices) if having(plain.read, part)), Samples)
     for number, node in enumerate(plain.nodes):
         for stage in node.stages if isinstance(node, (Element, Kernel)) else ():
-            x = before[stage.feature]
-            if kind_of(x).has(wanted) and any(use.id == ref.id and use.step is ref.step for use in stage.uses()):
+            x = before.get(stage.feature)
+            if x is not None and kind_of(x).has(wanted) and any(use.id == ref.id and use.step is ref.step for use in stage.uses()):
                 found.append((number, stage, x))
         before = node.out
     return found

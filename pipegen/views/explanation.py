@@ -136,7 +136,7 @@ def _of_steps(spec: PipelineSpec, split: str) -> Iterator[str]:
     for _, step in learning_steps(spec):
         if step.fitted is not None and runs_on(step, split):
             for feature, numbers in step.fitted.numbers.items():
-                found = " and ".join(f"{name} {text}" for name, text in numbers.figures().items())
+                found = " and ".join(f"{name} {text}" for name, text in numbers.figures(short=True).items())
                 yield f"`{step.op}` of `{feature}` has {found}, {step.fitted.origin}"
     for called in spec.transforms:
         if isinstance(called, CustomTransform) and runs_on(called, split):

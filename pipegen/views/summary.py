@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, describe, leaves, parts
 from pipegen.backend.running.execute import Executor
+from pipegen.data.buckets import bucket_line
 from pipegen.data.collect import left_out
-from pipegen.data.image_sides import bucket_line
 from pipegen.data.manifest import Manifest
 from pipegen.data.mixed_manifest import MixedManifest
 from pipegen.data.sampling import Easiest, Epochs, Repeats, epochs_of, examples_of_epoch

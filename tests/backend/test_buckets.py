@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import pipegen
-from pipegen.data.image_sides import InBuckets, in_buckets
+from pipegen.data.buckets import InBuckets, in_buckets
 
 pytestmark = pytest.mark.tf
 

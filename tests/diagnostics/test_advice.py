@@ -394,6 +394,7 @@ RARE: list[dict[str, Any]] = [
         "transforms": [{"crop_or_pad": {"seconds": 1}}, {"random_crop": {"seconds": 2}}],
         "output": {"x": "sound", "y": None},
     },
+    {**BASE, "source": SOUND, "transforms": [{"trim": {"db": 3}}, {"crop_or_pad": {"seconds": 1}}], "output": {"x": "sound", "y": None}},
     _after({"solarization": {"threshold": 0.5}}),
     _after({"random_solarization": {"threshold": [0.2, 0.8]}}),
     {**BASE, "transforms": [{"decode": {"bits": 16}}, {"resize": {"size": 64}}, {"posterization": {"bits": 4}}]},

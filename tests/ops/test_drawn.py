@@ -25,6 +25,7 @@ pytestmark = pytest.mark.tf
 
 Array = np.ndarray[Any, Any]
 SHAPE = (260, 300, 3)
+SOUND_SHAPE = (16000, 1, 1)  # frames and channels, and an axis that is not read
 RANDOM = [(op, example) for _, op in sorted(transforms().items()) if op.random for example in op.examples]
 OWN_NAMES = {
     "random_fourier_adaptation",
@@ -75,7 +76,7 @@ OWN_NAMES = {
 def build(op: type[Transform], example: Example) -> Transform:
     written: Any = yaml.safe_load(example.yaml)
     step = op() if isinstance(written, str) else op.model_validate(written[op.op])
-    return step.at(_tf().constant(0))
+    return step.on(example.given).at(_tf().constant(0))
 
 
 def _tf() -> Any:
@@ -85,13 +86,17 @@ def _tf() -> Any:
 
 
 def drawn(step: Transform, u: Array) -> dict[str, Array]:
-    return {name: np.asarray(value) for name, value in step.drawn_on(_tf().constant(u), SHAPE).items()}
+    return {name: np.asarray(value) for name, value in step.drawn_on(_tf().constant(u), shape_for(step)).items()}
+
+
+def shape_for(step: Transform) -> tuple[int, int, int]:
+    return SHAPE if "image" in step.kinds else SOUND_SHAPE
 
 
 def effect(step: Transform, u: Array) -> list[Array]:
     """What a step does, before it meets pixels."""
     tf = _tf()
-    given, (height, width, channels) = tf.constant(u), SHAPE
+    given, (height, width, channels) = tf.constant(u), shape_for(step)
     found: Any
     if isinstance(step, GeometricTransform):
         found = [step.matrix(given, tf.constant(float(height), tf.float64), tf.constant(float(width), tf.float64))]

@@ -38,6 +38,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "auto_augment": [{"policy": "svhn", "probability": 0.5}],
     "auto_contrast": [{}],
+    "band_pass": [{"low_hz": 1, "high_hz": 999, "order": 1}],
     "brightness": [{"factor": 0}, {"factor": 3}, {"factor": 1}, {"factor": 2, "delta": -300}, {"delta": 0}],
     "cast": [{"dtype": "float16"}, {"dtype": "bfloat16"}],
     "center_crop": [{"size": 1}, {"size": [24, 20]}],
@@ -48,15 +49,20 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "crop": [{"size": [20, 3], "top": 4, "left": 29}, {"size": 1}],
     "decode": [{"channels": 1, "scaled": "never"}, {"exif": "ignore"}],
     "equalization": [{}],
+    "gain": [{"db": 0}, {"db": -200}, {"db": 60}],
     "gamma": [{"gamma": 0.01}, {"gamma": 30}, {"gamma": 1}],
     "defocus_blur": [{"radius": 0}, {"radius": 0.9}, {"radius": 5}],
     "gaussian_blur": [{"sigma": 0}, {"sigma": 0.4}, {"sigma": 4}],
+    "fade": [{"fade_in": 0, "shape": "exponential"}, {"fade_in": 2, "fade_out": 3, "shape": "logarithmic"}],
     "flip": [{"axis": "both", "interpolation": "bicubic"}, {"fill": {"constant": 9}}],
     "grayscale": [{}],
+    "high_pass": [{"hz": 2.5, "order": 16}],
     "hue": [{"degrees": 180}, {"degrees": 0}],
     "invert": [{}],
     "mosaic": [{"centre": [0, 1]}, {"centre": [0.5, 0.5], "probability": 0.5}, {"probability": 0}],
     "jpeg": [{"quality": 1}, {"quality": 100}],
+    "loudness": [{"peak": 0}, {"rms": 0}, {"peak": -90}],
+    "low_pass": [{"hz": 100, "order": 1}],
     "median_blur": [{}, {"side": 5}],
     "mixup": [{"alpha": 0.01}, {"alpha": 9, "probability": 0.5}, {"probability": 0}],
     "motion_blur": [{"length": 1}, {"length": 20, "degrees": 71}],
@@ -76,7 +82,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "standardize": [
         {"statistics": "samplewise", "center": False}, {"statistics": "samplewise", "epsilon": 1},
-        {"statistics": "featurewise", "scale": False, "epsilon": 0.5},
+        {"statistics": "featurewise", "scale": False, "epsilon": 0.5}, {"statistics": "samplewise", "per": "band"},
+        {"statistics": "samplewise", "per": "channel"}, {"statistics": "featurewise", "per": "band"},
     ],
     "trivial_augment": [{"fill": "wrap", "probability": 0.5}],
     "perspective": [
@@ -99,6 +106,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "random_box_crop": [{"probability": 0}, {"shift": 2}],
     "random_chromatic_aberration": [{"factor": [0.8, 1.25], "fill": "wrap"}, {"factor": [1, 1]}, {"probability": 0.5}],
     "random_fourier_adaptation": [{"references": "styles/", "beta": [0.5, 0.5]}, {"references": "styles/", "probability": 0}],
+    "random_high_pass": [{"hz": [999, 999], "order": 9}],
     "random_histogram_matching": [
         {"references": "styles/", "share": [1, 1]}, {"references": "styles/", "match": "moments", "share": [0, 1], "probability": 0.5},
     ],
@@ -117,6 +125,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"degrees": 30, "interpolation": "bicubic", "fill": {"constant": 0}}, {"degrees": 30, "probability": 0.5}, {"factor": 0},
     ],
     "random_auto_contrast": [{"probability": 1}, {"probability": 0}],
+    "random_band_pass": [{"low_hz": [1, 10], "high_hz": [10.5, 999], "order": 2}],
     "random_brightness": [{"factor": 0}, {"factor": [0, 3]}, {"factor": 0.9, "probability": 0.5}, {"factor": 0.5, "probability": 0},
         {"factor": [0, 3], "delta": [-300, 300]}, {"delta": 0}, {"delta": 9, "probability": 0.5}],
     "random_channel_drop": [{"count": 2}, {"count": [1, 2], "probability": 0.5}, {"probability": 0}],
@@ -124,6 +133,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"delta": [-300, 300]}, {"delta": [0.1, 0.4], "per_channel": True}, {"delta": 50, "probability": 0.5}, {"delta": 0},
     ],
     "random_clahe": [{"limit": [0, 255], "tiles": [1, 32]}, {"channel": "each", "probability": 0.5}, {"probability": 0}],
+    "random_clipping": [{"db": 0}, {"db": [60, 200]}],
     "random_coarse_dropout": [{"holes": 40, "height": [0, 1], "width": [0, 0.01]}, {"holes": 1, "probability": 0}],
     "random_channel_shuffle": [{"probability": 0.5}, {"probability": 0}],
     "random_color_temperature": [
@@ -172,7 +182,9 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"x": 0.2, "y": 0.3, "fill": "wrap"}, {"y": [0, 0.1], "cells": 8, "interpolation": "bicubic", "probability": 0.5}, {"x": 0},
     ],
     "random_erasing": [{"area": [0, 1], "aspect_ratio": [0.01, 100]}, {"fill": {"constant": 200}}, {"probability": 0}],
+    "random_fade": [{"fade_in": 0}, {"fade_in": [2, 3], "fade_out": [0, 0], "shape": "quarter_sine"}],
     "random_flip": [{"axis": "vertical"}, {"probability": 0}, {"axis": "both", "probability": 1}],
+    "random_gain": [{"db": 0}, {"db": [-90, 40], "probability": 0.5}],
     "random_gamma": [{"gamma": [0.01, 30]}, {"gamma": 0.5, "probability": 0.5}, {"gamma": 0}],
     "random_grayscale": [{"probability": 1}, {"probability": 0}],
     "random_gaussian_blur": [{"sigma": [1, 3]}, {"sigma": 0}, {"sigma": 1, "probability": 0.5}, {"sigma": 1, "probability": 0}],
@@ -182,6 +194,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "random_hsv": [{"hue_degrees": 180, "saturation_delta": 255, "value_delta": 255, "probability": 0.5}, {"hue_degrees": 0}],
     "random_iso_noise": [{"std": 255, "hue_degrees": 40}, {"std": 0}, {"std": 9, "probability": 0.5}],
     "random_fog": [{"density": [1, 1], "patchiness": 1, "sigma": 3}, {"density": [0, 0]}, {"patchiness": 0, "probability": 0.5}],
+    "random_noise": [{"snr_db": [0, 0], "color": "brown"}, {"snr_db": [60, 90], "color": "blue"}],
     "random_order": [
         {"steps": ["random_equalization", {"random_hue": {"degrees": 50, "probability": 0.5}}, {"random_rotation": {"degrees": 30}}]},
         {"steps": ["random_invert", {"random_hsv": {"hue_degrees": 50}}], "probability": 0.5},
@@ -193,9 +206,32 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "random_salt_and_pepper": [{"share": 1, "salt": 0.1}, {"share": 0}, {"share": 0.5, "probability": 0.5}],
     "random_shot_noise": [{"photons": [1, 1000]}, {"photons": [1, 1], "probability": 0.5}, {"probability": 0}],
     "random_hue": [{"degrees": 180}, {"degrees": 0}],
+    "difference": [{"lag": 39}, {"lag": 7}],
+    "fill_missing": [{"method": "linear"}, {"method": "value", "value": 3}],
+    "random_jitter": [{"std": [3, 9]}, {"std": 0}, {"std": 0.2, "probability": 0.5}, {"std": 1, "probability": 0}],
+    "random_mask": [{"fraction": [1, 1], "value": 9}, {"fraction": 0}, {"fraction": 0.3, "spans": 5, "probability": 0.5}],
+    "random_scale": [{"factor": [0, 3]}, {"factor": [0.1, 4], "each": "channel"}, {"factor": 0.1, "probability": 0.5}],
+    "random_time_warp": [{"factor": [0, 9], "knots": 64}, {"factor": 0}, {"factor": 0.9, "knots": 2, "probability": 0.5}],
+    "random_window_warp": [{"fraction": 0.99, "factor": [0.01, 100]}, {"factor": [1, 1]}, {"probability": 0}],
     "crop_or_pad": [{"seconds": 0.7, "align": "center"}, {"seconds": 3, "align": "end"}, {"seconds": 1.5}],
     "random_invert": [{"probability": 1}, {"probability": 0}],
+    "log": [{"base": 10, "scale": -0.25, "shift": 1}, {"offset": 0.5, "top": 3}, {"base": "db", "floor": 0.01}],
+    "mel_spectrogram": [
+        {"bands": 8, "preset": "librosa"}, {"preset": "torchaudio", "window": 150, "bands": 9, "power": 1}, {"preset": "kaldi", "bands": 5},
+        {"bands": 6, "norm": "slaney", "scale": "slaney", "log": {"base": "db", "top": 30}, "window_function": "blackman"},
+    ],
+    "mfcc": [{"preset": "librosa", "bands": 30}, {"preset": "kaldi", "coefficients": 3, "bands": 7}],
+    "spec_augment": [
+        {"time": 1, "bands": 16, "time_masks": 3, "fill": {"constant": -9}}, {"steps": 5, "probability": 0.5}, {"frequency": 0.5},
+        {"time": 0}, {"frequency": 1, "frequency_masks": 2, "probability": 0},
+    ],
+    "spectrogram": [
+        {"window": 100, "hop": 130, "center": True, "pad": "reflect", "window_function": "povey"},
+        {"window_ms": 40, "hop_ms": 20, "power": 1, "remove_mean": True, "pre_emphasis": 0.9, "full_scale": 3, "drop_last": True},
+    ],
     "random_jpeg": [{"quality": [1, 100]}, {"quality": [50, 50], "probability": 0}],
+    "random_loudness": [{"peak": [0, 0]}, {"peak": [-20, 0], "probability": 0.5}, {"rms": [-50, -50]}],
+    "random_low_pass": [{"hz": [1, 999], "order": 3}],
     "random_motion_blur": [{"length": [1, 30], "degrees": [-360, 360]}, {"length": [1, 1]}],
     "random_median_blur": [{"probability": 1, "side": 5}, {"probability": 0}],
     "random_pca_lighting": [{"std": 900}, {"std": 0}, {"std": 30, "probability": 0.5}],
@@ -204,6 +240,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"x": 0.3, "y": 0.19, "fill": {"constant": 7}}, {"y": [-0.5, 0.4], "fill": "nearest", "interpolation": "nearest"},
         {"x": 0.2, "interpolation": "bicubic", "probability": 0.5}, {"x": 0, "y": 0},
     ],
+    "random_pitch": [{"semitones": 0}, {"semitones": [12, 24]}],
+    "random_polarity": [{"probability": 1}, {"probability": 0}],
     "random_posterization": [{"bits": [1, 8]}, {"bits": [8, 8]}, {"bits": [2, 3], "probability": 0.5}],
     "random_rgb_shift": [{"red": [-300, 300]}, {"green": 20, "blue": 9, "probability": 0.5}, {"red": 0}],
     "random_resized_crop": [{"size": 9, "area": [0.01, 0.05]}, {"size": [8, 30], "method": "lanczos3"}, {"size": 12, "method": "area"}],
@@ -212,6 +250,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"degrees": 30, "probability": 0},
     ],
     "random_d4": [{"fill": {"constant": 7}}, {"probability": 0}],
+    "random_reverb": [{"seconds": [0.001, 0.001]}, {"seconds": [1, 2], "direct_db": [-60, 100]}],
     "random_rotate_90": [{"fill": {"constant": 7}, "exact": True}, {"probability": 0}],
     "random_transpose": [{"probability": 1}, {"probability": 0}],
     "rotate_90": [{"turns": 3, "fill": {"constant": 7}}, {"interpolation": "bicubic"}],
@@ -223,6 +262,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "random_solarize_add": [{"delta": 255, "threshold": 256}, {"delta": 9, "threshold": 0}, {"delta": [-9, 30.5], "probability": 0.5}],
     "random_tone_curve": [{"std": 1}, {"std": 0.4, "per_channel": True, "probability": 0.5}, {"probability": 0}],
     "random_solarization": [{"threshold": [0, 0]}, {"threshold": [256, 256]}, {"threshold": [9, 200.5], "probability": 0.5}],
+    "random_shift": [{"share": [-1, 1]}, {"seconds": 9, "fill": "silence"}, {"seconds": 0}],
+    "random_speed": [{"factor": [0.3, 3.5]}, {"factor": 0}],
+    "random_time_mask": [{"share": [1, 1]}, {"seconds": 5}, {"share": 0}],
+    "random_time_stretch": [{"factor": [0.3, 4]}, {"factor": 0}],
     "random_translation": [{"x": 0.9, "fill": "nearest"}, {"x": 0, "y": 0}],
     "random_unsharp_mask": [{"sigma": 3, "amount": [0, 8], "threshold": 0.1}, {"sigma": 1, "amount": [0, 0]}],
     "random_zoom": [{"factor": [0.1, 4]}, {"x": 0.5, "fill": {"constant": 0}}, {"factor": 0}],
@@ -240,6 +283,9 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "translation": [{"x": 1.5, "fill": "wrap"}, {"y": 0.33, "interpolation": "bicubic"}, {"x": 0}],
     "whiten": [{"center": "channel", "epsilon": 1}],
     "zoom": [{"x": 0.2, "y": 7}, {"factor": 0.3, "interpolation": "bicubic", "fill": "nearest"}, {"factor": 1}],
+    "polarity": [{}],
+    "trim": [{"db": 0.1, "window": 1, "hop": 1}, {"db": 200, "window": 5000, "hop": 900}],
+    "resample": [{"rate": 2000}, {"rate": 441}],
     "sharpness": [{"factor": 0}, {"factor": 1}, {"factor": 20}],
 }  # fmt: skip
 
@@ -260,6 +306,7 @@ SOUNDS = [
     FeatureType("audio", "float32", (None, 16, 2), Interval(-5, 5), details=Sound(2000, 20.0)),
 ]
 """Samples and spectra, of a known and an unknown length."""
+SERIES = [FeatureType("series", "float32", (40, 2), Interval(-5, 5)), FeatureType("series", "float32", (40, 1), Interval(0, 1))]
 
 
 def arguments(op: type[Transform]) -> list[dict[str, Any]]:
@@ -271,6 +318,9 @@ def arguments(op: type[Transform]) -> list[dict[str, Any]]:
         for key in ("size", "shorter_side", "at_least"):
             if key in given:
                 given[key] = ([36, 40] if op.op == "pad" else [16, 20]) if isinstance(given[key], list) else 38 if op.op == "pad" else 18
+        for key in ("hz", "low_hz", "high_hz"):  # the sounds here have an eighth of the rate
+            if key in given:
+                given[key] = [hz / 8 for hz in given[key]] if isinstance(given[key], list) else given[key] / 8
         if "shape" in given:
             given["shape"] = [24, 32, 1] if given["shape"][2] == 1 else given["shape"]
         out.append(given)
@@ -304,7 +354,7 @@ def inputs_for(step: Transform) -> list[tuple[FeatureType, FeatureType]]:
     for given in (
         (file,)
         if isinstance(step, DecodeTransform)
-        else (INPUTS, SQUARES, [FeatureType("image", "uint8", (18, 18, 3), BYTE_RANGE)], SOUNDS)
+        else (INPUTS, SQUARES, [FeatureType("image", "uint8", (18, 18, 3), BYTE_RANGE)], SOUNDS, SERIES)
     ):
         found = []
         for x in given:

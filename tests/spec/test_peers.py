@@ -21,7 +21,7 @@ from peer_draws import LEVEL, THEIRS, Array, distance, ours, picture, written
 
 from docs.generated.other_libraries import answers
 from pipegen.compat.recognised import KNOWN
-from pipegen.spec.peers.words import LIBRARIES, meaning_in, meanings, shown_arguments
+from pipegen.spec.peers.words import OF_IMAGES, meaning_in, meanings, shown_arguments
 
 os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # which would look for a newer one on the web
 
@@ -428,7 +428,7 @@ def _value(library: str, name: str, value: Any) -> Any:
 def test_every_word_with_a_form_is_compared() -> None:
     """A step of a library that has a form is in a list above; one whose form is refused says why."""
     lines = {library: {_parsed(line)[0] for line in text.split("\n") if line} for library, text in _TEXTS.items()}
-    for library in LIBRARIES:
+    for library in OF_IMAGES:
         with_form = {a.name for a in answers(library) if a.meaning is not None and a.meaning.steps}
         assert with_form - lines[library] - UNCOMPARED.keys() == set(), library
         assert [word for word in lines[library] if meaning_in(library, word, shown_arguments(library, word)) is None] == []

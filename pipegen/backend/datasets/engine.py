@@ -26,7 +26,7 @@ from pipegen.backend.running.execute import Executor
 from pipegen.backend.service.feed import Fed, Feed
 from pipegen.cache.folder import cache_folder, unusable
 from pipegen.cache.store import Store, cache_key, describe_cache, open_store
-from pipegen.data.image_sides import epoch_counts, in_buckets
+from pipegen.data.buckets import epoch_counts, in_buckets
 from pipegen.data.sampling import epochs_of
 from pipegen.data.shares import last_batch
 from pipegen.diagnostics.catalog import make

@@ -95,7 +95,7 @@ def _added(rows: tf.Tensor, height: int) -> tf.Tensor:
 
 
 def pointwise(image: tf.Tensor, arithmetic: Arithmetic, *, exact: bool = False) -> tf.Tensor:
-    """Scales, shifts and casts values along the last axis, in float32, or in float64 if every bit counts."""
+    """Scales, shifts and casts values along the last axis, or the last two, in float32, or in float64 if every bit counts."""
     dtype = tf.as_dtype(arithmetic.dtype)
     x = tf.gather(image, list(arithmetic.order), axis=-1) if arithmetic.order else image
     plain = all(v == 1 for v in arithmetic.scale) and all(v == 0 for v in arithmetic.offset)
@@ -104,7 +104,9 @@ def pointwise(image: tf.Tensor, arithmetic: Arithmetic, *, exact: bool = False) 
     working = tf.float64 if exact else tf.float32
     x = tf.cast(x, working)
     if not plain:
-        scale, offset = (tf.cast(tf.constant(part, tf.float32), working) for part in (arithmetic.scale, arithmetic.offset))
+        constants = (tf.constant(part, tf.float32) for part in (arithmetic.scale, arithmetic.offset))
+        own = (tf.reshape(part, [arithmetic.bands, -1]) if arithmetic.bands > 1 else part for part in constants)
+        scale, offset = (tf.cast(part, working) for part in own)
         x = as_float32(x * scale + offset)
     if dtype.is_integer:
         x = tf.clip_by_value(tf.round(x), float(dtype.min), float(dtype.max))

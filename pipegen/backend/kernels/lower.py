@@ -20,6 +20,7 @@ from pipegen.backend.kernels import moving
 from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words
 from pipegen.backend.kernels.colour import apply_pending, colour, colour_params, compose_colour, pointwise
 from pipegen.backend.kernels.geometry_kernels import compose_matrix, moves, resample, warp, warp_params, warp_phases
+from pipegen.backend.kernels.lengths import mark_length, measure_length, pad_length
 from pipegen.backend.kernels.table_kernels import blend_chains, chain_phases, changes_values, histogram_table, look_up, table_params
 from pipegen.backend.kernels.warp import around, outside, read, sides
 from pipegen.errors import InternalError
@@ -29,6 +30,7 @@ from pipegen.ops.families.chains import BlendChains
 from pipegen.ops.families.combining import Combine
 from pipegen.ops.families.crops import CanvasCrop, ChooseWindow, window_name
 from pipegen.ops.families.decoder import Decode, DecodeWindow
+from pipegen.ops.families.lengths import MarkLength, MeasureLength, PadLength
 from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.families.neighbourhood import DisplacementTransform, HostNeighbourhood, Neighbourhood
 from pipegen.ops.lowering.decoding import Survey
@@ -292,6 +294,9 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     item_stages.CombineInstances: Lowering(batch=moving.combine_instances),
     item_stages.Express: Lowering(batch=moving.express),
     item_stages.Shorten: Lowering(batch=moving.shorten),
+    MeasureLength: Lowering(example=measure_length),
+    PadLength: Lowering(example=pad_length),
+    MarkLength: Lowering(batch=mark_length),
     s.Turn: Lowering(batch=moving.turn),
     s.Compose: Lowering(batch=compose_matrix),
     s.Resample: Lowering(batch=resample),

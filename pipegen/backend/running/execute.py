@@ -25,7 +25,7 @@ from pipegen.backend.reading.manifest_columns import Column
 from pipegen.backend.reading.mixed_records import MixedRecords, MixedTensors
 from pipegen.backend.reading.sampled import PacedTensors, sampled
 from pipegen.backend.reading.split_records import Records, RecordTensors
-from pipegen.data.image_sides import InBuckets
+from pipegen.data.buckets import InBuckets
 from pipegen.data.rounding import part_seed
 from pipegen.data.sampling import Epochs
 from pipegen.data.shares import USUAL

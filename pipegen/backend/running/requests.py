@@ -103,7 +103,7 @@ def each(nodes: tuple[Element, ...], stored: ElementType) -> Callable[[Features]
 
 
 def _of_known_format(contents: tf.Tensor, number: tf.Tensor, decoded: FeatureType) -> tf.Tensor:
-    """Checks that TensorFlow's own decoders read a file correctly; returns its bytes."""
+    """Checks that TensorFlow's own decoders read an image file correctly; returns its bytes."""
     formats = served_formats(decoded.channels or 3, 8 if decoded.dtype == "uint8" else 16)
     head = head_of(contents)
     known = (kind(head) == 0) | (is_jpeg(head) & ("JPEG" in formats))

@@ -29,6 +29,7 @@ from pipegen.ops.sources.listing.npz import read_array, read_arrays
 from pipegen.ops.sources.tables.readings import ExcelTable, JsonLinesTable
 from pipegen.ops.sources.tables.table import Table
 from pipegen.ops.sources.tables.text import read_table
+from pipegen.ops.sources.timelines.columns import as_moments
 from pipegen.types import FeatureType
 
 _NAMED = 40
@@ -72,6 +73,49 @@ def _number_spec(table: Table, op: str, arguments: Mapping[str, Any]) -> Written
     )
 
 
+def _series_spec(table: Table, op: str, arguments: Mapping[str, Any]) -> Written | None:
+    """Writes the spec of a table whose rows have times, each once in a series; `None` if they have not."""
+    columns, names = columns_of(table), table.names
+    time = next((c for c in columns if c.name.lower() in _TIMES and c.numbers is None and not c.empty), None)
+    if names is None or time is None:
+        return None
+    cells = [row[time.number] for row in table.rows]
+    try:
+        as_moments(cells)
+    except ValueError:
+        return None
+    groups = sorted((c for c in columns if c.labels and c is not time and not c.empty), key=lambda c: c.values)
+    ways: list[Column | None] = [None, *groups]
+    own = next(
+        (c for c in ways if len({(row[c.number] if c is not None else "", row[time.number]) for row in table.rows}) == len(cells)), time
+    )
+    if own is time:
+        return None
+    values = [c for c in columns if c.numbers is not None and c is not own][:_NAMED]
+    shortest = min(Counter(row[own.number] for row in table.rows).values()) if own is not None else len(cells)
+    length = min(_LONGEST, shortest // 10)
+    if not values or length < 2:
+        return None
+    horizon = max(1, length // 4)
+    given = {op: arguments, "order": time.called, "group": None if own is None else own.called}
+    given |= {"window": {"length": length, "horizon": horizon}}
+    features: Features = {
+        "x": {"kind": "series", "columns": [c.called for c in values]},
+        "y": {"kind": "series", "column": values[0].called, "at": "horizon"},
+    }
+    used = {c.number for c in (time, own, *values) if c is not None}
+    source = block("series", {name: value for name, value in given.items() if value is not None}, features, unused(columns, used))
+    source = [
+        f"{line}  # what is predicted; use other columns, and another horizon" if line.lstrip().startswith("y: ") else line
+        for line in source
+    ]
+    series = f" of {own.values:,} series" if own is not None else ""
+    summary = f"{table.num_rows:,} rows{series} with times and {len(values)} number{'s' * (len(values) > 1)}"
+    return spec_of(summary, [], ["source:", *source], shortest // 5, splits=parts_of(), steps=[], output="output: {x: x, y: y}")
+
+
+_TIMES = frozenset({"time", "timestamp", "date", "datetime", "ds"})  # names of columns of times
+_LONGEST = 96  # rows of a window
 _SEPARATORS = (None, ";", "\t", "|", ",", WHITESPACE)
 _OTHERS: dict[str, tuple[str, type[JsonLinesTable | ExcelTable]]] = {
     **dict.fromkeys((".jsonl", ".ndjson"), ("jsonl", JsonLinesTable)),
@@ -89,7 +133,9 @@ def first_table(file: str, spec_folder: str) -> Written:
     arguments = {"path": beside(file, spec_folder), "separator": separator, "header": None if header else False}
     given = {name: value for name, value in arguments.items() if value is not None}
     columns, pixels = (images, None) if images else pixels_among(table)
-    return _image_spec(table, columns, op, given, spec_folder, pixels) if columns else _number_spec(table, op, given)
+    if columns:
+        return _image_spec(table, columns, op, given, spec_folder, pixels)
+    return _series_spec(table, op, given) or _number_spec(table, op, given)
 
 
 def first_table_of(folder: str, names: Sequence[str], spec_folder: str) -> Written | None:

@@ -13,12 +13,14 @@ from pipegen.types import BYTE_RANGE, FeatureType, Interval
 class Arithmetic:
     """Element-wise arithmetic on the last axis: a `scale` and then an `offset` for each output channel, or a single one for all; the
     `order`, the input channel of each output channel, empty for the same; and the output's dtype: an integer rounds half to even and clips
-    to its range."""
+    to its range. With `bands` above 1, there is a scale and an offset for each channel of each band, one band after the other, along the
+    last two axes."""
 
     scale: tuple[float, ...]
     offset: tuple[float, ...]
     dtype: str
     order: tuple[int, ...] = ()
+    bands: int = 1
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The output type."""
@@ -39,7 +41,7 @@ class Arithmetic:
         channels = max(len(self.scale), len(other.scale), len(self.order), len(other.order))
 
         def spread(values: tuple[float, ...]) -> tuple[float, ...]:
-            return values if len(values) == channels else values * channels
+            return values * (channels // len(values))  # of a single one, or of the channels of each band
 
         a_scale, a_offset, b_scale, b_offset = (spread(v) for v in (self.scale, self.offset, other.scale, other.offset))
         order = other.order or tuple(range(channels))
@@ -48,7 +50,7 @@ class Arithmetic:
         if self.order or other.order:
             inner = self.order or tuple(range(channels))
             return Arithmetic(scale, offset, other.dtype, tuple(inner[order[c]] for c in range(channels)))
-        return Arithmetic(scale, offset, other.dtype)
+        return Arithmetic(scale, offset, other.dtype, bands=max(self.bands, other.bands))
 
 
 Preset = Literal[

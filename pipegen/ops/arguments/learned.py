@@ -29,9 +29,19 @@ class Fitted:
     given: bool = False
 
 
+_MOST = 16  # numbers that are shown one by one
+
+
+def listed(numbers: Iterable[str], most: int = _MOST) -> str:
+    """Formats a list of numbers, one of more than `most` by its first and last ones and its length."""
+    texts = list(numbers)
+    return f"[{', '.join(texts)}]" if len(texts) <= most else f"[{', '.join(texts[:3])}, …, {texts[-1]}] ({len(texts):,})"
+
+
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """The moments of the values of each channel: their number, their mean, and the sum of their squared distances from it."""
+    """The moments of the values of each channel, or of each channel of each band: their number, their mean, and the sum of their squared
+    distances from it."""
 
     suffix: ClassVar[str] = "json"
 
@@ -63,20 +73,20 @@ class Moments:
             squares.append(math.fsum([p.squares[c] for p in parts] + [p.count * (p.mean[c] - middle) ** 2 for p in parts]))
         return cls(count, tuple(mean), tuple(squares))
 
-    def figures(self) -> dict[str, str]:
-        """The mean and the standard deviation."""
-        return {name: f"[{', '.join(f'{v:.6g}' for v in values)}]" for name, values in (("mean", self.mean), ("std", self.std))}
+    def figures(self, *, short: bool = False) -> dict[str, str]:
+        """The mean and the standard deviation; with `short`, of many channels or bands only the ends."""
+        most = _MOST if short else len(self.mean)
+        return {name: listed((f"{v:.6g}" for v in values), most) for name, values in (("mean", self.mean), ("std", self.std))}
 
     def as_json(self) -> dict[str, Any]:
         """The count of the values, their mean and their standard deviation."""
         return {"values": self.count, "mean": list(self.mean), "std": list(self.std)}
 
-    def doubts(self, op: str, feature: str) -> tuple[str, ...]:
-        """Warnings about channels with one value everywhere."""
+    def doubts(self, op: str, feature: str, each: str = "channel") -> tuple[str, ...]:
+        """Warnings about channels, or other parts that `each` names, with one value everywhere."""
         flat = (c for c, squares in enumerate(self.squares) if squares == 0)
         return tuple(
-            f"channel {c} of `{feature}` has the value {self.mean[c]:g} everywhere in split train, so `{op}` does not scale it"
-            for c in flat
+            f"{each} {c} of `{feature}` has the value {self.mean[c]:g} everywhere in split train, so `{op}` does not scale it" for c in flat
         )
 
     def to_bytes(self, about: Mapping[str, Any]) -> bytes:
@@ -136,7 +146,7 @@ class Whitening:
         """The number of principal components along which the images vary by less than `epsilon`."""
         return int((self.variances < self.epsilon).sum())
 
-    def figures(self) -> dict[str, str]:
+    def figures(self, *, short: bool = False) -> dict[str, str]:
         """The size of the matrix, and the variances compared with `epsilon`."""
         values = len(self.mean)
         if not len(self.variances):
@@ -149,7 +159,7 @@ class Whitening:
         ends = {"smallest": float(self.variances[0]), "largest": float(self.variances[-1]), "sum": float(self.variances.sum())}
         return {"values": len(self.mean), "variances": {**ends, "below_epsilon": self.below}, "epsilon": self.epsilon}
 
-    def doubts(self, op: str, feature: str) -> tuple[str, ...]:
+    def doubts(self, op: str, feature: str, each: str = "channel") -> tuple[str, ...]:
         """Warnings about an `epsilon` that matters more than the images."""
         values = len(self.mean)
         if self.count <= values:

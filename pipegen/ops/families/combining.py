@@ -11,6 +11,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Alpha, Probability, level_range
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.sounds import is_sound, require_sound
 from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.stage import Computes, OneStep, Stage, use
 from pipegen.ops.step_bases import require_image
@@ -54,7 +55,10 @@ class CombiningTransform(Transform):
     """The share of examples that the step changes; the others stay as they are, and can still be partners."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        require_image(self, x)
+        if is_sound(x):
+            require_sound(self, x, "either")
+        else:
+            require_image(self, x)
         return x
 
     def rank(self, u: tf.Tensor) -> tf.Tensor:

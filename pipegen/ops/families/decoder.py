@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal, cast
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
@@ -16,6 +16,7 @@ from pipegen.ops.traits import Family, Traits
 from pipegen.types import FeatureType, Interval, times
 
 if TYPE_CHECKING:
+    from pipegen.mounts import Opened
     from pipegen.ops.lowering.decoding import Found, Survey, WindowOf
 
 
@@ -78,6 +79,11 @@ class DecodeTransform(ElementTransform):
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
         """The height and width of the image that `decode` gives without `need`, in pixels: int32 `(2,)`."""
         return tf.shape(self.decode(contents))[:2]
+
+    def stored_length(self, file: Opened) -> int | None:
+        """Returns the length along the first axis of what `decode` gives, by the header of an opened file; `None` if the
+        header does not tell. Raises `OSError` or `ValueError` if it is damaged."""
+        return None
 
     def fitted(self, image: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
         """Turns pixels that belong to a file's image like `decode` turns the image, if their size shows that they are not turned yet."""
@@ -175,6 +181,7 @@ class ArrayDecoder(DecodeTransform):
     """Decodes a file's array to float32 of one shape, as it is stored; an image has `(height, width, channels)`."""
 
     dtype: ClassVar[str] = "float32"
+    empty: ClassVar[bool] = False  # whether the first axis may have the length 0
 
     format: str
     """The format: `npy`, `flo`, `nifti`, `dicom` or `geotiff`."""
@@ -192,10 +199,22 @@ class ArrayDecoder(DecodeTransform):
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         from pipegen.ops.lowering.array_formats import decode_array
 
-        return decode_array(contents, self.format, dict(self.options), self.shape, self.dtype)
+        return decode_array(contents, self.format, dict(self.options), self.shape, self.dtype, empty=self.empty)
+
+    def stored_length(self, file: Opened) -> int | None:
+        from pipegen.ops.lowering.array_formats import npy_header
+
+        shape = npy_header(cast("BinaryIO", file))[0] if self.format == "npy" else ()
+        return shape[0] if shape else None
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
         return tf.constant(self.shape[:2]) if None not in self.shape[:2] else super().stored_size(contents)
+
+
+class NumbersDecoder(ArrayDecoder):
+    """Decodes a file's array of numbers that are no pixels; its length along the first axis may vary from file to file."""
+
+    empty = True
 
 
 class SoundDecoder(DecodeTransform):
@@ -221,6 +240,11 @@ class SoundDecoder(DecodeTransform):
         from pipegen.ops.lowering.sounds import read_by_library
 
         return read_by_library(content[:HEAD])
+
+    def stored_length(self, file: Opened) -> int | None:
+        from pipegen.ops.lowering.sounds import stored_frames
+
+        return stored_frames(file, self.rate, self.offset, self.duration)
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         from pipegen.ops.lowering.graphs import once

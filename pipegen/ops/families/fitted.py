@@ -26,6 +26,11 @@ class FittedTransform(Transform):
     untrained: ClassVar[str]
     kind_of_numbers: ClassVar[type[Statistics]]
 
+    @property
+    def each(self) -> str:
+        """What has a number of its own, for messages."""
+        return "channel"
+
     _fitted: Fitted | None = PrivateAttr(default=None)
 
     @property
@@ -89,7 +94,8 @@ class StepPart(Transform):
 
 
 def require_values(step: Transform, x: FeatureType) -> None:
-    """Rejects all but images of bytes, of 16 bits or of floats: another dtype as `PG208`; see also `require_image`."""
+    """Rejects all but images, and sounds where the step acts on them, of bytes, of 16 bits or of floats: another dtype as `PG208`; see
+    also `require_image`."""
     require_image(step, x)
     if x.dtype not in ("uint8", "uint16") and x.dtype not in FLOATING:
         raise OpError("PG208", f"`{step.op}` works on whole numbers of 8 and 16 bits and on floats, and gets {x.dtype}")

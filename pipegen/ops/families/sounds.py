@@ -13,11 +13,13 @@ from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.kinds.audio import Sound
 from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.step_bases import ElementTransform
+from pipegen.ops.traits import Example
 from pipegen.ops.transform import Transform
 from pipegen.types import FLOATING, FeatureType, Interval
 
 SECOND = FeatureType("audio", "float32", (16000, 1), Interval(-1.0, 1.0), details=Sound(16000))  # a second of one channel, for examples
 ANY_SOUND = SECOND.with_(shape=(None, 1))
+SILENCE = Interval(0.0, 0.0)
 SPECTRA = FeatureType("audio", "float32", (98, 64, 1), details=Sound(16000, 160.0))
 
 
@@ -45,20 +47,42 @@ def require_sound(step: Transform, x: FeatureType, form: Literal["samples", "spe
 Seconds = Annotated[float, Field(gt=0, le=86400)]
 
 
-class SoundTransform(NeighbourhoodTransform):
+def unbounded(*steps: str, given: FeatureType = SECOND) -> tuple[Example, ...]:
+    """Examples of steps that keep the length of a sound and can leave its interval."""
+    return tuple(Example(step, given, str(given.with_(interval=None))) for step in steps)
+
+
+class RatedTransform(Transform):
+    """A step on sound that counts in seconds or in Hz."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"audio"})
+
+    _rate: int = PrivateAttr(default=0)  # of the samples, in Hz, once it is known
+
+    def on(self, x: FeatureType) -> Transform:
+        step = self.model_copy()
+        step._rate = x.details.rate if isinstance(x.details, Sound) else 0
+        return step
+
+
+class SoundTransform(RatedTransform, NeighbourhoodTransform):
     """A function of a batch of sounds of one length, `(n, frames, channels)`, or of their spectra, `(n, steps, bands, channels)`.
 
     A sound whose length is unknown is a batch of one, and its number of frames a tensor. `parameters` gets frames and channels, or steps
     and bands.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"audio"})
     form: ClassVar[Literal["samples", "spectra", "either"]] = "samples"
     """What it works on."""
 
+    def interval_after(self, interval: Interval) -> Interval | None:
+        """Returns the values that leave it where those that enter are in an interval; `None` if they can be any, as nothing clips them."""
+        return interval
+
     def infer(self, x: FeatureType) -> FeatureType:
+        """Infers the same type, with the interval that follows from the step's arguments."""
         require_sound(self, x, self.form)
-        return x
+        return x if x.interval is None or self.idle() else x.with_(interval=self.interval_after(x.interval))
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         """Computes the output from the sounds and the results of the last phase; by default that result."""
@@ -66,19 +90,11 @@ class SoundTransform(NeighbourhoodTransform):
         return values
 
 
-class SoundWindow(ElementTransform):
+class SoundWindow(RatedTransform, ElementTransform):
     """A window of each sound, of one length."""
-
-    kinds: ClassVar[frozenset[str]] = frozenset({"audio"})
 
     seconds: Seconds
     """The length of the window, in seconds."""
-    _rate: int = PrivateAttr(default=0)  # in Hz, once it is known
-
-    def on(self, x: FeatureType) -> Transform:
-        step = self.model_copy()
-        step._rate = x.details.rate if isinstance(x.details, Sound) else 0
-        return step
 
     @property
     def frames(self) -> int:

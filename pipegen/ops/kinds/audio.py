@@ -21,10 +21,11 @@ FULL_SCALE = Interval(-1.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """The rate of samples in Hz. For spectra also the distance of their steps in samples."""
+    """The rate of samples in Hz. For spectra also the distance of their steps in samples, and what the numbers are."""
 
     rate: int
     hop: float | None = None
+    holds: Literal["samples", "magnitudes", "powers", "logarithms", "coefficients"] = "samples"
 
 
 class SoundSamples(Samples):
@@ -44,7 +45,9 @@ class SoundSamples(Samples):
     def shown(self, value: Any, x: FeatureType) -> Any:
         from pipegen.ops.lowering.pictures import spectrum, waveform
 
-        return waveform(value) if value.ndim == 2 else spectrum(value)
+        if value.ndim == 2:
+            return waveform(value)
+        return spectrum(value, {"powers": 10.0, "magnitudes": 20.0}.get(sound_of(x).holds, 0.0))
 
     def ending(self, x: FeatureType) -> str:
         return self.suffix if len(x.shape) == 2 else "npy"

@@ -116,7 +116,7 @@ class InstanceMask(Mask):
 
 
 class Valid(FeatureKind):
-    """A boolean for each item, false for padding. It is made with a ragged feature."""
+    """A boolean for each item, or step, of another feature, false for padding. It is made with a ragged feature, or with padding."""
 
     name = "valid"
     plural = "valid masks"

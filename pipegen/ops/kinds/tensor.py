@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
+from pipegen.ops.families.decoder import ArrayDecoder, NumbersDecoder
 from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.numbers import NumberType, as_array, as_numbers, read_ragged, unfit
 from pipegen.ops.kinds.base import FeatureKind, LossWeight, Meaning, Numbers, item_type
@@ -58,7 +59,7 @@ class Weight(Tensor):
 
 
 class Array(FeatureKind):
-    """A tensor read from a file for each example, such as a volume. No step acts on it."""
+    """A tensor read from a file for each example, such as a volume; its length along the first axis may vary. No step acts on it."""
 
     name = "array"
     plural = "arrays"
@@ -69,7 +70,17 @@ class Array(FeatureKind):
         return FeatureType(self.name, "string", ())
 
     def decoder(self, feature: Any) -> Transform:
-        return feature.array_decoder().model_copy(update={"shape": feature.shape})
+        found: ArrayDecoder = feature.array_decoder()
+        return NumbersDecoder(format=found.format, shape=feature.shape, options=found.options)
+
+
+class Length(FeatureKind):
+    """The length of an example along the first axis of another feature, before that is padded. It is made with the padding."""
+
+    name = "length"
+    plural = "lengths"
+    storage = "made"
+    meaning = Numbers()
 
 
 class ItemTensor(FeatureKind):

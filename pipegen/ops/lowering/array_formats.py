@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from pipegen.lazy import np, tf
 from pipegen.mounts import content_of, mounted
@@ -23,7 +23,13 @@ from pipegen.ops.lowering.library import UnreadableError, call_reader
 
 
 def decode_array(
-    contents: tf.Tensor, format: str, options: Mapping[str, Any], shape: Sequence[int | None], dtype: str = "float32"
+    contents: tf.Tensor,
+    format: str,
+    options: Mapping[str, Any],
+    shape: Sequence[int | None],
+    dtype: str = "float32",
+    *,
+    empty: bool = False,
 ) -> tf.Tensor:
     """Calls `read_array` from a graph on a string scalar, a file's bytes."""
 
@@ -31,15 +37,24 @@ def decode_array(
         return f"is not a valid {format} file: {type(error).__name__}: {error}"
 
     due, lacking = tuple(shape), f"files of the format `{format}` can be read only by Python, which a saved graph cannot call"
-    reader = partial(read_array, format=format, options=options, shape=due, dtype=dtype)
+    reader = partial(read_array, format=format, options=options, shape=due, dtype=dtype, empty=empty)
     return call_reader(reader, contents, due, tf.as_dtype(dtype), describe, lacking)
 
 
-def read_array(contents: bytes, format: str, options: Mapping[str, Any], shape: tuple[int | None, ...], dtype: str = "float32") -> Any:
+def read_array(
+    contents: bytes,
+    format: str,
+    options: Mapping[str, Any],
+    shape: tuple[int | None, ...],
+    dtype: str = "float32",
+    *,
+    empty: bool = False,
+) -> Any:
     """Reads the array of a file of a `format`, by the function `read_{format}` with the `options` as arguments.
 
-    The array has the `dtype` and the `shape`, where `None` is any side, and a last side of 1 may be missing in the file. A file that cannot
-    be read raises `UnreadableError`, whose message continues the file's name, or on damage any exception of a library.
+    The array has the `dtype` and the `shape`, where `None` is any side of 1 or more, with `empty` also a first one of 0, and a last side of
+    1 may be missing in the file. A file that cannot be read raises `UnreadableError`, whose message continues the file's name, or on damage
+    any exception of a library.
     """
     if not contents:
         raise UnreadableError("is empty")
@@ -47,7 +62,7 @@ def read_array(contents: bytes, format: str, options: Mapping[str, Any], shape: 
     if values.ndim == len(shape) - 1 and shape[-1] == 1:
         values = values[..., None]
     fits = len(shape) == values.ndim and all(due in (None, side) for due, side in zip(shape, values.shape, strict=True))
-    if not fits or 0 in values.shape:
+    if not fits or 0 in values.shape[empty:]:
         have, due = _shown(values.shape), _shown(shape)
         raise UnreadableError(f"holds an array of shape {have}, but {due} is expected")
     with np.errstate(all="ignore"):  # numbers that float32 cannot hold become infinite
@@ -98,9 +113,7 @@ def read_vectors(contents: bytes) -> Any:
 def read_npy(contents: bytes) -> Any:
     """Reads an array of numbers. Objects, which would be unpickled, other arrays, and a file that is cut short raise `UnreadableError`."""
     stream = io.BytesIO(contents)
-    version = np.lib.format.read_magic(stream)
-    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = header(stream)
+    shape, fortran, dtype = npy_header(stream)
     if dtype.hasobject or dtype.kind not in "buif":
         raise UnreadableError(f"holds {'Python objects' if dtype.hasobject else dtype}, but numbers are expected")
     count, start = math.prod(shape), stream.tell()
@@ -108,6 +121,14 @@ def read_npy(contents: bytes) -> Any:
         raise UnreadableError("is cut short")
     values = np.frombuffer(contents, dtype, count, start)
     return values.reshape(shape, order="F" if fortran else "C")
+
+
+def npy_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, Any]:
+    """Reads the header of a `.npy` file: the shape, whether the first axis runs fastest, and the dtype."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(file)
+    return shape, fortran, dtype
 
 
 _CUT = b"\x93NUMPY"

@@ -55,10 +55,37 @@ def waveform(samples: Array) -> Array:
     return np.concatenate(drawn)[..., None].astype(np.uint8)
 
 
-def spectrum(values: Array) -> Array:
+def line_chart(values: Array) -> Array:
+    """Draws a series `(length, channels)` from left to right, one channel above the other, each from its least value at the bottom to its
+    largest at the top: uint8 `(height, width, 1)`. Where a value is missing, the line has a gap."""
+    length, channels = values.shape
+    times = np.linspace(0, max(length - 1, 0), _WIDTH)
+    rows = np.arange(_HEIGHT)[:, None]
+    drawn = [np.full((_HEIGHT, _WIDTH), 255)] * (not channels)
+    for channel in range(channels):
+        own = np.asarray(values[:, channel], np.float64)
+        known = own[np.isfinite(own)]
+        low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+        scaled = (own - low) / (high - low) if high > low else own - low + 0.5
+        heights: Array = (1 - np.interp(times, np.arange(length), scaled) if length else np.full(_WIDTH, np.nan)) * (_HEIGHT - 1)
+        # A column spans half the way to its neighbours, so that steep lines have no gaps.
+        middle = (heights[1:] + heights[:-1]) / 2
+        ends = np.stack([np.append(middle[:1], middle), heights, np.append(middle, middle[-1:])])
+        top, bottom = np.rint(ends.min(0)), np.rint(ends.max(0))
+        drawn.append(np.where((rows >= top) & (rows <= bottom), 40, 255))
+    return np.concatenate(drawn)[..., None].astype(np.uint8)
+
+
+_DRAWN_DB = 80.0  # below the largest value of a drawn spectrum, all is black
+
+
+def spectrum(values: Array, decibels: float = 0.0) -> Array:
     """Draws spectra `(steps, bands, channels)` from left to right, low bands at the bottom, one channel above the other: uint8
-    `(height, width, 1)`, from the least value in black to the largest in white."""
+    `(height, width, 1)`, from the least value in black to the largest in white. With `decibels`, 10 for powers and 20 for magnitudes, they
+    are drawn by their logarithms."""
     known = np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
+    if decibels:
+        known = decibels * np.log10(np.maximum(known, max(float(known.max(initial=0)), 1e-30) * 10 ** (-_DRAWN_DB / decibels)))
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
     drawn = np.concatenate([known[..., channel].T[::-1] for channel in range(known.shape[2])])
     return np.rint((drawn - low) * (255.0 / max(high - low, 1e-6)))[..., None].astype(np.uint8)

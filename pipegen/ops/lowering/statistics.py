@@ -1,10 +1,11 @@
-"""Means and standard deviations of images, and ZCA whitening."""
+"""Means and standard deviations of images and sounds, and ZCA whitening."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 from pipegen.errors import DataError
@@ -14,42 +15,72 @@ from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import as_float32, product, working
 from pipegen.ops.lowering.windows import Whole
 
+Per = Literal["channel", "band"] | None
+"""What has a mean of its own: each channel, each channel of each band of spectra, or the whole example."""
 
-def sample_moments(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Computes the mean and the standard deviation of each image over all its pixels and channels, float64 `(n,)`, from `(n, height, width,
-    channels)`.
+
+def sample_moments(images: tf.Tensor, per: Per = None) -> tuple[tf.Tensor, tf.Tensor]:
+    """Computes the mean and the standard deviation of each image over all its pixels and channels, of images `(n, height, width,
+    channels)`, or of samples and spectra of sound: float64 `(n,)`, `(n, channels)` or `(n, bands, channels)`.
 
     Sums of integers and of their squares are exact in any order: a side is below 2^15, so that the squares of a column of bytes fit 32
     bits. Floats are summed in float64, and the distances from the mean in a second pass. Rows are added first, which costs XLA a fraction
     of adding single values.
     """
-    height, width, channels = sides(images)
+    height, width, channels = sides(_in_lines(images))
     lines = tf.reshape(images, [-1, height, width * channels])
     exact = tf.int32 if images.dtype == tf.uint8 else tf.float64
-    count = tf.cast(height * width * channels, tf.float64)
+    own = {None: 1, "channel": channels, "band": width * channels}[per]
+    count = tf.cast(height * width * channels // own, tf.float64)
 
     def mean_of(values: tf.Tensor) -> tf.Tensor:
-        return tf.reduce_sum(tf.cast(tf.reduce_sum(values, 1), tf.float64), 1) / count
+        columns = tf.cast(tf.reduce_sum(values, 1), tf.float64)
+        if per is not None:
+            columns = tf.reshape(columns, [-1, width * channels // own, own])
+        return tf.reduce_sum(columns, 1) / count
 
     x = tf.cast(lines, exact)
     mean = mean_of(x)
     if images.dtype.is_integer:
-        return mean, tf.sqrt(tf.maximum(mean_of(x * x) - mean * mean, 0.0))
-    return mean, tf.sqrt(mean_of(tf.square(x - mean[:, None, None])))
+        std = tf.sqrt(tf.maximum(mean_of(x * x) - mean * mean, 0.0))
+    else:
+        std = tf.sqrt(mean_of(tf.square(x - _spread(mean, width, per))))
+    return (mean, std) if per != "band" else tuple(tf.reshape(part, [-1, width, channels]) for part in (mean, std))
 
 
-def channel_moments(image: tf.Tensor) -> tf.Tensor:
-    """Computes count, mean and sum of squared distances from it, for each channel of one image `(height, width, channels)`: float64 `(3, 1,
-    channels)`."""
-    x = tf.cast(image, tf.float64)
-    count = tf.cast(tf.shape(image)[0] * tf.shape(image)[1], tf.float64)
-    mean = tf.reduce_sum(x, [0, 1]) / count
-    squares = tf.reduce_sum(tf.square(x - mean), [0, 1])
-    return tf.stack([tf.fill(tf.shape(mean), count), mean, squares])[:, None, :]
+def _spread(mean: tf.Tensor, width: Whole, per: Per) -> tf.Tensor:
+    """Repeats the means for the columns of lines `(n, height, width · channels)`."""
+    if per is None:
+        return mean[:, None, None]
+    return mean[:, None, :] if per == "band" else tf.tile(mean, [1, width])[:, None, :]
+
+
+_COLUMNS = 1024  # samples that are added side by side, at most
+
+
+def _in_lines(values: tf.Tensor) -> tf.Tensor:
+    """Reshapes samples of sound `(n, frames, channels)` to lines, as images have them, so that sums run side by side: `(n, lines, samples,
+    channels)`; lines of one sample if the frames are unknown. Others stay."""
+    if values.shape.rank == 4:
+        return values
+    frames, channels = values.shape[1:]
+    width = math.gcd(frames, _COLUMNS) if frames is not None else 1
+    return tf.reshape(values, [-1, tf.shape(values)[1] // width if frames is None else frames // width, width, channels])
+
+
+def own_moments(values: tf.Tensor, per: Per = None) -> tf.Tensor:
+    """Computes count, mean and sum of squared distances from it, for each channel of one image `(height, width, channels)` or sound, or
+    for each channel of each band of spectra `(steps, bands, channels)`: float64 `(3, 1, channels)` or `(3, 1, bands · channels)`."""
+    x = tf.cast(values, tf.float64)
+    axes = [0] if per == "band" else list(range(values.shape.rank - 1))
+    count = tf.cast(tf.reduce_prod(tf.shape(values)[: len(axes)]), tf.float64)
+    mean = tf.reduce_sum(x, axes) / count
+    squares = tf.reduce_sum(tf.square(x - mean), axes)
+    return tf.reshape(tf.stack([tf.fill(tf.shape(mean), count), mean, squares]), [3, 1, math.prod(mean.shape)])
 
 
 def gathered(batches: Iterable[np.ndarray[Any, Any]]) -> Moments:
-    """Combines moments: stacked results of `channel_moments`, float64 `(n, 3, 1, channels)` each; `ValueError` without images."""
+    """Combines moments: stacked results of `own_moments`, float64 `(n, 3, 1, ...)` each; `ValueError` without examples."""
     total: Moments | None = None
     for batch in batches:
         parts = [Moments(round(count[0]), tuple(mean), tuple(squares)) for count, mean, squares in batch[:, :, 0, :].tolist()]

@@ -94,6 +94,29 @@ class Hdf5Sets(Store):
                 self._file.close()
 
 
+def read_sets(path: str, wanted: Sequence[str | int]) -> dict[str, Any]:
+    """Reads datasets of numbers or texts as arrays, by their paths in a file: those of `wanted` that exist, else all. Those that are stored
+    as they are stay in the file. Raises `StoreError` for a damaged file, and `MissingLibrary`."""
+    with needs("`h5py`", "hdf5"):
+        import h5py
+    _check_end(path)
+    found: dict[str, Any] = {}
+    with _lock, _errors, h5py.File(path, "r") as file:
+        sets: dict[str, Any] = {}
+        file.visititems(lambda name, one: sets.__setitem__(name, one) if isinstance(one, h5py.Dataset) and one.shape else None)
+        for key in [key for key in sets if key in wanted] or [*sets]:
+            one, held = sets[key], _type_of(sets[key])
+            if held is None:
+                continue
+            _check_set(key, one)
+            at = one.id.get_offset() if not one.is_virtual and not one.external else None
+            if at is not None and one.size and not held.encoded:
+                found[key] = np.memmap(path, one.dtype, "r", at, one.shape)
+            else:
+                found[key] = one.asstr()[:] if held.dtype == TEXT and h5py.check_string_dtype(one.dtype) is not None else one[:]
+    return found
+
+
 def _type_of(one: Any) -> FieldType | None:
     """Returns the type of a dataset of numbers or byte strings; `None` for references, records of several fields, and others."""
     import h5py

@@ -5,25 +5,31 @@ from __future__ import annotations
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Alpha
 from pipegen.ops.families.combining import WHOLE, PairTransform, Seen
+from pipegen.ops.families.sounds import SECOND
 from pipegen.ops.lowering.linear import as_float32, working
-from pipegen.ops.traits import same_type, to_float32
+from pipegen.ops.traits import Example, same_type, to_float32
 from pipegen.types import FeatureType
 
 
 class Mixup(PairTransform):
-    """Blends each image with that of another example, and its label in the same proportion (Zhang, Cissé, Dauphin and Lopez-Paz: mixup:
-    Beyond Empirical Risk Minimization, ICLR 2018): `λ · own + (1 - λ) · other`, with λ drawn from Beta(alpha, alpha) for each example.
+    """Blends each image, sound or spectrum with that of another example, and its label in the same proportion (Zhang, Cissé, Dauphin and
+    Lopez-Paz: mixup: Beyond Empirical Risk Minimization, ICLR 2018): `λ · own + (1 - λ) · other`, with λ drawn from Beta(alpha, alpha) for
+    each example.
 
     The other example is from the same group of 8 in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever the batch size; a
-    batch size that is a multiple of 8 for each host avoids computing examples twice. λ is a multiple of 1/65536, and the image becomes
+    batch size that is a multiple of 8 for each host avoids computing examples twice. λ is a multiple of 1/65536, and an image becomes
     float32. The boxes of both images stay.
 
     Labels become soft: they need `output: {encode: {label: one_hot}}` (or `binary`), and a loss such as `categorical_crossentropy`. Put the
-    step after those that fix the size.
+    step after those that fix the size, or the length.
     """
 
     op = "mixup"
-    examples = to_float32("mixup", "mixup: {alpha: 0.4, probability: 0.5}")
+    kinds = frozenset({"image", "audio"})
+    examples = (
+        *to_float32("mixup", "mixup: {alpha: 0.4, probability: 0.5}"),
+        Example("mixup: {alpha: 0.3}", SECOND, "float32[16000×1] in [-1, 1]"),
+    )
 
     alpha: Alpha = 0.2
     """Both parameters of the Beta distribution of λ: 0.2 leaves most images nearly as they are, 1 is uniform."""
@@ -44,7 +50,7 @@ class Mixup(PairTransform):
 
     def combine(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         dtype = working(images)
-        own = tf.cast(chosen[:, 0], dtype)[:, None, None, None]
+        own = tf.reshape(tf.cast(chosen[:, 0], dtype), [-1, *([1] * (len(images.shape) - 1))])
         combined = tf.cast(images, dtype) * own + tf.cast(partners[:, 0], dtype) * (WHOLE - own)
         return as_float32(combined * (1.0 / WHOLE))
 

@@ -10,6 +10,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import Arithmetic, Preset, constants, needs_three_channels
 from pipegen.ops.arguments.magnitudes import Number, checked
+from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.step_bases import PointwiseTransform, centred_values, is_standardised, require_image
 from pipegen.ops.traits import IMAGE_224, UNIT_224, Example
 from pipegen.types import FeatureType
@@ -79,11 +80,14 @@ class Normalize(PointwiseTransform):
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
         preset = f"`normalize: {{preset: {self.preset}}}`"
+        if self.preset is not None and kind_of(x).pixels is None:
+            raise OpError("PG203", f"{preset} is for images, and gets {kind_of(x).plural}", field="preset", help="give `mean` and `std`")
         if self.preset is not None and needs_three_channels(self.preset) and x.channels != 3:
             raise OpError("PG205", f"{preset} needs 3 channels, and gets {x.channels}", field="preset")
         for name, value in (("mean", self.mean), ("std", self.std)):
-            if isinstance(value, tuple) and len(value) not in (1, x.channels):
-                raise OpError("PG205", f"`{name}` lists {len(value)} channels, but the image has {x.channels}", field=name)
+            if isinstance(value, tuple) and len(value) not in (1, x.shape[-1]):
+                what = "the image has" if kind_of(x).pixels is not None else f"the {kind_of(x).plural} have"
+                raise OpError("PG205", f"`{name}` lists {len(value)} channels, but {what} {x.shape[-1]}", field=name)
         if self.preset is not None and is_standardised(x):
             raise OpError(
                 "PG213", f"{preset} expects values in 0..255, but gets {centred_values(x)}", field="preset", help="normalise once"
@@ -91,7 +95,7 @@ class Normalize(PointwiseTransform):
         if self.preset is not None and x.interval is not None and x.interval.high <= 1:
             help_: str = "give it those, without a `rescale` before it; the preset scales by itself"
             raise OpError("PG213", f"{preset} expects values in 0..255, but gets {x.interval}", field="preset", help=help_)
-        if self.preset is None and x.interval is not None and x.interval.low == 0:
+        if self.preset is None and kind_of(x).pixels is not None and x.interval is not None and x.interval.low == 0:
             mean, std, most = max(_tuple(self.mean, 0.0)), max(_tuple(self.std, 1.0)), x.interval.high
             if most > 2 and 0 < mean <= 1 and std < 1:
                 said = "`mean` and `std` are in the units of the values: put {} before, or multiply both by 255"

@@ -10,6 +10,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.magnitudes import Number, Range, check_range, checked
+from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.step_bases import PointwiseTransform, require_image
 from pipegen.ops.traits import FLOAT_224, IMAGE_224, Example
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
@@ -69,7 +70,8 @@ class Rescale(PointwiseTransform):
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
-        if x.interval is not None and x.interval.high <= 1 and self.scale is not None and abs(self.scale) <= 1 / 64:
+        pixels = kind_of(x).pixels is not None
+        if pixels and x.interval is not None and x.interval.high <= 1 and self.scale is not None and abs(self.scale) <= 1 / 64:
             message = f"`rescale` multiplies by {self.scale:.4g}, which is meant for 0..255, but the values are already in {x.interval}"
             raise OpError("PG213", message, field="scale", help="leave this step out")
         y = super().infer(x)

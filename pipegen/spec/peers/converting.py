@@ -40,7 +40,7 @@ def step(op: str, p: float | None = None, **arguments: Any) -> dict[str, Any]:
     if p is not None and "probability" in fields:
         arguments = {**arguments, "probability": p}
     elif p is not None and (isinstance(p, bool) or p != 1):
-        refuse(f"`{op}` is done to every image", "p")
+        refuse(f"`{op}` is done to every example", "p")
     given = {name: _plain(value) for name, value in arguments.items() if value is not None}
     return {op: {name: value for name, value in given.items() if fields[name].is_required() or not _same(value, fields[name].default)}}
 

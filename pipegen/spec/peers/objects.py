@@ -214,7 +214,7 @@ class _Library:
         ((op, arguments),) = step.items()
         field = transforms()[op].model_fields.get("probability")
         if field is None:
-            refuse(f"`{op}` is done to every image", "p")
+            refuse(f"`{op}` is done to every example", "p")
         own = arguments.get("probability", 1.0 if field.is_required() else field.default)
         return {op: {**arguments, "probability": round(own * p, 9)}}
 

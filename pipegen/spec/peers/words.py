@@ -18,8 +18,12 @@ from pipegen.spec.expect import is_long
 from pipegen.spec.peers.converting import Steps, Unsuited, made, only, same, without
 from pipegen.spec.templates import accepts
 
-LIBRARIES = ("keras", "torchvision", "albumentations")
-_PREFIXES = {"keras": ("layers",), "torchvision": ("transforms", "v2", "t"), "albumentations": ("a",)}
+OF_IMAGES, OF_SOUND = ("keras", "torchvision", "albumentations"), ("audiomentations", "torchaudio")
+LIBRARIES = (*OF_IMAGES, *OF_SOUND)
+_PREFIXES = {
+    "keras": ("layers",), "torchvision": ("transforms", "v2", "t"), "albumentations": ("a",), "audiomentations": (),
+    "torchaudio": ("transforms", "t"),
+}  # fmt: skip
 """Other prefixes of a library's steps in code."""
 
 
@@ -71,13 +75,15 @@ def shown_arguments(library: str, name: str) -> dict[str, Any]:
 
 
 def _having(word: str) -> list[str]:
-    """The libraries that have a word as a class; a lower-case word, such as `rotate`, is not a class."""
+    """The libraries that have a word as a class; those of sound only if no library of images has it. A lower-case word, such as `rotate`,
+    is not a class."""
     before, _, last = word.rpartition(".")
     if not before and last.islower() and ("_" not in last or rows(last, "step")):
         return []
     parts = [plain(part) for part in before.split(".")]
     named = [library for library in LIBRARIES if not before or library in parts or parts[-1] in _PREFIXES[library]]
-    return [library for library in named if plain(last) in _functions(library)]
+    found = [library for library in named if plain(last) in _functions(library)]
+    return [library for library in found if library in OF_IMAGES] or found
 
 
 def _module(library: str) -> Any:

@@ -94,10 +94,10 @@ def test_featurewise_is_what_keras_gives() -> None:
 def test_the_moments_of_one_image_are_what_numpy_gives(dtype: str) -> None:
     import tensorflow as tf
 
-    from pipegen.ops.lowering.statistics import channel_moments
+    from pipegen.ops.lowering.statistics import own_moments
 
     for image in images(dtype):
-        count, mean, squares = channel_moments(tf.constant(image)).numpy()[:, 0]
+        count, mean, squares = own_moments(tf.constant(image)).numpy()[:, 0]
         x = image.reshape(-1, 3).astype(np.float64)
         assert count.tolist() == [120] * 3
         np.testing.assert_allclose(mean, x.mean(0), rtol=1e-14)

@@ -30,6 +30,15 @@ T = TypeVar("T")
 PREDICTED = "predict"  # the split whose records may be without labels
 
 
+@dataclass(frozen=True, slots=True)
+class SeriesRules:
+    """What is known of windows of time series before the data is."""
+
+    horizon: int  # rows after a window that belong to it
+    overlap: bool  # whether windows share rows with their neighbours
+    group: str | int | None  # the column that tells series apart
+
+
 @dataclass(frozen=True, eq=False)
 class Shards:
     """The records of each file of a listing, in its order."""
@@ -214,6 +223,22 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Timeline:
+    """The rows that records are windows of, for splits by time. A shard is a series, or a stretch of a long one; rows are counted through
+    all series. Arrays have an entry for each number of the reader, see `Shards.numbers`, in the order of the series."""
+
+    firsts: Ints  # the first row of each shard's first window: int64 `(shards,)`
+    begins: Ints  # the first row of its series: int64 `(shards,)`
+    ends: Ints  # the end of its series: int64 `(shards,)`
+    stride: int  # rows from a window to the next
+    span: int  # rows from the first of a window to the last, with its horizon
+    lead: int  # rows before the horizon; 0 without one
+    times: Any = None  # the time of each row, rising in each series; `None` if rows have only their order
+    parse: Callable[[str], Any] | None = None  # reads a time; `ValueError` for text that is none
+    overlap: bool = True  # whether windows share rows with their neighbours
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Listing:
     """The records of a source, in source order: a table of arrays. Sequences of Python objects are converted."""
 
@@ -238,6 +263,7 @@ class Listing:
     ids: Ints | None = None  # the 64-bit id of each record, uint64, if it does not follow from the source's name and the key
 
     shards: Shards | None = None  # for files of many records: their numbers of records. Keys, sizes and parts are then those of the files.
+    timeline: Timeline | None = None  # the rows of time series, if records are windows of them
     missing: tuple[Missing, ...] = ()
     """Records without their files, kept until `errors.missing` decides on them, and files without a record."""
     excluded: frozenset[str] = frozenset()  # the keys that were left out
@@ -436,9 +462,13 @@ class Source(Model):
     def keep_index_in(self, folder: Path | None) -> None:
         """Sets the folder for indexes of files that hold many records."""
 
-    def split_method(self) -> Literal["random", "hash"]:
+    def split_method(self) -> Literal["random", "hash", "time"]:
         """Returns the default method of splits."""
         return "random"
+
+    def series(self) -> SeriesRules | None:
+        """Describes the time series that its records are windows of; `None` if they are none."""
+        return None
 
     def fetched_as_read(self) -> frozenset[str]:
         """Returns the arguments whose files are listed by name and size and read through `pipegen.mounts`. If remote, they are fetched

@@ -11,6 +11,7 @@ from pipegen.ops.fields.strings import Ints, aligned
 from pipegen.ops.sources.listing.reader import Hold, Read, Reader
 
 _HASHED_WHOLE = 2**28
+_SMALL = 2**10  # bytes of a row below which rows are hashed in blocks of so many
 
 
 class Rows(Reader):
@@ -19,10 +20,11 @@ class Rows(Reader):
 
     Args:
         arrays: Images by feature, as NumPy arrays `(n, height, width, channels)`; everything else is in the listing.
+        made: Those that no user can change, so that they are not copied.
     """
 
-    def __init__(self, arrays: Mapping[str, Any]) -> None:
-        self.arrays = arrays
+    def __init__(self, arrays: Mapping[str, Any], made: frozenset[str] = frozenset()) -> None:
+        self.arrays, self._made = arrays, made
         self._open: dict[tuple[str, bool], Read] = {}
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
@@ -31,7 +33,7 @@ class Rows(Reader):
         key = feature, self._stays(feature, ram_budget)
         if key not in self._open:
             array = self.arrays[feature]
-            copies = array.dtype != object and not key[1]  # the user may change the original
+            copies = array.dtype != object and not key[1] and feature not in self._made  # the user may change the original
             self._open.setdefault(key, (Mapped if key[1] else hold)(aligned([array]) if copies else array))
         return self._open[key]
 
@@ -52,7 +54,8 @@ class Rows(Reader):
     def digest(self, *, whole: bool = False) -> str:
         """Identifies the images, in hexadecimal: BLAKE2b over names, dtypes, shapes and bytes.
 
-        For an array above 256 MiB, evenly spaced rows of that total are read, with the first and the last; all of them if `whole`.
+        For an array above 256 MiB, evenly spaced rows of that total are read, with the first and the last; all of them if `whole`. Rows
+        below 1 KiB are taken in blocks.
         """
         found = hashlib.blake2b(digest_size=32)
         for name in sorted(self.arrays):
@@ -67,6 +70,11 @@ def _hashed(array: Any, whole: bool) -> Iterator[Any]:
     if array.nbytes <= _HASHED_WHOLE:
         yield np.ascontiguousarray(array).data.cast("B")
         return
+    if array.nbytes // len(array) < _SMALL:  # one by one they would take minutes
+        step = _SMALL * len(array) // array.nbytes
+        blocks = len(array) // step
+        yield np.ascontiguousarray(array[blocks * step :]).data.cast("B")
+        array = array[: blocks * step].reshape(blocks, step, *array.shape[1:])
     n = len(array)
     taken = n if whole else max(2, _HASHED_WHOLE // (array.nbytes // n))
     for i in range(taken):

@@ -158,16 +158,21 @@ class FileFeature(FormattedFeature):
 
     kind: AnyKindName
     """`image`, `mask`, `dense` or `array` in files; these and all others in columns of a table."""
-    shape: Annotated[tuple[_Side, ...], Field(min_length=1)] | None = None
-    """For an array: its shape, the same in every file, such as `[436, 1024, 2]`. For a tensor of a table with cells of lists of numbers, as
-    in Parquet files: the shape of each, such as `[768]`; they stay in memory."""
+    shape: Annotated[tuple[_Side | None, ...], Field(min_length=1)] | None = None
+    """For an array: its shape, the same in every file, such as `[436, 1024, 2]`; `null` for a length along the first axis that varies,
+    which `batch.pad` pads, such as `[null, 40]`. For a tensor of a table with cells of lists of numbers, as in Parquet files: the shape of
+    each, such as `[768]`; they stay in memory."""
 
     @model_validator(mode="after")
     def _whole_array(self) -> FileFeature:
         kind = self.own_kind
+        in_files = "shape" in kind.arguments and kind.storage == "encoded"
         for name, example in (("format", "npy"), ("shape", "[64, 64]")):
-            if getattr(self, name) is None and "shape" in kind.arguments and kind.storage == "encoded":
+            if getattr(self, name) is None and in_files:
                 raise PartError(f"an array needs its `{name}`", help=f"such as `{name}: {example}`")
+        if self.shape is not None and None in self.shape[in_files:]:
+            what = "only the first side of an array may be `null`" if in_files else f"`null` is for arrays in files, not {kind.plural}"
+            raise PartError(what, "shape")
         return self
 
 

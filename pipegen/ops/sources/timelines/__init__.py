@@ -1,0 +1,1 @@
+"""Rows of time series, and the windows that are cut from them."""

@@ -1,0 +1,141 @@
+"""`log` against NumPy, and `spec_augment`: lengths and places of masks, what fills them, shares of the examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from pipegen.ops.kinds.audio import Sound
+from pipegen.ops.registry import transforms
+from pipegen.types import FeatureType, Interval
+
+Array = np.ndarray[Any, Any]
+POWERS = FeatureType("audio", "float32", (50, 40, 1), Interval(0, 100), details=Sound(16000, 160.0, "powers"))
+MAGNITUDES = POWERS.with_(details=Sound(16000, 160.0, "magnitudes"))
+
+
+def made(written: str, x: FeatureType = POWERS) -> Any:
+    ((name, arguments),) = yaml.safe_load(written).items() if ":" in written else ((written, None),)
+    return transforms()[name].model_validate(arguments or {}).on(x)
+
+
+def spectra(n: int = 3) -> Array:
+    rng = np.random.default_rng(0)
+    found = (10.0 ** rng.uniform(-14, 2, (n, 50, 40, 1))).astype(np.float32)
+    found[0, :5] = 0.0
+    return found
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize(
+    ("written", "x", "expected"),
+    [
+        ("log", POWERS, lambda v: np.log(np.maximum(v, 1e-10))),
+        ("log", MAGNITUDES, lambda v: np.log(np.maximum(v, 1e-5))),
+        ("log: {floor: 0.01}", POWERS, lambda v: np.log(np.maximum(v, 0.01))),
+        ("log: {offset: 0.01}", POWERS, lambda v: np.log(v + 0.01)),
+        ("log: {base: 10, scale: 0.25, shift: 1}", POWERS, lambda v: np.log10(np.maximum(v, 1e-10)) / 4 + 1),
+        ("log: {base: db}", POWERS, lambda v: 10 * np.log10(np.maximum(v, 1e-10))),
+        ("log: {base: db}", MAGNITUDES, lambda v: 20 * np.log10(np.maximum(v, 1e-5))),
+        (
+            "log: {base: db, top: 30}",
+            POWERS,
+            lambda v: np.maximum(10 * np.log10(np.maximum(v, 1e-10)), 10 * np.log10(v.max((1, 2, 3), keepdims=True)) - 30),
+        ),
+        (
+            "log: {base: db, top: 30}",
+            MAGNITUDES,
+            lambda v: np.maximum(20 * np.log10(np.maximum(v, 1e-5)), 20 * np.log10(v.max((1, 2, 3), keepdims=True)) - 30),
+        ),
+        ("log: {top: 3}", POWERS, lambda v: np.maximum(np.log(np.maximum(v, 1e-10)), np.log(v.max((1, 2, 3), keepdims=True)) - 3)),
+    ],
+)
+def test_log(written: str, x: FeatureType, expected: Any, jit: bool) -> None:
+    import tensorflow as tf
+
+    step, values = made(written, x), spectra()
+    found = tf.function(lambda v: step.apply(v), jit_compile=jit, autograph=False)(tf.constant(values)).numpy()
+    np.testing.assert_allclose(found, expected(values.astype(np.float64)), rtol=2e-6, atol=2e-5)
+    bounds = step.infer(x).interval
+    assert bounds.low - 1e-4 <= found.min()
+    assert found.max() <= bounds.high + 1e-4
+
+
+def augmented(step: Any, values: Array, u: Array, *, jit: bool = False) -> Array:
+    import tensorflow as tf
+
+    def whole(x: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+        return step.apply(x, *step.parameters(u, x.shape[1], x.shape[2]))
+
+    return tf.function(whole, jit_compile=jit, autograph=False)(tf.constant(values), tf.constant(u)).numpy()
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("fill", ["mean", "{constant: -3}"])
+def test_masks_are_where_the_draws_say(fill: str, jit: bool) -> None:
+    import tensorflow as tf
+
+    x = POWERS.with_(interval=None)
+    step = made(f"spec_augment: {{steps: 20, time: 0.3, bands: 10, time_masks: 2, frequency_masks: 3, fill: {fill}}}", x)
+    assert step.num_draws() == 10
+    values = np.random.default_rng(1).normal(size=(40, 50, 40, 1)).astype(np.float32)
+    u = np.random.default_rng(2).random((40, 10))
+    found = augmented(step, values, u, jit=jit)
+    drawn = {name: part.numpy() for name, part in step.drawn_on(tf.constant(u), (50, 40, 1)).items()}
+    assert drawn["steps"].max() <= 15
+    assert drawn["bands"].max() == 10
+    for row in range(40):
+        covered = np.zeros((50, 40), bool)
+        for first, count in zip(drawn["step"][row], drawn["steps"][row], strict=True):
+            assert 0 <= first <= first + count <= 50
+            covered[first : first + count] = True
+        for first, count in zip(drawn["band"][row], drawn["bands"][row], strict=True):
+            assert 0 <= first <= first + count <= 40
+            covered[:, first : first + count] = True
+        value = values[row].mean(dtype=np.float64) if fill == "mean" else -3
+        np.testing.assert_allclose(found[row, ..., 0][covered], value, atol=1e-6)
+        assert np.array_equal(found[row, ..., 0][~covered], values[row, ..., 0][~covered])
+
+
+@pytest.mark.tf
+def test_lengths_and_places_are_uniform() -> None:
+    step = made("spec_augment: {time: 0.1}")
+    import tensorflow as tf
+
+    u = np.random.default_rng(0).random((60000, 2))
+    drawn = step.drawn_on(tf.constant(u), (50, 40, 1))
+    assert set(drawn) == {"step", "steps"}
+    counts = np.bincount(drawn["steps"].numpy()[:, 0])
+    assert len(counts) == 6  # 0 to a tenth of 50
+    assert abs(counts - 10000).max() < 400
+    places = np.bincount(drawn["step"].numpy()[drawn["steps"].numpy() == 5])
+    assert len(places) == 46
+    assert places.min() > 130
+
+
+@pytest.mark.tf
+def test_a_share_can_grow_over_the_epochs() -> None:
+    import tensorflow as tf
+
+    step = made("spec_augment: {time: {linear: {from: 0, to: 0.5, epochs: [0, 10]}}}")
+    u = tf.constant(np.full((1, 2), 0.999))
+    for epoch, most in ((0, 0), (5, 12), (10, 25), (20, 25)):
+        assert step.at(tf.constant(epoch)).drawn_on(u, (50, 40, 1))["steps"].numpy()[0, 0] == most
+
+
+def test_what_makes_no_sense_is_told() -> None:
+    for written, said in (("spec_augment: {}", "give at least one"), ("spec_augment: {time: 2}", "less than or equal to 1")):
+        with pytest.raises(ValidationError, match=said):
+            made(written)
+    assert made("spec_augment: {time: 0}").is_identity(POWERS)
+    assert made("spec_augment: {time: 0.5, time_masks: 0}").is_identity(POWERS)
+    assert not made("spec_augment: {time: 0.5}").is_identity(POWERS)
+    (lint,) = made("spec_augment: {time: 0.9}").lints(POWERS)
+    assert "reaches 90%" in str(lint)
+    assert made("spec_augment: {time: 0.1, fill: {constant: -5}}").infer(POWERS).interval == Interval(-5, 100)

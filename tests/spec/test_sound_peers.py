@@ -1,0 +1,193 @@
+"""Words of audiomentations and torchaudio keep their meaning: the same sound, drawn by the library and by the steps that a finding says."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import import_module, util
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from sounds import RATE, Array, applied
+
+from pipegen.diagnostics.diagnostic import Advice
+from pipegen.ops.registry import transforms
+from pipegen.phases.compilation import inspect
+from pipegen.spec.peers.words import meaning_in, shown_arguments
+
+DRAWS = 300
+AUDIOMENTATIONS = """
+AddBackgroundNoise: {sounds_path: FOLDER, p: 1}
+AddColorNoise: {min_f_decay: -3, max_f_decay: -3, p: 1}
+AddGaussianSNR
+AddGaussianSNR: {min_snr_db: 0, max_snr_db: 3, p: 1}
+Gain
+Gain: {min_gain_db: -6, max_gain_db: 0}
+Normalize: {p: 1}
+Normalize
+PitchShift: {p: 1}
+PolarityInversion
+PolarityInversion: {p: 0.2}
+Shift: {fade_duration: 0}
+Shift: {min_shift: 0, max_shift: 0.2, rollover: false, fade_duration: 0, p: 0.6}
+Shift: {min_shift: -0.1, max_shift: 0.1, shift_unit: seconds, fade_duration: 0}
+TimeMask: {fade_duration: 0}
+TimeMask: {min_band_part: 0.1, max_band_part: 0.5, fade_duration: 0, p: 0.5}
+TimeStretch: {p: 1}
+Trim: {p: 1}
+"""
+TORCHAUDIO = """
+Vol: {gain: 0.5}
+Vol: {gain: -6, gain_type: db}
+Vol: {gain: 0.5, gain_type: power}
+"""
+REFUSED = """
+audiomentations.AddColorNoise
+audiomentations.AddBackgroundNoise: {sounds_path: noises/, noise_rms: absolute}
+audiomentations.Shift: {shift_unit: samples}
+audiomentations.TimeStretch: {leave_length_unchanged: false}
+audiomentations.Trim
+torchaudio.Vol: {gain: -1}
+"""
+"""Values without a form: the finding says why."""
+WITHOUT = """
+audiomentations.LowPassFilter audiomentations.ClippingDistortion audiomentations.ApplyImpulseResponse audiomentations.Mp3Compression
+torchaudio.Fade torchaudio.Speed torchaudio.Preemphasis
+"""
+ROUGH = {"PitchShift": 0.15, "TimeStretch": 0.15, "AddColorNoise": 0.1}
+"""Words whose algorithms differ: how far a mean of the features may be off, in deviations; all others 0."""
+
+
+def written(word: str, given: Any) -> tuple[list[dict[str, Any]] | None, str]:
+    """The steps that a finding about a word says, where it says one thing to write; and all of its help."""
+    step = word if given is None else f"{word}: {json.dumps(given)}"
+    source = "{arrays: {features: {sound: {kind: audio, rate: 16000}}}}"
+    text = f"pipegen: 1\nsource: {source}\ntransforms:\n  - {step}\noutput: {{x: sound, y: null}}\n"
+    (found,) = [d for d in inspect("spec.yaml", text=text).diagnostics if d.code == "PG103"]
+    said = "\n".join(map(str, found.help))
+    if len(found.help) != 1 or not isinstance(found.help[0], Advice):
+        return None, said
+    steps = yaml.safe_load(found.help[0].lines)
+    return [{one: {}} if isinstance(one, str) else one for one in (steps if isinstance(steps, list) else [steps])], said
+
+
+def parsed(line: str, folder: str = "noises/") -> tuple[str, Any]:
+    step = yaml.safe_load(line.replace("FOLDER", folder))
+    return (step, None) if isinstance(step, str) else next(iter(step.items()))
+
+
+def lines(text: str, library: str) -> list[Any]:
+    return [pytest.param(library, line, id=f"{library} {line}") for line in text.split("\n") if line]
+
+
+@cache
+def sound() -> Array:
+    """Two seconds of a vowel whose level swells, with a beginning and an end that are nearly silent: float32 `(frames, 1)`."""
+    time = np.arange(RATE) / RATE
+    voice = sum(np.sin(2 * np.pi * 150 * k * time) / k for k in range(1, 12)) * (0.6 + 0.4 * np.sin(2 * np.pi * 1.3 * time)) / 6
+    voice[: RATE // 8] *= 1e-3
+    voice[-RATE // 6 :] *= 1e-3
+    return voice.astype(np.float32)[:, None]
+
+
+def ours(steps: list[dict[str, Any]]) -> list[Array]:
+    """The sound after a step, once for each row of draws; each number is drawn once from each of as many equal parts of 0 to 1."""
+    ((op, given),) = steps[0].items()
+    step: Any = transforms()[op].model_validate(given or {})
+    rng = np.random.default_rng(6)
+    if op == "trim":
+        import tensorflow as tf
+
+        return [np.asarray(step.apply(tf.constant(sound()), tf.zeros([0], tf.float64)))[:, 0]]
+    count = DRAWS if step.num_draws() or step.is_gated() else 1
+    u = np.stack([(rng.permutation(count) + rng.random(count)) / count for _ in range(step.num_draws() + 1)], 1)
+    repeated = np.repeat(sound()[None], count, 0)
+    parts = [applied(step, repeated[i : i + 50], u[i : i + 50, :-1]) for i in range(0, count, 50)]
+    gate = u[:, -1] < step.probability
+    return [*np.where(gate[:, None], np.concatenate(parts)[..., 0], sound()[:, 0])]
+
+
+def features(found: Array) -> list[float]:
+    """Level, peak, likeness to the sound, silence, the distance that it was moved, and the pitch."""
+    own = sound()[:, 0]
+    if len(found) != len(own):
+        return [len(found), float(np.sum(found**2))]
+    spectra = [np.fft.rfft(one) for one in (own, found)]
+    lag = int(np.argmax(np.fft.irfft(spectra[0].conj() * spectra[1])))
+    size = np.abs(np.fft.rfft(found * np.hanning(len(found)), 1 << 16))
+    pitch = float(np.argmax(size[400:1200]) + 400)  # 98 to 293 Hz
+    likeness = float(np.vdot(own, found) / np.vdot(own, own))
+    return [float(np.sqrt(np.mean(found**2))), float(np.abs(found).max()), likeness, float(np.mean(found == 0)), float(lag), pitch]
+
+
+@pytest.mark.tf
+@pytest.mark.peers
+@pytest.mark.parametrize(("library", "line"), [*lines(AUDIOMENTATIONS, "audiomentations"), *lines(TORCHAUDIO, "torchaudio")])
+def test_the_steps_do_what_the_library_does(library: str, line: str, tmp_path: Any) -> None:
+    from scipy.stats import ks_2samp
+
+    if util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    word, given = parsed(line, str(tmp_path))
+    if "FOLDER" in line:
+        from ops.transforms.test_sound_files import write
+
+        write(tmp_path / "noise.wav", np.random.default_rng(1).uniform(-0.4, 0.4, (3 * RATE, 1)))
+    steps, said = written(f"{library}.{word}", given)
+    assert steps is not None, said
+    assert len(steps) == 1
+    mine = np.array([features(one) for one in ours(steps)])
+    theirs = np.array([features(one) for one in _theirs(library, word, given)])
+    for own, other in zip(mine.T, theirs.T, strict=True):
+        spread = max(float(other.std()), 1e-3 * max(1.0, float(np.abs(other).max())))
+        assert abs(own.mean() - other.mean()) < (ROUGH.get(word, 0.0) + 4 / np.sqrt(len(other))) * spread, (
+            own.mean(),
+            other.mean(),
+            spread,
+        )
+        if word not in ROUGH and len(mine) > 1:
+            assert ks_2samp(own + 1e-6 * np.random.default_rng(0).normal(size=len(own)), other).pvalue > 1e-4 or np.allclose(
+                np.sort(own), np.sort(other), rtol=1e-3, atol=1e-3
+            )
+
+
+def _theirs(library: str, word: str, given: Any) -> list[Array]:
+    if library == "torchaudio":
+        import torch
+        import torchaudio
+
+        return [getattr(torchaudio.transforms, word)(**(given or {}))(torch.from_numpy(sound().T.copy())).numpy()[0]]
+    import random
+
+    random.seed(3)
+    np.random.seed(3)
+    made = getattr(import_module(library), word)(**(given or {}))
+    fixed = word in ("Trim",) or (word == "Normalize" and made.p == 1)
+    return [made(samples=sound()[:, 0].copy(), sample_rate=RATE) for _ in range(1 if fixed else DRAWS)]
+
+
+@pytest.mark.parametrize("line", [line for line in REFUSED.split("\n") if line])
+def test_values_without_a_form_are_refused(line: str) -> None:
+    steps, said = written(*parsed(line))
+    assert steps is None
+    assert "pipegen has no form of" in said
+
+
+@pytest.mark.parametrize("word", WITHOUT.split())
+def test_steps_without_a_form_say_why(word: str) -> None:
+    steps, said = written(word, shown_arguments(*word.split(".")) or ({"ir_path": "rooms/"} if "Impulse" in word else None))
+    assert steps is None
+    assert f"pipegen has no form of {word.split('.')[0]}" in said
+
+
+def test_a_word_of_images_is_not_one_of_sound() -> None:
+    """`Normalize` alone is one of images, and with its library of sound."""
+    steps, _ = written("audiomentations.Normalize", {"p": 1})
+    assert steps == [{"loudness": {"peak": 0}}]
+    meaning = meaning_in("torchaudio", "Resample", {"new_freq": 8000})
+    assert meaning is not None
+    assert meaning.steps == ({"resample": {"rate": 8000}},)
+    _, said = written("Normalize", {"mean": [0.5], "std": [0.5]})
+    assert "audiomentations" not in said

@@ -1,0 +1,329 @@
+"""Pipelines on windows of time series: the windows of NumPy, whatever holds the rows; groups, splits, shares, resuming and caches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from pipes import at as position
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+
+import pipegen
+from pipegen.errors import SpecError
+
+pytestmark = pytest.mark.tf
+
+
+def at(pipe: pipegen.Pipeline, split: str = "train", **own: int) -> Any:
+    """The batches of a split; of the training split from an epoch and step on."""
+    return position(pipe, **own) if split == "train" else pipe[split]
+
+
+METERS = {"north": 61, "south": 50, "east": 47}
+WINDOW = {"length": 8, "stride": 3, "every": 2, "horizon": 4}
+FEATURES = {
+    "x": {"kind": "series", "columns": ["load", "heat"]},
+    "y": {"kind": "series", "column": "load", "at": "horizon"},
+}
+OUTPUT = {"x": "x", "y": "y"}
+
+
+def rows() -> dict[str, Any]:
+    """Hours of three meters, row by row in turn as long as each lasts: `time`, `meter`, `load` and `heat`."""
+    draw = np.random.default_rng(3)
+    found: list[tuple[str, str, float, float]] = []
+    for hour in range(max(METERS.values())):
+        when = str(np.datetime64("2024-03-01T00") + np.timedelta64(hour, "h")).replace("T", " ") + ":00:00"
+        for name, length in METERS.items():
+            if hour < length:
+                load, heat = np.round(draw.normal(size=2), 4).tolist()
+                found.append((when, name, load, heat))
+    columns = zip(*found, strict=True)
+    return dict(zip(("time", "meter", "load", "heat"), map(list, columns), strict=True))
+
+
+def expected(window: dict[str, int], columns: dict[str, Any], meter: str) -> tuple[Any, Any]:
+    """All windows of a meter, `(n, length, 2)`, and their horizons, `(n, horizon, 1)`."""
+    own = [i for i, name in enumerate(columns["meter"]) if name == meter]
+    values = np.array([[columns["load"][i], columns["heat"][i]] for i in own], np.float32)
+    length, horizon, every = window["length"], window.get("horizon", 0), window.get("every", 1)
+    whole = sliding_window_view(values, (length + horizon - 1) * every + 1, 0)[:: window.get("stride", 1), :, ::every].transpose(0, 2, 1)
+    return whole[:, :length], whole[:, length:, :1]
+
+
+def spec(source: dict[str, Any], **own: Any) -> dict[str, Any]:
+    given = {"order": "time", "group": "meter", "window": WINDOW, "features": FEATURES} | source
+    return {"pipegen": 1, "source": {"series": given}, "batch": {"size": 5, "remainder": "keep"}, "output": OUTPUT} | own
+
+
+def written(folder: Path, form: str) -> tuple[dict[str, Any], Any]:
+    """Writes the rows in a form; returns the arguments of the source, and what `build` gets as `data`."""
+    columns = rows()
+    if form == "csv":
+        lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+        (folder / "a.csv").write_text("\n".join(lines) + "\n")
+        return {"csv": {"path": str(folder / "a.csv")}}, None
+    if form == "data":
+        return {}, columns
+    if form == "arrays":
+        order = np.random.default_rng(1).permutation(len(columns["time"]))  # rows need not be stored in order
+        arrays = {name: np.array(values)[order] for name, values in columns.items()}
+        # Series are listed by their first row.
+        first = {name: int(np.argmax(arrays["meter"] == name)) for name in METERS}
+        order = np.concatenate([[first[name] for name in METERS], np.setdiff1d(np.arange(len(order)), [*first.values()])])
+        return {}, {name: values[order] for name, values in arrays.items()}
+    if form == "dataframe":
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame(columns)
+        frame["time"] = pandas.to_datetime(frame["time"])
+        return {}, frame
+    if form == "parquet":
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.table(columns), folder / "a.parquet")
+        return {"parquet": {"path": str(folder / "a.parquet")}}, None
+    if form == "npz":
+        np.savez(folder / "a.npz", **{name: np.array(values) for name, values in columns.items()})
+        return {"npz": {"path": str(folder / "a.npz")}}, None
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(folder / "a.h5", "w") as file:
+        for name, values in columns.items():
+            file.create_dataset(name, data=np.array(values) if name in ("load", "heat") else values)
+    return {"hdf5": {"path": str(folder / "a.h5")}}, None
+
+
+FORMS = ["csv", "data", "arrays", "dataframe", "parquet", "npz", "hdf5"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_windows_are_those_of_numpy_whatever_holds_the_rows(tmp_path: Path, form: str) -> None:
+    source, data = written(tmp_path, form)
+    pipe = pipegen.build(spec(source, shuffle="none"), data=data)
+    x, y = (np.concatenate(part) for part in zip(*((x.numpy(), y.numpy()) for x, y in at(pipe)), strict=True))
+    each = [expected(WINDOW, rows(), meter) for meter in METERS]
+    np.testing.assert_array_equal(x, np.concatenate([own for own, _ in each]))
+    np.testing.assert_array_equal(y, np.concatenate([own for _, own in each]))
+    assert next(iter(pipe.files("train"))).endswith("[north]#0")
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        {"length": 1},
+        {"length": 47},
+        {"length": 5, "stride": 5},
+        {"length": 3, "every": 7, "horizon": 2},
+        {"length": 4, "horizon": 1, "stride": 60},
+    ],
+    ids=str,
+)
+def test_every_length_stride_step_and_horizon(window: dict[str, int]) -> None:
+    features = FEATURES if window.get("horizon") else {"x": FEATURES["x"]}
+    split = "train" if window.get("horizon") else "predict"
+    output = OUTPUT if window.get("horizon") else {"x": "x", "y": None}
+    pipe = pipegen.build(spec({"window": window, "features": features}, shuffle="none", output=output), data=rows())
+    found = [batch[0].numpy() if isinstance(batch, tuple) else batch.numpy() for batch in at(pipe, split)]
+    np.testing.assert_array_equal(np.concatenate(found), np.concatenate([expected(window, rows(), meter)[0] for meter in METERS]))
+
+
+def keyed(pipe: pipegen.Pipeline, split: str = "train", **own: Any) -> list[bytes]:
+    """Each example of an epoch, as bytes."""
+    return [x.tobytes() + y.tobytes() for batch in at(pipe, split, **own) for x, y in zip(*(part.numpy() for part in batch), strict=True)]
+
+
+def test_an_epoch_has_each_window_once_and_a_run_goes_on_anywhere() -> None:
+    steps = [{"random_jitter": {"std": 0.1}}, {"random_scale": {"factor": 0.2}}, {"random_time_warp": {"factor": 0.3}}]
+    plain = pipegen.build(spec({}), data=rows())
+    whole = keyed(plain)
+    assert len(set(whole)) == len(whole) == sum(len(expected(WINDOW, rows(), meter)[0]) for meter in METERS)
+    assert whole != keyed(plain, epoch=1)
+    assert sorted(whole) == sorted(keyed(plain, epoch=1))
+    pipe = pipegen.build(spec({}, transforms=steps), data=rows())
+    drawn = keyed(pipe, epoch=2)
+    assert keyed(pipe, epoch=2, step=3) == drawn[15:]
+    other = pipegen.build(spec({}, transforms=steps, batch={"size": 7, "remainder": "keep"}), data=rows())
+    for one, another in zip(drawn, keyed(other, epoch=2), strict=True):
+        np.testing.assert_allclose(np.frombuffer(one, np.float32), np.frombuffer(another, np.float32), rtol=1e-5, atol=1e-6)
+
+
+def test_hosts_share_batches_and_caches_change_nothing(tmp_path: Path) -> None:
+    given = spec({}, batch={"size": 4, "remainder": "drop"})
+    whole = keyed(pipegen.build(given, data=rows()))
+    shares = [keyed(pipegen.build(given, data=rows(), runtime={"shard": {"index": i, "count": 2}})) for i in (0, 1)]
+    assert [one for at in range(0, len(whole), 4) for one in whole[at : at + 4]] == [
+        one for at in range(0, len(shares[0]), 2) for share in shares for one in share[at : at + 2]
+    ]
+    steps = [{"fill_missing": {}}, {"difference": {}}]
+    for cache in ("memory", {"disk": str(tmp_path / "cache")}):
+        kept = pipegen.build(given | {"transforms": steps}, data=rows(), runtime={"cache": cache})
+        none = pipegen.build(given | {"transforms": steps}, data=rows(), runtime={"cache": "none"})
+        first, again = keyed(kept), keyed(kept)
+        assert first == again == keyed(none)
+
+
+def test_rows_that_are_added_change_no_draws_of_others() -> None:
+    columns = rows()
+    more = {name: [*values] for name, values in columns.items()}
+    for hour in range(30):
+        added = f"2024-03-{9 + hour // 24:02} {hour % 24:02}:00:00", "west", 0.1 * hour, 1.0
+        for values, extra in zip(more.values(), added, strict=True):
+            values.append(extra)
+    steps = [{"random_jitter": {"std": 0.5}}]
+    before, after = (keyed(pipegen.build(spec({}, transforms=steps), data=data)) for data in (columns, more))
+    assert len(after) > len(before)
+    assert set(before) < set(after)
+
+
+def test_windows_of_several_series_in_one_array_and_of_single_values(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=(4, 30, 3))
+    np.save(tmp_path / "load.npy", values)
+    source = {"npy": {"path": str(tmp_path / "load.npy")}, "order": None, "group": None, "window": {"length": 10, "horizon": 2}}
+    given = spec(source | {"features": {"x": {"kind": "series"}, "y": {"kind": "tensor", "at": "next"}}}, shuffle="none")
+    x, y = (np.concatenate(part) for part in zip(*((x.numpy(), y.numpy()) for x, y in at(pipegen.build(given))), strict=True))
+    each = [sliding_window_view(one, 12, 0).transpose(0, 2, 1) for one in values.astype(np.float32)]
+    np.testing.assert_array_equal(x, np.concatenate([own[:, :10] for own in each]))
+    np.testing.assert_array_equal(y, np.concatenate([own[:, 10] for own in each]))
+
+
+def test_whole_series_with_a_class_each(tmp_path: Path) -> None:
+    text = "@problemName made\n@classLabel true a b\n@data\n1,2,3:4,5,6:a\n7,8,9:10,11,12:b\n1,1,1:2,?,2:a\n"
+    (tmp_path / "made.ts").write_text(text)
+    features = {"x": {"kind": "series", "column": "values", "missing": 0}, "label": {"kind": "label", "at": "series"}}
+    given = {"pipegen": 1, "source": {"series": {"ts": {"path": str(tmp_path / "made.ts")}, "features": features}}, "shuffle": "none"}
+    pipe = pipegen.build(given | {"batch": {"size": 3}, "output": {"x": "x", "y": "label"}})
+    ((x, y),) = at(pipe)
+    np.testing.assert_array_equal(x[0].numpy(), [[1, 4], [2, 5], [3, 6]])
+    np.testing.assert_array_equal(x[2].numpy(), [[1, 2], [1, 0], [1, 2]])
+    assert y.numpy().tolist() == [0, 1, 0]
+    assert pipe.class_names == ("a", "b")
+
+
+def test_calendar_static_values_and_what_was_observed() -> None:
+    columns = rows()
+    columns["load"][7] = None
+    columns["area"] = [float(len(name)) for name in columns["meter"]]
+    features = {
+        "x": {"kind": "series", "columns": ["load", "heat"], "missing": -9},
+        "seen": {"kind": "series", "columns": ["load", "heat"], "observed": True},
+        "hours": {"kind": "series", "calendar": ["hour", "weekday"], "at": "all"},
+        "wave": {"kind": "series", "calendar": ["hour"], "cyclic": True, "at": "horizon"},
+        "area": {"kind": "tensor", "at": "series"},
+        "y": FEATURES["y"] | {"missing": "keep"},
+    }
+    output = {"x": ["x", "seen", "hours", "wave", "area"], "y": "y"}
+    window = {"length": 8, "horizon": 4}
+    given = spec({"features": features, "window": window}, shuffle="none", output=output)
+    (x, seen, hours, wave, area), _ = next(iter(at(pipegen.build(given, data=columns))))
+    meter, row = columns["meter"][7], [i for i, name in enumerate(columns["meter"]) if name == columns["meter"][7]].index(7)
+    assert meter == "south" or row < 12
+    assert hours.numpy()[2, :, 0].tolist() == [float(hour % 24) for hour in range(2, 14)]
+    assert set(hours.numpy()[0, :, 1]) == {4.0}  # a Friday
+    np.testing.assert_allclose(wave.numpy()[0, :, 0], np.sin(2 * np.pi * np.arange(8, 12) / 24), atol=1e-6)
+    np.testing.assert_array_equal(x.numpy() == -9, seen.numpy() == 0)
+    assert set(area.numpy().tolist()) == {5.0}
+
+
+def test_a_static_value_that_changes_is_an_error() -> None:
+    features = FEATURES | {"area": {"kind": "tensor", "column": "heat", "at": "series"}}
+    with pytest.raises(SpecError, match="one value for each series, but changes within"):
+        pipegen.build(spec({"features": features}), data=rows())
+
+
+def test_splits_by_time_share_no_row_and_leave_the_gap_out() -> None:
+    parts = {"train": 0.6, "validation": 0.2, "test": 0.2}
+    columns = rows()
+    columns["row"] = [float(i) for i in range(len(columns["time"]))]
+    window = {"length": 4, "horizon": 2}
+    features = FEATURES | {"all": {"kind": "series", "column": "row", "at": "all"}}
+    output = {"x": ["x", "all"], "y": "y"}
+    for gap in (0, 3):
+        given = spec({"window": window, "features": features}, splits={"parts": parts, "method": {"time": {"gap": gap}}}, output=output)
+        pipe = pipegen.build(given, data=columns)
+        used = {split: {int(i) for (_, own), _ in at(pipe, split) for i in own.numpy().ravel()} for split in parts}
+        times = {split: {columns["time"][i] for i in own} for split, own in used.items()}
+        assert max(times["train"]) < min(times["validation"])
+        assert max(times["validation"]) < min(times["test"])
+        hours = sorted(set(columns["time"]))
+        assert hours.index(min(times["validation"])) - hours.index(max(times["train"])) > gap
+        assert not used["train"] & used["validation"]
+
+
+def test_the_last_horizon_of_each_series_is_evaluation() -> None:
+    splits = {"parts": {"train": "rest", "validation": 4}, "method": {"time": {"history": True}}}
+    window = {"length": 8, "horizon": 4}
+    pipe = pipegen.build(spec({"window": window}, splits=splits), data=rows())
+    x, y = (np.concatenate(part) for part in zip(*((x.numpy(), y.numpy()) for x, y in at(pipe, "validation")), strict=True))
+    each = [expected(window, rows(), meter) for meter in METERS]
+    np.testing.assert_array_equal(x, np.stack([own[-1] for own, _ in each]))
+    np.testing.assert_array_equal(y, np.stack([own[-1] for _, own in each]))
+    assert len(keyed(pipe)) == sum(len(own) - 4 for own, _ in each)
+
+
+def test_rolling_folds_validate_on_what_follows() -> None:
+    seen: set[str] = set()
+    for fold in range(3):
+        splits = {"folds": {"count": 3, "fold": fold}, "method": "time"}
+        columns = rows() | {"row": [float(i) for i in range(len(rows()["time"]))]}
+        features = FEATURES | {"all": {"kind": "series", "column": "row", "at": "all"}}
+        given = spec({"window": {"length": 3, "horizon": 1}, "features": features}, splits=splits, output={"x": ["x", "all"], "y": "y"})
+        pipe = pipegen.build(given, data=columns)
+        used = {split: {int(i) for (_, own), _ in at(pipe, split) for i in own.numpy().ravel()} for split in ("train", "validation")}
+        times = {split: {columns["time"][i] for i in own} for split, own in used.items()}
+        assert max(times["train"]) < min(times["validation"])
+        assert not seen & times["validation"]
+        seen |= times["validation"]
+
+
+def test_parts_that_begin_at_a_time() -> None:
+    splits = {"parts": {"train": "rest", "validation": "2024-03-02 06:00"}, "method": "time"}
+    pipe = pipegen.build(spec({"window": {"length": 4, "horizon": 2}}, splits=splits), data=rows())
+    assert len(keyed(pipe)) == sum(30 - 5 for _ in METERS)
+    assert len(keyed(pipe, "validation")) == sum(length - 30 - 5 for length in METERS.values())
+
+
+def test_steps_leave_targets_alone_unless_they_name_them() -> None:
+    plain = pipegen.build(spec({}, shuffle="none"), data=rows())
+    steps = [{"random_scale": {"factor": [2, 2]}}]
+    scaled = pipegen.build(spec({}, shuffle="none", transforms=steps), data=rows())
+    named = pipegen.build(spec({}, shuffle="none", transforms=[{"random_scale": {"factor": [2, 2], "feature": "y"}}]), data=rows())
+    for (x, y), (twice, same), (alone, both) in zip(at(plain), at(scaled), at(named), strict=True):
+        np.testing.assert_array_equal(twice, 2 * x)
+        np.testing.assert_array_equal(same, y)
+        np.testing.assert_array_equal(alone, x)
+        np.testing.assert_array_equal(both, 2 * y)
+
+
+def test_many_windows_take_no_memory(tmp_path: Path) -> None:
+    from pipegen.phases.compilation import collect_data, load
+
+    values = np.lib.format.open_memmap(tmp_path / "long.npy", "w+", np.float32, (10_000_000,))
+    values[:] = 1
+    del values
+    source = {"npy": {"path": str(tmp_path / "long.npy")}, "order": None, "group": None, "window": {"length": 96, "horizon": 24}}
+    source |= {"features": {"x": {"kind": "series"}, "y": {"kind": "series", "at": "horizon"}}}
+    given = spec(source, splits={"parts": {"train": 0.9, "validation": 0.1}})
+    manifest = collect_data(load(given))
+    assert manifest.num_examples("train") == 9_000_000 - 119
+    held = [value for part in manifest.members.values() for value in vars(part).values() if isinstance(value, np.ndarray)]
+    assert sum(value.nbytes for value in held) < 1000
+
+
+@pytest.mark.parametrize("statistics", ["featurewise", "samplewise"])
+def test_values_are_standardized_by_the_training_windows_or_by_their_own(
+    statistics: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    splits = {"parts": {"train": 0.6, "validation": 0.4}}
+    given = spec({"window": {"length": 8, "horizon": 2}}, splits=splits, shuffle="none")
+    plain = pipegen.build(given, data=rows())
+    steps = [{"standardize": {"statistics": statistics, **({"per": "channel"} if statistics == "samplewise" else {})}}]
+    pipe = pipegen.build(given | {"transforms": steps}, data=rows())
+    values = {split: np.concatenate([x.numpy() for x, _ in at(plain, split)]) for split in ("train", "validation")}
+    axis = (0, 1) if statistics == "featurewise" else 1
+    for split, raw in values.items():
+        of = values["train"] if statistics == "featurewise" else raw
+        due = (raw - of.mean(axis, keepdims=True)) / (of.std(axis, keepdims=True) + 1e-6)
+        np.testing.assert_allclose(np.concatenate([x.numpy() for x, _ in at(pipe, split)]), due, atol=2e-4)
+        for (_, y), (_, same) in zip(at(plain, split), at(pipe, split), strict=True):
+            np.testing.assert_array_equal(y, same)
