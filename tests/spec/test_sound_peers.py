@@ -147,10 +147,8 @@ def test_the_steps_do_what_the_library_does(library: str, line: str, tmp_path: A
             other.mean(),
             spread,
         )
-        if word not in ROUGH and len(mine) > 1:
-            assert ks_2samp(own + 1e-6 * np.random.default_rng(0).normal(size=len(own)), other).pvalue > 1e-4 or np.allclose(
-                np.sort(own), np.sort(other), rtol=1e-3, atol=1e-3
-            )
+        if word not in ROUGH and len(mine) > 1:  # values as near as a hundredth of a deviation are the same
+            assert ks_2samp(*(np.round(part / spread, 2) for part in (own, other))).pvalue > 1e-4
 
 
 def _theirs(library: str, word: str, given: Any) -> list[Array]:
