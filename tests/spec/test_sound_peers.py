@@ -56,8 +56,8 @@ WITHOUT = """
 audiomentations.LowPassFilter audiomentations.ClippingDistortion audiomentations.ApplyImpulseResponse audiomentations.Mp3Compression
 torchaudio.Fade torchaudio.Speed torchaudio.Preemphasis
 """
-ROUGH = {"PitchShift": 0.15, "TimeStretch": 0.15, "AddColorNoise": 0.1}
-"""Words whose algorithms differ: how far a mean of the features may be off, in deviations; all others 0."""
+ROUGH = ("AddColorNoise", "PitchShift", "TimeStretch")
+"""Words whose algorithms differ: only levels and pitches are compared, to 3%."""
 
 
 def written(word: str, given: Any) -> tuple[list[dict[str, Any]] | None, str]:
@@ -140,14 +140,15 @@ def test_the_steps_do_what_the_library_does(library: str, line: str, tmp_path: A
     assert len(steps) == 1
     mine = np.array([features(one) for one in ours(steps)])
     theirs = np.array([features(one) for one in _theirs(library, word, given)])
+    if word in ROUGH:
+        for own, other in zip(mine.T[[0, 5]], theirs.T[[0, 5]], strict=True):
+            assert own.mean() == pytest.approx(other.mean(), rel=0.03)
+            assert own.std() == pytest.approx(other.std(), abs=0.03 * other.mean())
+        return
     for own, other in zip(mine.T, theirs.T, strict=True):
         spread = max(float(other.std()), 1e-3 * max(1.0, float(np.abs(other).max())))
-        assert abs(own.mean() - other.mean()) < (ROUGH.get(word, 0.0) + 4 / np.sqrt(len(other))) * spread, (
-            own.mean(),
-            other.mean(),
-            spread,
-        )
-        if word not in ROUGH and len(mine) > 1:  # values as near as a hundredth of a deviation are the same
+        assert abs(own.mean() - other.mean()) < 4 / np.sqrt(len(other)) * spread, (own.mean(), other.mean(), spread)
+        if len(mine) > 1:  # values as near as a hundredth of a deviation are the same
             assert ks_2samp(*(np.round(part / spread, 2) for part in (own, other))).pvalue > 1e-4
 
 
