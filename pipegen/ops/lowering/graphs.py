@@ -142,6 +142,19 @@ def asserted(value: tf.Tensor, condition: tf.Tensor, message: Any) -> tf.Tensor:
         return tf.identity(value)
 
 
+def chosen(index: tf.Tensor, branches: Sequence[Callable[..., tf.Tensor]], *given: tf.Tensor) -> tf.Tensor:
+    """Calls one of several functions of tensors, which read no others, by an int32 scalar; their results have the same dtype and shape. It
+    is one node, as with `either`."""
+    if tf.executing_eagerly():
+        return branches[int(index)](*given)
+    signature = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in given]
+    made = [tf.function(branch, input_signature=signature, autograph=False).get_concrete_function() for branch in branches]
+    result = made[0].structured_outputs
+    node = tf.raw_ops.Case if any(map(is_stateful, made)) else tf.raw_ops.StatelessCase
+    (found,) = node(branch_index=index, input=[*given], Tout=[result.dtype], branches=made, output_shapes=[result.shape.as_proto()])
+    return found
+
+
 def either(condition: tf.Tensor, then: Callable[..., Any], otherwise: Callable[..., Any], *given: Any) -> Any:
     """Calls one of two functions of nested tensors, by a bool scalar; their results have the same dtypes and shapes. `tf.cond` inlines both
     into the graph, where each node, and each tensor that they read, costs a step even if it is not run."""
