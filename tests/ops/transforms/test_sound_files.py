@@ -186,3 +186,14 @@ def test_what_is_wrong_with_files_is_said(tmp_path: Path, noises: Path) -> None:
     with pytest.raises(ValidationError, match="give either `seconds`"):
         made("random_reverb", seconds=[0.1, 0.2], files="rooms/")
     assert made("random_noise", snr_db=[0, 10], files="noises/").infer(SECOND).interval is None
+
+
+def test_files_of_another_rate_in_a_compiled_kernel(noises: Path) -> None:
+    """Filters are made once in a process while files are read once: one inside the other. A pipeline once waited for ever here."""
+    step = {"random_noise": {"snr_db": [3, 12], "files": str(noises)}}
+    source = {"arrays": {"features": {"sound": {"kind": "audio", "rate": RATE}}}}
+    spec = {"pipegen": 1, "source": source, "transforms": [step], "output": {"x": "sound", "y": "sound"}, "batch": {"size": 4}}
+    data = {"sound": chatter(8, 4000, 1).astype(np.float32)}
+    plain, compiled = (pipegen.build(spec, data=data, runtime={"jit": jit}) for jit in ("never", "always"))
+    for one, other in zip(plain.train, compiled.train, strict=True):
+        np.testing.assert_allclose(one[0], other[0], atol=2e-6)
