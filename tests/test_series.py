@@ -307,3 +307,23 @@ def test_many_windows_take_no_memory(tmp_path: Path) -> None:
     assert manifest.num_examples("train") == 9_000_000 - 119
     held = [value for part in manifest.members.values() for value in vars(part).values() if isinstance(value, np.ndarray)]
     assert sum(value.nbytes for value in held) < 1000
+
+
+@pytest.mark.parametrize("statistics", ["featurewise", "samplewise"])
+def test_values_are_standardized_by_the_training_windows_or_by_their_own(
+    statistics: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    splits = {"parts": {"train": 0.6, "validation": 0.4}}
+    given = spec({"window": {"length": 8, "horizon": 2}}, splits=splits, shuffle="none")
+    plain = pipegen.build(given, data=rows())
+    steps = [{"standardize": {"statistics": statistics, **({"per": "channel"} if statistics == "samplewise" else {})}}]
+    pipe = pipegen.build(given | {"transforms": steps}, data=rows())
+    values = {split: np.concatenate([x.numpy() for x, _ in at(plain, split)]) for split in ("train", "validation")}
+    axis = (0, 1) if statistics == "featurewise" else 1
+    for split, raw in values.items():
+        of = values["train"] if statistics == "featurewise" else raw
+        due = (raw - of.mean(axis, keepdims=True)) / (of.std(axis, keepdims=True) + 1e-6)
+        np.testing.assert_allclose(np.concatenate([x.numpy() for x, _ in at(pipe, split)]), due, atol=2e-4)
+        for (_, y), (_, same) in zip(at(plain, split), at(pipe, split), strict=True):
+            np.testing.assert_array_equal(y, same)

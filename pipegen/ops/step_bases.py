@@ -23,7 +23,7 @@ from pipegen.ops.traits import Family, Traits
 from pipegen.ops.transform import Transform
 from pipegen.types import BYTE_RANGE, FeatureType, times
 
-VALUED = frozenset({"image", "audio"})  # the kinds whose values steps scale and shift, whatever their axes mean
+VALUED = frozenset({"image", "audio", "series"})  # the kinds whose values steps scale and shift, whatever their axes mean
 
 
 def require_image(step: Transform, x: FeatureType) -> None:

@@ -12,7 +12,6 @@ from pipegen.backend.kernels.chain import lower_for_any_batch, lower_plainly
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.errors import InternalError
 from pipegen.ops.families.decoder import Decodes
-from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.lowering.formats import head_of, is_jpeg, kind
 from pipegen.ops.lowering.graphs import target
 from pipegen.ops.lowering.library import served_formats
@@ -83,7 +82,7 @@ def each(nodes: tuple[Element, ...], stored: ElementType) -> Callable[[Features]
     def one(example: Features) -> Features:
         number = example.pop("@number")
         for stage in stages:
-            if isinstance(stage, Decodes) and kind_of(stored[stage.feature]).pixels is not None:
+            if isinstance(stage, Decodes) and not stage.decode.step.names_unread:
                 example[stage.feature] = _of_known_format(example[stage.feature], number, stage.decode.step.infer(stored[stage.feature]))
             with tf.name_scope(scope_of(stage)):
                 apply_element(stage, example)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal, cast
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
@@ -16,10 +16,10 @@ from pipegen.ops.traits import Family, Traits
 from pipegen.types import FeatureType, Interval, times
 
 if TYPE_CHECKING:
+    from pipegen.mounts import Opened
     from pipegen.ops.lowering.decoding import Found, Survey, WindowOf
 
 
-_DECODE_NS = 14.5  # nanoseconds to decode a stored byte
 CROP_NS = 0.5  # nanoseconds to copy a value of a window
 
 
@@ -45,6 +45,8 @@ class DecodeTransform(ElementTransform):
     op: ClassVar[str] = "decode"
     family: ClassVar[str] = "decode"
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
+    names_unread: ClassVar[bool] = False  # whether a saved graph of it says itself which formats it does not read
+    ns_per_byte: ClassVar[float] = 14.5  # nanoseconds to decode a stored byte
     turnable: ClassVar[bool] = True  # whether pixels aligned with a file's image are right once they are turned like it
 
     @classmethod
@@ -78,8 +80,8 @@ class DecodeTransform(ElementTransform):
         """The height and width of the image that `decode` gives without `need`, in pixels: int32 `(2,)`."""
         return tf.shape(self.decode(contents))[:2]
 
-    def stored_length(self, file: BinaryIO) -> int | None:
-        """Returns the length along the first axis of what `decode` gives, by the header of a file, open for reading bytes; `None` if the
+    def stored_length(self, file: Opened) -> int | None:
+        """Returns the length along the first axis of what `decode` gives, by the header of an opened file; `None` if the
         header does not tell. Raises `OSError` or `ValueError` if it is damaged."""
         return None
 
@@ -131,7 +133,7 @@ class Decode(OneStep[DecodeTransform]):
         return use(self.ref) + _needed(self)
 
     def decode_us(self, file_bytes: float) -> float:
-        return file_bytes * _DECODE_NS / 1e3
+        return file_bytes * self.ref.step.ns_per_byte / 1e3
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ class DecodeWindow(Stage):
 
     def decode_us(self, file_bytes: float) -> float:
         alone = 1.0 if self.whole else 0.78  # the cost of decoding a window, relative to the whole image
-        return 60.0 + file_bytes * _DECODE_NS / 1e3 * alone  # 60 to find the window
+        return 60.0 + file_bytes * self.decode.step.ns_per_byte / 1e3 * alone  # 60 to find the window
 
 
 Decodes = (Decode, DecodeWindow)  # the stages that turn bytes into pixels
@@ -199,10 +201,10 @@ class ArrayDecoder(DecodeTransform):
 
         return decode_array(contents, self.format, dict(self.options), self.shape, self.dtype, empty=self.empty)
 
-    def stored_length(self, file: BinaryIO) -> int | None:
+    def stored_length(self, file: Opened) -> int | None:
         from pipegen.ops.lowering.array_formats import npy_header
 
-        shape = npy_header(file)[0] if self.format == "npy" else ()
+        shape = npy_header(cast("BinaryIO", file))[0] if self.format == "npy" else ()
         return shape[0] if shape else None
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
@@ -213,6 +215,42 @@ class NumbersDecoder(ArrayDecoder):
     """Decodes a file's array of numbers that are no pixels; its length along the first axis may vary from file to file."""
 
     empty = True
+
+
+class SoundDecoder(DecodeTransform):
+    """Decodes a sound file to float32 `(frames, channels)` of one rate; a file of another rate is resampled by a windowed sinc."""
+
+    names_unread = True
+    ns_per_byte: ClassVar[float] = 2.0
+    turnable = False
+
+    rate: int
+    """Frames a second of the result, in Hz."""
+    channels: int = 1
+    """Channels of the result: with 1, the mean of the file's; a file of one channel has it copied to all."""
+    offset: float = 0.0
+    """Seconds of the file before the first frame."""
+    duration: float | None = None
+    """The most seconds of the file; by default up to its end."""
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        return x.with_(dtype="float32", shape=(None, self.channels), interval=None, file_channels=None)
+
+    def read_by_python(self, content: bytes) -> str | None:
+        from pipegen.ops.lowering.sounds import read_by_library
+
+        return read_by_library(content[:HEAD])
+
+    def stored_length(self, file: Opened) -> int | None:
+        from pipegen.ops.lowering.sounds import stored_frames
+
+        return stored_frames(file, self.rate, self.offset, self.duration)
+
+    def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
+        from pipegen.ops.lowering.graphs import once
+        from pipegen.ops.lowering.sounds import decode_sound
+
+        return once(decode_sound, contents, rate=self.rate, channels=self.channels, offset=self.offset, duration=self.duration)
 
 
 def missing_library(format: str) -> tuple[str, str] | None:

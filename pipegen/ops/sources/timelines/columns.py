@@ -137,7 +137,7 @@ class ArrayColumns(RowColumns):
     def numbers(self, column: str | int, field: str) -> Any:
         array = self.array(column, field)
         if array.dtype.kind in "OUSM":
-            return as_floats(self.cells(column, field), self.place, field)
+            return as_floats(self.cells(column, field).tolist(), self.place, field)  # type: ignore[attr-defined]  # an array
         if array.ndim > 2:
             raise OpError("PG204", f"the rows of `{column}` have the shape {array.shape[1:]}, and need one axis of channels", field=field)
         return array

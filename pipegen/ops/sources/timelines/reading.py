@@ -26,7 +26,7 @@ def columns_in_memory(data: object, base: str, wanted: Sequence[str | int]) -> R
 
         return TableColumns(from_memory(data, base))
     unread = next((name for name in data if name not in wanted), None)
-    if unread is not None and len(data) > 1:
+    if unread is not None and all(name in data for name in wanted):  # else its name is wrong
         message = f"`data` has the array {str(unread)!r}, which no feature reads"
         raise OpError("PG418", message, field="features", help="add a feature of this name, or remove the array")
     return ArrayColumns("`data`", {str(name): as_values(values) for name, values in data.items()})

@@ -1,0 +1,221 @@
+"""What is said of rows that make no windows, and how times are read."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipegen.data.shards import Selected
+from pipegen.data.time_splits import by_time
+from pipegen.errors import OpError, SpecError
+from pipegen.ops.registry import sources
+from pipegen.ops.sampling_sections import Splits
+from pipegen.ops.sources.timelines.calendar import calendar_of
+from pipegen.ops.sources.timelines.columns import as_moments
+from pipegen.phases.compilation import collect_data, load
+
+X = {"x": {"kind": "series", "column": "load"}}
+
+
+def listed(data: Any, **arguments: Any) -> Any:
+    """The listing of arrays."""
+    return sources()["series"].model_validate({"features": X} | arguments).list(Path(), None, data)
+
+
+def loads(count: int, **more: Any) -> dict[str, Any]:
+    return {"load": np.arange(count, dtype=np.float32), **more}
+
+
+def hours(count: int, **more: Any) -> dict[str, Any]:
+    return loads(count, time=np.arange(count)) | more
+
+
+WINDOW = {"length": 3}
+
+
+@pytest.mark.parametrize(
+    ("data", "arguments", "code", "told"),
+    [
+        (hours(9, time=[0, 1, 2, 2, 4, 5, 6, 7, 8]), {"order": "time"}, "PG490", "row 3 of `data` has the time 2 of row 2 of `data`"),
+        (hours(9, time=[0.0, 1, np.nan, *range(3, 9)]), {"order": "time"}, "PG423", "row 2 of `data` has no time"),
+        (hours(3, time=["2024-01-01", "soon", "2024-01-03"]), {"order": "time"}, "PG423", "row 1 of `data` has 'soon'"),
+        (loads(9, meter=["a"] * 4 + [""] + ["b"] * 4), {"group": "meter"}, "PG421", "row 4 of `data` has no value in the column 'meter'"),
+        ({"load": np.array([1, np.nan, 3, np.nan], np.float32)}, {}, "PG492", "`x` lacks 2 values, first in row 1 of `data`"),
+        ({"load": np.array([1, np.inf, 3, 4], np.float32)}, {}, "PG423", "row 1 of `data` holds a value of `x` that is infinite"),
+        ({"load": np.array([1, 1e300, 3, 4])}, {}, "PG423", "row 1 of `data` holds a value of `x` that is infinite"),
+        ({"load": ["1", "two", "3", ""]}, {}, "PG423", "row 1 of `data` has 'two', which is not a number"),
+        ({"load": np.arange(2.0)}, {}, "PG402", "`data` has 2 rows, and a window takes 3 rows"),
+        ({"load": np.zeros((0,))}, {}, "PG402", "`data` has no rows"),
+        (hours(4, time=np.arange(5)), {"order": "time"}, "PG418", "`load` has 4 rows and `time` has 5 rows"),
+        (loads(4, other=np.arange(4)), {}, "PG418", "`data` has the array 'other', which no feature reads"),
+        (
+            {"load": np.zeros((2, 5, 1)), "area": np.zeros(3)},
+            {"features": X | {"area": {"kind": "tensor"}}},
+            "PG418",
+            "`area` has the shape",
+        ),
+        ({"load": np.zeros((4, 5, 3, 4))}, {}, "PG204", "the rows of `load` have the shape (3, 4)"),
+        (None, {}, "PG418", "needs the rows from `pipegen.build(data=)`"),
+        (loads(9, meter=["a"] * 3 + ["b"] * 6), {"group": "meter", "window": None}, "PG418", "have 3 to 6 rows"),
+        (hours(9), {"order": "tine"}, "PG421", "`data` has no array 'tine'"),
+    ],
+)
+def test_an_error_says_which_row_and_why(data: Any, arguments: dict[str, Any], code: str, told: str) -> None:
+    with pytest.raises(OpError) as refused:
+        listed(data, **({"window": WINDOW} | arguments))
+    assert refused.value.code == code
+    assert told in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"features": {"y": {"kind": "series", "at": "horizon"}}}, "lies after the window, which has no `horizon`"),
+        ({"features": {"c": {"kind": "series", "calendar": ["hour"]}}}, "needs the column with the time of each row"),
+        ({"features": {"x": {"kind": "series", "at": "last"}}}, "`at` of `kind: series` is one of"),
+        ({"features": {"x": {"kind": "label", "at": "past"}}}, "`at` of `kind: label` is one of"),
+        ({"features": {"x": {"kind": "label", "missing": 0}}}, "`missing` is not for `kind: label`"),
+        ({"features": {"x": {"kind": "series", "cyclic": True}}}, "`cyclic` is for features with a `calendar`"),
+        ({"features": {"x": {"kind": "series", "column": "a", "columns": ["b"]}}}, "leave one of them out"),
+        ({"features": X, "csv": {"path": "a"}, "npy": {"path": "b"}}, "`csv` and `npy` both say where the rows are"),
+    ],
+)
+def test_arguments_that_contradict_each_other_are_refused(arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=r"(?s).*") as refused:
+        sources()["series"].model_validate({"window": WINDOW} | arguments)
+    assert told in str(refused.value)
+
+
+def test_gaps_and_short_series_are_told() -> None:
+    (note,) = listed(hours(9, time=[0, 1, 2, 3, 8, 9, 10, 11, 12]), order="time", window=WINDOW).notes
+    assert note.code == "PG491"
+    assert "at 1 row, first at row 4 of `data`, after 3" in note.message
+    days = ["2024-05-02", "2024-05-03", "2024-05-06", "2024-05-07", "2024-05-08"]  # a weekend
+    assert not listed(hours(5, time=days), order="time", window=WINDOW).notes
+    months = [f"2024-{month:02}-01" for month in range(1, 8)]
+    assert not listed(hours(7, time=months), order="time", window=WINDOW).notes
+    (short,) = listed(hours(9, time=np.arange(9), meter=list("aaaaaabcc")), order="time", group="meter", window=WINDOW).notes
+    assert short.code == "PG493"
+    assert "2 series are shorter than a window and left out: 'b', 'c'" in short.message
+
+
+def test_times_of_all_forms() -> None:
+    assert as_moments(["1970-01-01"]).tolist() == [0]
+    assert as_moments(["1970-01-01T00:00:01Z", "1970-01-01 01:00:01+01:00"]).tolist() == [10**9, 10**9]
+    for wrong in ("now", "today", "01.02.2024", "2024-13-01"):
+        with pytest.raises(ValueError):  # noqa: PT011 - NumPy's or Python's own words
+            as_moments([wrong])
+
+
+def test_the_calendar_is_that_of_python() -> None:
+    from datetime import datetime, timedelta
+
+    moments = [datetime(1969, 12, 30, 23, 30) + timedelta(hours=7.25 * i) for i in range(2000)]
+    values = np.array(moments, "datetime64[ns]").view(np.int64)
+    names = ("minute", "hour", "weekday", "day", "day_of_year", "month")
+    found = calendar_of(values, names, cyclic=False)
+    due = [[t.minute, t.hour + t.minute / 60, t.weekday(), t.day, t.timetuple().tm_yday, t.month] for t in moments]
+    np.testing.assert_allclose(found, due, atol=1e-4)
+    waves = calendar_of(values, ("month",), cyclic=True)
+    np.testing.assert_allclose(waves[:, 0], np.sin(2 * np.pi * (found[:, 5] - 1) / 12), atol=1e-6)
+
+
+@given(st.data())
+def test_no_window_crosses_a_series_or_a_part(data: st.DataObject) -> None:
+    """Whatever the series, the windows and the parts: the rows of two parts are apart, by a gap or more, and no window is lost between."""
+    lengths = data.draw(st.lists(st.integers(1, 40), min_size=1, max_size=5))
+    window = {"length": data.draw(st.integers(1, 6)), "stride": data.draw(st.integers(1, 4)), "every": data.draw(st.integers(1, 3))}
+    window["horizon"] = data.draw(st.integers(0, 3))
+    span = (window["length"] + window["horizon"] - 1) * window["every"] + 1
+    if max(lengths) < span:
+        return
+    meters = [name for name, length in enumerate(lengths) for _ in range(length)]
+    times = [time for length in lengths for time in range(length)]
+    listing = listed({"load": np.arange(len(times)), "time": times, "meter": meters}, order="time", group="meter", window=window)
+    gap, history = data.draw(st.integers(0, 4)), bool(window["horizon"]) and data.draw(st.booleans())
+    parts: dict[str, Any] = data.draw(
+        st.sampled_from(
+            [
+                {"train": 0.5, "validation": 0.5},
+                {"train": 0.6, "validation": 0.2, "test": 0.2},
+                {"train": "rest", "validation": 7, "test": 3},
+            ]
+        )
+    )
+    splits = Splits.model_validate({"parts": parts, "method": {"time": {"gap": gap, "history": history}}})
+    cut = by_time(splits, listing)
+    shards = cut.shards
+    reader: Any = cut.reader()
+    used: dict[str, set[int]] = {}
+    targets: dict[str, set[int]] = {}
+    for name in parts:
+        own = Selected(shards.rows, cut.parts.records(name), offsets=shards.offsets)
+        entry, row = own.locate(np.arange(len(own)))
+        starts = reader._firsts[shards.numbers[entry]] + row * window["stride"]
+        every = starts[:, None] + np.arange(window["length"] + window["horizon"]) * window["every"]
+        assert all(len({meters[i] for i in rows}) == 1 for rows in every.tolist())
+        used[name] = {*every.ravel().tolist()}
+        targets[name] = {*every[:, window["length"] :].ravel().tolist()}
+    names = [*parts]
+    for one, other in pairwise(names):
+        for meter in range(len(lengths)):
+            last = max((i for i in used[one] if meters[i] == meter), default=None)
+            first = min((i for i in (targets if history else used)[other] if meters[i] == meter), default=None)
+            assert last is None or first is None or first - last > gap
+    if not history:
+        assert sum(map(len, used.values())) == len(set().union(*used.values()))
+
+
+def test_ids_of_windows_stay_when_rows_are_added() -> None:
+    spec = load({"pipegen": 1, "source": {"series": {"group": "m", "window": WINDOW, "features": X}}, "output": {"x": "x", "y": None}})
+    few = collect_data(spec, None, {"load": np.arange(12), "m": list("aaaaaabbbbbb")})
+    more = collect_data(spec, None, {"load": np.arange(20), "m": list("aaaaaabbbbbb" + "aabbcccc")})
+    assert {*few.ids("predict").tolist()} < {*more.ids("predict").tolist()}
+    assert [*few.keys("predict")][:5] == ["a#0", "a#1", "a#2", "a#3", "b#0"]
+
+
+def test_splits_that_leak_or_fit_no_series_are_found() -> None:
+    source = {"series": {"group": "m", "window": WINDOW, "features": X}}
+    spec: dict[str, Any] = {"pipegen": 1, "source": source, "output": {"x": "x", "y": None}}
+    parts = {"train": 0.5, "validation": 0.5}
+
+    def codes(splits: dict[str, Any], **own: Any) -> list[str]:
+        from pipegen.phases.compilation import inspect
+
+        return [d.code for d in inspect(spec | own | {"splits": splits}).diagnostics if d.severity.value != "info"]
+
+    assert codes({"parts": parts}) == []
+    assert codes({"parts": parts, "method": "random"}) == ["PG494"]
+    assert codes({"parts": parts, "method": "hash"}) == ["PG494"]
+    assert codes({"parts": parts, "group": "m"}) == []
+    assert codes({"parts": parts, "group": "m", "method": "time"}) == ["PG302"]
+    assert codes({"parts": parts, "method": {"time": {"history": True}}}) == ["PG302"]
+    assert codes({"parts": {"train": 0.5, "validation": 3}, "method": "time"}) == ["PG301"]
+    assert codes({"parts": {"train": "2024-01-01", "validation": "2024-02-01"}, "method": "time"}) == ["PG301"]
+    assert codes({"parts": {"train": 0.5, "validation": "rest"}, "method": "time"}) == ["PG301"]
+    assert codes({"parts": {"train": 0.8, "validation": 0.4}, "method": "time"}) == ["PG301"]
+    whole = {"series": {"group": "m", "window": WINDOW | {"stride": 3}, "features": X}}
+    assert codes({"parts": parts, "method": "random"}, source=whole) == []
+    folder = {"image_folder": {"path": "a"}}
+    assert codes({"parts": parts, "method": "time"}, source=folder, output={"x": "image"}, transforms=[{"resize": {"size": 8}}]) == [
+        "PG302"
+    ]
+
+
+def test_a_part_without_a_window_is_an_error() -> None:
+    spec = load(
+        {
+            "pipegen": 1,
+            "source": {"series": {"window": WINDOW, "features": X}},
+            "splits": {"parts": {"train": "rest", "validation": 2}, "method": "time"},
+            "output": {"x": "x", "y": None},
+        }
+    )
+    with pytest.raises(SpecError, match="no window, which takes 3 rows, fits into it"):
+        collect_data(spec, None, {"load": np.arange(40)})
