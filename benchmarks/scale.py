@@ -87,7 +87,7 @@ def measure(method: str, count: int) -> dict[str, Any]:
 
     import pipegen
     from pipegen.data import collect
-    from pipegen.ops.sources.image_folder import ImageFolder
+    from pipegen.ops.sources.class_folders import ImageFolder
 
     phases = Phases()
     assign, image = collect.assign, tf.io.encode_png(tf.zeros([8, 8, 3], tf.uint8))

@@ -1,4 +1,4 @@
-"""Draws the pictures of the op reference: for each step, an image before and after it.
+"""Draws the pictures of the op reference: for each step, an image, a sound or a series before and after it.
 
     pip install -e '.[dev]' scikit-image
     python -m docs.make_pictures [STEP ...]
@@ -26,6 +26,7 @@ from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.item_stages import PastingTransform
 from pipegen.ops.families.references import ReferenceTransform
+from pipegen.ops.kinds.base import kind_named
 from pipegen.ops.registry import transforms
 from pipegen.ops.transforms.rotate_90 import TurnTransform
 
@@ -38,6 +39,7 @@ HEIGHT, WIDTH, GAP = 128, 192, 4
 DRAWS = 4
 PATCH, PATCHES = (24, 36), 1200
 """Height and width of a patch, in pixels, and the number of patches."""
+RATE = 16000
 PHOTOS = ("chelsea", "rocket", "coffee", "astronaut")
 
 
@@ -91,6 +93,50 @@ def spec(step: type[Transform], folder: Path) -> dict[str, Any]:
     }
 
 
+def sound() -> Any:
+    """Two seconds of four syllables with gliding pitches, float32 `(1, frames, 1)` of 16 kHz."""
+    rng = np.random.default_rng(0)
+    time = np.arange(2 * RATE) / RATE
+    made = rng.normal(0, 0.001, len(time))
+    for begin, pitch, glide in ((0.2, 180, 60), (0.6, 240, -80), (1.0, 150, 90), (1.4, 210, -40)):
+        t = time - begin
+        loud = np.where((t > 0) & (t < 0.3), np.sin(np.pi * np.clip(t / 0.3, 0, 1)) ** 2, 0)
+        phase = 2 * np.pi * (pitch * t + glide * t**2 / 2 * 3)
+        made += loud * sum(np.sin(k * phase) / k for k in range(1, 12)) * 0.3
+    return made[None, :, None].astype(np.float32)
+
+
+def series() -> Any:
+    """A series of two waves with noise, float32 `(1, rows, 2)`."""
+    rng = np.random.default_rng(0)
+    time = np.arange(96)
+    made = np.stack([np.sin(time / 6), 0.6 * np.cos(time / 11) + time / 200], 1) + rng.normal(0, 0.05, (96, 2))
+    return made[None].astype(np.float32)
+
+
+def along_time(step: type[Transform]) -> Image.Image:
+    """Draws the row of pictures of a step on sound or series: the waveform, lines or spectra before it and after it."""
+    example, given = yaml.safe_load(step.examples[0].yaml), step.examples[0].given
+    if given.kind == "series":
+        source, data, before = {"series": {"features": {"x": {"kind": "series"}}}}, {"x": series()[0]}, []
+    else:
+        source = {"arrays": {"features": {"x": {"kind": "audio", "rate": RATE}}}}
+        data, before = (
+            {"x": sound()},
+            [{"mel_spectrogram": {"bands": 64}}, *([] if step.op == "log" else ["log"])][: 2 * (len(given.shape) == 3)],
+        )
+    output = {"output": {"x": "x", "y": "x"}, "runtime": {"cache": "none", "jit": "never"}}
+    rows = []
+    for steps, count in ((before, 1), ([*before, example], DRAWS if step.random else 1)):
+        pad = {"pad": {"to": 2 * RATE}} if steps != before and step.examples[0].then.startswith("float32[?") else {}
+        made = {"pipegen": 1, "source": source, "transforms": steps, "batch": {"size": 1, "remainder": "keep", **pad}, **output}
+        pipe = pipegen.build(made, data=data)
+        for epoch in range(count):
+            value = next(iter(pipe.dataset("train", epoch=epoch)))[0].numpy()[0]
+            rows.append(shown(kind_named(given.kind).samples.shown(value, pipe._plans["train"].out["x"])))
+    return beside(rows)
+
+
 def shown(image: Any) -> Image.Image:
     """Scales an image of any range to one that can be shown."""
     x = np.asarray(image, np.float32)
@@ -105,7 +151,11 @@ def picture(step: type[Transform], folder: Path) -> Image.Image:
     pipe = pipegen.build(made)
     images = next(iter(pipe.dataset("train", epoch=1)))[0].numpy()[: DRAWS if step.random else 1]
     given = [Image.open(sorted((folder / "photo").iterdir())[0])]
-    row = [shown(np.asarray(g)) for g in given] + [shown(i) for i in images]
+    return beside([shown(np.asarray(g)) for g in given] + [shown(i) for i in images])
+
+
+def beside(row: list[Image.Image]) -> Image.Image:
+    """Puts pictures beside each other."""
     sheet = Image.new("RGB", (len(row) * (WIDTH + GAP) - GAP, HEIGHT), "white")
     for i, image in enumerate(row):
         sheet.paste(image, (i * (WIDTH + GAP), 0))
@@ -131,6 +181,10 @@ def main(argv: list[str] | None = None) -> None:
         masks(objects)
         for name in names:
             step = transforms()[name]
+            if step.examples[0].given.kind != "image":
+                along_time(step).save(PICTURES / f"{name}.jpg", quality=80)
+                print(name, flush=True)
+                continue
             folders = {PastingTransform: masked, CombiningTransform: different, FittedTransform: pieces}
             folder = next((f for family, f in folders.items() if issubclass(step, family)), alike)
             if issubclass(step, ItemCrop) and "pixels" in step.led_by:

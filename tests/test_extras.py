@@ -176,6 +176,20 @@ subprocess.run([sys.executable, "-m", "pipegen", "prepare", "a.pipegen.yaml", "s
 assert len(list(pipegen.build("store/prepared.pipegen.yaml").dataset("train", epoch=0))) == 2
 """
 )
+SOUND = """
+from pathlib import Path
+import numpy as np
+import soundfile
+import pipegen
+values = np.arange(-400, 400, dtype=np.int16).reshape(4, 200) * 80
+for i in range(4):
+    Path(f"data/{'ab'[i % 2]}").mkdir(parents=True, exist_ok=True)
+    soundfile.write(f"data/{'ab'[i % 2]}/{i}.flac", values[i], 16000)
+spec = {"pipegen": 1, "source": {"audio_folder": {"path": "data/", "rate": 16000}}, "batch": {"size": 4}, "shuffle": "none",
+        "splits": {"parts": {"train": 4}}, "transforms": [{"crop_or_pad": {"seconds": 0.0125}}], "output": {"x": "audio", "y": None}}
+got = next(iter(pipegen.build(spec).dataset("train", epoch=0))).numpy()[..., 0]
+assert (got == values[[0, 2, 1, 3]] / np.float32(32768)).all()
+"""
 USES = {
     "remote": WEB.format("blocks"),
     "io": "import importlib.util\nassert importlib.util.find_spec('fsspec') is None\n" + IN_GRAPH,
@@ -238,6 +252,7 @@ def write(path, values):
         '{"geotiff": {"bands": [3, 1]}}',
         "[..., [2, 0]]",
     ),
+    "audio": SOUND,
     "beam": BEAM,
 }
 """By the extra, a program that needs it."""

@@ -193,7 +193,7 @@ def test_several_labels_and_two_inputs_from_one_table(place: Path) -> None:
     pipe = build(place, "07-two-inputs")
     x, y = pipe.peek("train", 16)
     assert sorted(x) == ["facts", "picture"]
-    with pytest.raises(pipegen.SpecError, match="takes images alone, but the model also needs `facts`"):
+    with pytest.raises(pipegen.SpecError, match="takes images or sounds alone, but the model also needs `facts`"):
         pipe.predict_on(place / "field")
     np.testing.assert_array_equal(x["facts"][:, 1], 2 * x["facts"][:, 0])
     np.testing.assert_array_equal(y, x["facts"][:, 0] >= 10)

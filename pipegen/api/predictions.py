@@ -28,12 +28,12 @@ from pipegen.memory import ram_budget
 from pipegen.ops.families.combining import CombiningTransform, on_split
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.kinds.base import Levels, having
+from pipegen.ops.kinds.base import Levels, Samples, having, kind_of
 from pipegen.ops.kinds.image import read_image
 from pipegen.ops.sampling_sections import Buckets
 from pipegen.ops.sources.annotations.sizes import sides_of
+from pipegen.ops.sources.class_folders import AudioFolder, ImageFolder
 from pipegen.ops.sources.features.feature import ArrayFeature
-from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.rows import Rows
 from pipegen.ops.sources.records.archives import LISTS
@@ -272,16 +272,18 @@ def _buckets(spec: PipelineSpec, wanted: Wanted, names: Sequence[str]) -> InBuck
 
 def _stored(wanted: Wanted, plan: Plan) -> _Stored:
     """Lists files, or encodes arrays for a pipeline of files."""
+    of_sounds = bool(having(plan.read, Samples))
     if isinstance(wanted, (str, os.PathLike)):
         path = Path(wanted)
         if path.is_file() and path.suffix.lower() not in LISTS:
             return _files([str(path)])
         try:
-            listing = ImageFolder(path=str(path), labels="none").list(Path.cwd())
+            folder = AudioFolder(path=str(path), labels="none", rate=1) if of_sounds else ImageFolder(path=str(path), labels="none")
+            listing = folder.list(Path.cwd())
         except OpError as error:
             raise SpecError([make(error.code, error.message, help=error.help or ())]) from None
         return listing.location.paths, listing.keys, listing.location.rows, listing.reader()
-    if isinstance(wanted, np.ndarray) and wanted.ndim == 3 and wanted.shape[-1] in (1, 3):
+    if isinstance(wanted, np.ndarray) and wanted.ndim == 3 and wanted.shape[-1] in (1, 3) and not of_sounds:
         raise TypeError(f"an array of shape {wanted.shape} looks like one image; predict_on takes several: wrap it in a list")
     if not isinstance(wanted, (np.ndarray, Sequence)) or isinstance(wanted, bytes):
         raise TypeError(f"predict_on takes a folder, a file, a list of files or images as arrays, got {type(wanted).__name__}")
@@ -291,23 +293,33 @@ def _stored(wanted: Wanted, plan: Plan) -> _Stored:
     if all(isinstance(item, (str, os.PathLike)) for item in items):
         return _files([os.fspath(item) for item in items])
     stage = next(st for st in plan.stages() if isinstance(st, Decodes))
-    like = stage.decode.step.infer(plan.read[stage.feature])  # a decoded image
-    images = np.array([_encode(np.asarray(item), i, like) for i, item in enumerate(items)], object)
+    like = stage.decode.step.infer(plan.read[stage.feature])  # a decoded image or sound
+    encode = _encode_sound if of_sounds else _encode
+    images = np.array([encode(np.asarray(item), i, like) for i, item in enumerate(items)], object)
     return _numbered(Rows({name: images for name, _ in plan.read.items()}))
 
 
 def rows_like(record: ElementType, wanted: Any) -> tuple[Rows, ElementType]:
-    """Reads images for a pipeline that was built on arrays: the rows, and the type of a row.
+    """Reads images or sounds for a pipeline that was built on arrays: the rows, and the type of a row.
 
-    Shapes are `(n, height, width, channels)`, or `(n, height, width)` for gray; or a list of images of one size.
+    Shapes are `(n, height, width, channels)`, or `(n, height, width)` for gray; or a list of images of one size. Those of sounds are
+    `(n, frames, channels)` or `(n, frames)`.
 
     Raises:
         TypeError: For anything else, and for another dtype, another number of channels or values outside the range.
     """
-    name, like = next((name, record[name]) for name in having(record, Levels))
+    name, like = next((name, record[name]) for name in (*having(record, Levels), *having(record, Samples)))
     items = wanted if isinstance(wanted, (list, tuple)) else [wanted]
     if any(isinstance(item, (str, bytes, os.PathLike)) for item in items):
         raise TypeError("this pipeline was built on arrays, so predict_on takes images as an array or as a list of arrays of one size")
+    kind = kind_of(like)
+    if kind.samples is not None:
+        feature = ArrayFeature(kind=like.kind, channels=like.shape[1], **kind.arguments_of(like))
+        try:
+            column = kind.read_array(name, feature, wanted, lambda row: f"row {row}")
+        except OpError as error:
+            raise TypeError(f"{error.message}; {error.help}" if error.help else error.message) from None
+        return Rows({name: column.values}), ElementType(((name, column.type.with_(interval=like.interval)),))
     bounds = like.interval if like.dtype == "float32" else None
     feature = ArrayFeature(kind="image", channels=like.channels, range=(bounds.low, bounds.high) if bounds is not None else None)
     try:
@@ -339,6 +351,15 @@ def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> by
         wanted = f"{like.dtype} images of shape height × width × {' or '.join(map(str, channels))}"
         raise TypeError(f"image {position} is {image.dtype} of shape {image.shape}; predict_on takes {wanted}")
     return tf.io.encode_png(image if image.ndim == 3 else image[..., None], compression=1).numpy()
+
+
+def _encode_sound(sound: np.ndarray[Any, Any], position: int, like: FeatureType) -> bytes:
+    """Encodes samples as a file that holds them as they are."""
+    values, samples = sound[..., None] if sound.ndim == 1 else sound, kind_of(like).samples
+    if sound.dtype.kind != "f" or values.ndim != 2 or values.shape[1] not in (1, like.shape[1]) or samples is None:
+        due = f"floats of shape frames × {like.shape[1]}"
+        raise TypeError(f"sound {position} is {sound.dtype} of shape {sound.shape}; predict_on takes {due}")
+    return samples.encode(values, like, "png", 0)
 
 
 def rows_kept(predictions: Any, count: int, order: Extent | None) -> Any:

@@ -11,7 +11,7 @@ import typer
 from pipegen.cli.common import NOTHING, Quality, SpecFile, SplitName, WithCode, WithStage, choose_split
 from pipegen.cli.failures import CannotRun, check_parent, print_findings, refused
 from pipegen.files import whole_file
-from pipegen.ops.kinds.base import Levels, PixelValues, having
+from pipegen.ops.kinds.base import Levels, Samples, Values, having
 from pipegen.terminal import aligned, progress, say
 
 if TYPE_CHECKING:
@@ -48,8 +48,10 @@ def preview(
     from pipegen.passes.drop_unused import without_unused
 
     loaded, chosen = given.load_split(spec, split)
-    if not having(without_unused(loaded.plans[chosen]).read, Levels):
-        raise CannotRun("a contact sheet shows images, but this spec's model receives none", "`pipegen explain` shows what it receives")
+    if not having(without_unused(loaded.plans[chosen]).read, Levels, Samples):
+        raise CannotRun(
+            "a contact sheet shows images or sounds, but this spec's model receives none", "`pipegen explain` shows what it receives"
+        )
     pipe = given.open(loaded)
     with progress("drawing", min(rows, pipe.num_examples(chosen))) as drawn:
         sheet = pipe.preview(chosen, rows=rows, draws=draws, epoch=epoch, progress=drawn)
@@ -75,8 +77,8 @@ def export(
 ) -> None:
     """Write augmented examples as files, with a table of the draws.
 
-    It writes an image for each example, with its masks and dense maps, and `metadata.jsonl`: a line for each image with
-    its source file, its place in the epoch, its class, and the drawn parameters of every random step, such as
+    It writes an image for each example, with its masks and dense maps, or its sound as a WAV, and `metadata.jsonl`: a
+    line for each with its source file, its place in the epoch, its class, and the drawn parameters of every random step, such as
     "random_rotation.degrees": -12.3. The pixels are those that training sees at that place, before the closing `rescale`,
     `normalize` and `standardize`. Other values are mapped to 0 to 255; the table has their range.
 
@@ -88,8 +90,8 @@ def export(
     from pipegen.passes.drop_unused import without_unused
 
     loaded, chosen = given.load_split(spec, split)
-    if not having(without_unused(loaded.plans[chosen]).read, PixelValues):
-        raise CannotRun("export writes images, but this spec's model receives none", "`pipegen explain` shows what it receives")
+    if not having(without_unused(loaded.plans[chosen]).read, Values):
+        raise CannotRun("export writes images or sounds, but this spec's model receives none", "`pipegen explain` shows what it receives")
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise CannotRun(f"cannot write into {folder}: it is a file")
     if not overwrite and os.path.isdir(folder) and os.listdir(folder):
@@ -116,7 +118,8 @@ def export(
 
 
 def _tell(done: Exported, split: str, draws: int) -> None:
-    say(f"wrote {len(done.files)} images of split {split} and {done.table}")
+    what = "sounds" if done.files and done.files[0].endswith(".wav") else "images"
+    say(f"wrote {len(done.files)} {what} of split {split} and {done.table}")
     if draws > 1 and done.epochs == 1:
         say(f"  one version each: split {split} has no random steps")
     if done.left_out:

@@ -170,10 +170,10 @@ def _too_long(spec: PipelineSpec, name: str, manifest: Manifest, split: str, loc
     be = "is" if over.sum() == 1 else "are"
     message = f"{which} {be} longer than {padding.to}, such as {manifest.every_key[int(records[first])]!r} with {length}"
     if padding.longer == "drop":
-        return over, [make("PG266", f"{message}; {'it is' if be == 'is' else 'they are'} left out", locate((*path, "longer")))]
+        return over, [make("PG482", f"{message}; {'it is' if be == 'is' else 'they are'} left out", locate((*path, "longer")))]
     longest = max(lengths.length_after(spec, split, name, x, int(rising[-1])) or 0, 1)
     help_ = (f"make room for {longest:,}", "or say what happens to longer ones: `pad: {longer: cut}` or `pad: {longer: drop}`")
-    return none, [make("PG266", message, locate(path, key=True), help=help_, severity=Severity.ERROR)]
+    return none, [make("PG482", message, locate(path, key=True), help=help_, severity=Severity.ERROR)]
 
 
 def _untold(name: str, at: Label) -> Diagnostic:

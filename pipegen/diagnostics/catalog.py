@@ -111,7 +111,6 @@ _TABLE = (
     Code("PG263", "unpadded-length", _E, "Examples differ in their length, so they cannot be stacked"),
     Code("PG264", "unfit-padding", _E, "`batch.pad` does not fit the features"),
     Code("PG265", "unlisted-lengths", _E, "Lengths are needed before any example is read, and are not known then"),
-    Code("PG266", "too-long", _W, "Examples are longer than their padding allows"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),
@@ -181,9 +180,10 @@ _TABLE = (
     Code("PG477", "unfit-boxes", _W, "Some boxes have no area, or are outside their image"),
     Code("PG478", "unfit-box-classes", _E, "The classes of boxes are not those in the spec"),
     Code("PG479", "annotated-size", _W, "The size of an image differs from that in its annotations"),
-    # Buckets, with data.
+    # Buckets and padding, with data.
     Code("PG480", "thin-bucket", _W, "A bucket has fewer images than a batch, so they are dropped"),
-    Code("PG481", "headers-read", _I, "The headers of files were read for the sizes of images"),
+    Code("PG481", "headers-read", _I, "The headers of files were read for the sizes of images, or for lengths"),
+    Code("PG482", "too-long", _W, "Examples are longer than their padding allows"),
     # Limits of workers of the tf.data service.
     Code("PG485", "service-python-step", _E, "A step calls a Python function, which workers of the tf.data service do not have"),
     Code("PG486", "service-python-rows", _E, "Records are read by Python, which workers of the tf.data service do not have"),

@@ -94,7 +94,12 @@ _DATA_TESTS = {
     "values": "mean range shape std",
 }
 """The tests of data of each file of `ops/datatests`."""
-_SOURCES = {"databases": "lmdb sqlite", "table_sources": "csv dataframe excel jsonl parquet sql", "webdataset": "webdataset zip"}
+_SOURCES = {
+    "class_folders": "audio_folder image_folder",
+    "databases": "lmdb sqlite",
+    "table_sources": "csv dataframe excel jsonl parquet sql",
+    "webdataset": "webdataset zip",
+}
 """The sources of the files of `ops/sources` that hold several."""
 
 

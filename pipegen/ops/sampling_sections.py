@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, PrivateAttr, create_model, field_validator, model_validator
 
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import PartError
 from pipegen.lazy import np
 from pipegen.ops.arguments.geometry import BUCKET, Side, Size
@@ -441,12 +442,12 @@ class Buckets(Model):
             raise ValueError(f"duplicate bucket size [{twice[0]}, {twice[1]}]")
         return sizes
 
-    @field_validator("sizes", mode="before")
     @classmethod
-    def _pairs(cls, sizes: Any) -> Any:
-        if isinstance(sizes, (list, tuple)) and sizes and all(isinstance(size, int) for size in sizes):
-            raise ValueError("`sizes` of images are pairs, `[height, width]`; for lengths add `by: length`")
-        return sizes
+    def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
+        sizes = given.get("sizes")
+        if isinstance(sizes, list) and sizes and all(isinstance(size, int) for size in sizes):
+            help_ = write(f"batch: {{buckets: {{by: length, sizes: {sizes}}}}}", "spec", "for lengths write {}")
+            raise PartError("`sizes` of images are pairs, `[height, width]`", "sizes", help=help_)
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:

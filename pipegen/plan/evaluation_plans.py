@@ -89,18 +89,19 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
 
 
 def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | None = None) -> Plan:
-    """Plans the evaluation steps for images alone, in source order: those of the first split other than `train`, else of `predict`.
+    """Plans the evaluation steps for images or sounds alone, in source order: of the first split other than `train`, else of `predict`.
 
     `record` is the type of a record, if the data shows more of it than the spec. Raises `SpecError` if those steps do not end at a fixed
-    size, or the model takes more than images.
+    size, or the model takes more than one image or sound.
     """
     record = record or spec.source.infer()
     spec, locate = first_view(spec, locate, record)
     wanted = names(spec.output.x)
-    images = ElementType(tuple((name, record[name]) for name in having(record, Levels) if record[name].of is None and name in wanted)[:1])
+    alone = (*(name for name in having(record, Levels) if record[name].of is None), *having(record, Samples))
+    images = ElementType(tuple((name, record[name]) for name in alone if name in wanted)[:1])
     beside = [f"`{name}`" for name in wanted if name in record and name not in images]
     if beside:
-        message = f"`predict_on` takes images alone, but the model also needs {' and '.join(beside)}"
+        message = f"`predict_on` takes images or sounds alone, but the model also needs {' and '.join(beside)}"
         help_ = "make a split of the rows to predict, and pass that split to `model.predict`"
         raise SpecError([make("PG217", message, locate(("output", "x")), help=(help_,))])
     return evaluation_plan(spec, locate, images, record)
@@ -163,8 +164,11 @@ def _unserved(stored: ElementType, locate: Locate, takes: Takes | None) -> Itera
 def _obstacles(plan: Plan, locate: Locate, *, calls: bool) -> Iterator[Diagnostic]:
     """Finds batches of buckets, steps that draw, and unless `calls`, steps that call a user's Python."""
     if plan.buckets:
-        message = f"split `{plan.split}` has batches of buckets, but a model is served for one size of image"
+        what = "size of image" if len(plan.index.buckets[0]) > 1 else "length"
+        message = f"split `{plan.split}` has batches of buckets, but a model is served for one {what}"
         help_ = "give evaluation one size: a `resize` with `when: train` to the bucket, and one with `when: eval` to a fixed size"
+        if what == "length":
+            help_ = "serve a spec with one length in place of `buckets`, such as `pad: {to: 16000}`, or end evaluation with a fixed length"
         yield make("PG545", message, locate(("batch", "buckets"), key=True), help=help_)
     for ref in plan.index.draws:
         message = f"`{ref.step.op}` is random on split `{plan.split}`, but a request has no epoch and no example id to draw by"

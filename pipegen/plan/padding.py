@@ -34,7 +34,9 @@ def padded(
             continue
         padding = lengths.padding_of(spec, of)
         wrong = (
-            unpadded(name, x, findings.locate) if padding is None else _unfit(name, x, padding, lengths.pad_path(spec, of), findings.locate)
+            unpadded(spec, of, x, findings.locate)
+            if padding is None
+            else _unfit(name, x, padding, lengths.pad_path(spec, of), findings.locate)
         )
         if wrong is not None or padding is None:
             findings.found += [wrong] if wrong is not None else []
@@ -51,14 +53,16 @@ def padded(
         yield MarkLength(mask, length, to), {mask: FeatureType("valid", "bool", (to,), uniform=to is None)}
 
 
-def unpadded(name: str, x: FeatureType, locate: Locate) -> Diagnostic:
-    """The error of a feature of unknown length that is to be stacked, without `batch.pad`."""
+def unpadded(spec: PipelineSpec, name: str, x: FeatureType, locate: Locate) -> Diagnostic:
+    """The error of a feature of unknown length that is to be stacked, and that `batch.pad` does not pad."""
+    pad = "{to: longest}" if spec.batch.pad is None else f"{{{name}: {{to: longest}}}}"
     message = f"`{name}` has no fixed length ({times(x.shape)}), so its examples cannot be stacked into a batch"
     help_ = (
-        write("batch: {pad: {to: longest}}", "spec", "pad them to the longest one: {}"),
+        write(f"batch: {{pad: {pad}}}", "spec", "pad them to the longest one: {}"),
         "or to a fixed length, `to: 16000`, where `longer: cut` shortens longer ones and `longer: drop` leaves them out",
     )
-    return make("PG263", message, locate(("batch",), key=True), help=help_)
+    path = spec.source.described().get(name)
+    return make("PG263", message, locate(("batch",) if path is None else ("source", spec.source.op, *path), key=True), help=help_)
 
 
 def _unfit(name: str, x: FeatureType, padding: Padding, at: KeyPath, locate: Locate) -> Diagnostic | None:
@@ -158,4 +162,9 @@ def _check_column(column: str, at: KeyPath, locate: Locate, record: ElementType)
         yield make("PG217", f"unknown feature `{column}`, which would hold lengths", locate(at), help=help_)
     elif column not in numbers:
         message = f"`{column}` is not a single number, so it cannot be a length"
-        yield make("PG265", message, locate(at), help=f"numbers are {one_of(numbers, 'and')}" if numbers else "use `headers`")
+        yield make(
+            "PG265",
+            message,
+            locate(at),
+            help=f"numbers are {one_of(numbers, 'and')}" if numbers else "leave `measured` out: headers tell lengths, too",
+        )

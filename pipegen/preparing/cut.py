@@ -25,6 +25,7 @@ from pipegen.plan import stages as s
 from pipegen.plan.evaluation_plans import learning_steps
 from pipegen.plan.nodes import Element, Plan
 from pipegen.spec.allowed import CHECKED
+from pipegen.spec.lengths import has_length
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.runtime_fix import Dumper, to_yaml
 from pipegen.spec.step_list import ids_of
@@ -168,6 +169,10 @@ def _together(types: Sequence[ElementType]) -> ElementType:
             raise NoCutError(f"`{name}` is not decoded before it")
         if kind_of(first).storage == "made":
             continue  # computed with its items
+        if kind_of(first).storage == "encoded" and kind_of(first).values is None:
+            raise NoCutError(f"`{name}` is an array in a file for each example, and a store has none of these")
+        if has_length(first) and any(t.shape[0] is None or t.shape[0] != first.shape[0] for t in others):
+            raise NoCutError(f"examples of `{name}` differ in length, and a store has rows of one shape")
         if kind_of(first).ragged:
             # The items of an example, padded on every split to the largest number of places of any.
             most = 0 if first.beside is not None else max((t.shape[0] or 0 for t in others), default=0)

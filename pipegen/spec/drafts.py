@@ -27,7 +27,7 @@ from pipegen.ops.step_bases import ColourTransform, GeometricTransform, Pointwis
 from pipegen.ops.traits import IMAGE_224, Family, Traits
 from pipegen.ops.transform import Policy, Transform
 from pipegen.spec.expect import field_type, valid, validated, words_of
-from pipegen.spec.models import PipelineSpec
+from pipegen.spec.models import Output, PipelineSpec
 from pipegen.types import FeatureType
 
 _PLACE = re.compile(r"([^.\[]+)(?:\[(\d+)\])?")
@@ -77,6 +77,8 @@ def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: 
     kept |= {"pipegen": 1, "source": source, "tests": values.get("tests", ())}
     if "splits" in kept and source is not None:
         kept["splits"] = kept["splits"].by_default(source.split_method())
+    if source is not None and "output" not in broken:
+        kept["output"] = kept.get("output", Output()).by_default(source.infer())
     several = _steps(raw["transforms"], steps, wrong) if listed and steps else [()]
     first, *others = (PipelineSpec.model_construct(**{**kept, "transforms": chosen}) for chosen in several)
     return Draft(first, frozenset(broken), tuple(others), guessed)
@@ -101,7 +103,7 @@ def _stand_in(source: Any) -> Source | None:
     from pipegen.ops.sources.tables.selecting import JoiningSource
 
     adds = issubclass(cls, JoiningSource) and not (isinstance(given, dict) and "features" in given)  # and here adds none
-    return cls.model_construct() if adds or "features" not in cls.model_fields else None
+    return cls.model_construct(**cls.assumed) if adds or "features" not in cls.model_fields else None
 
 
 _FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, LookupTableTransform, NeighbourhoodTransform)

@@ -358,10 +358,10 @@ def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> Non
 
 
 def _is_misplaced(annotation: Any, path: KeyPath, value: Any, place: Place) -> bool:
-    """Reports a wrong value of an argument that has no meaning beside the others: to correct it would not help."""
-    above = _follow(annotation, {"loc": path[:-1], "type": ""})
-    given = lookup(value, above.path)
-    if not path or above.rest or shape(above.annotation).kind != "model" or not isinstance(given, dict):
+    """Reports a wrong value in an argument that has no meaning beside the others: to correct it would not help."""
+    every = (_follow(annotation, {"loc": path[:n], "type": ""}) for n in reversed(range(len(path))))
+    above = next((at for at in every if not at.rest and shape(at.annotation).kind == "model"), None)
+    if above is None or not isinstance(given := lookup(value, above.path), dict):
         return False
     try:
         shape(above.annotation).annotation.reject_misplaced(given)

@@ -14,12 +14,14 @@ from pipegen.errors import InternalError
 from pipegen.ops.arguments.geometry import BoxFormat
 from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.selections import InnerStep
+from pipegen.ops.kinds.base import Samples, having
 from pipegen.ops.model import Model
 from pipegen.ops.sampling_sections import Buckets, ByColumn, Curriculum, FeatureName, LengthBuckets, Padding, Sampling, Seed, Splits
 from pipegen.ops.sources.features.predicate import parse_predicate
 from pipegen.ops.sources.listing.base import PREDICTED, Source
 from pipegen.ops.transform import SplitName, Transform, When
 from pipegen.spec.units import ByteSize, Seconds
+from pipegen.types import ElementType
 
 Count = Annotated[int, Field(ge=1, le=64)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -119,7 +121,8 @@ class Output(Model):
     """The features that the model receives, and their form."""
 
     x: Features = "image"
-    """The model's inputs: a feature, a list, or a map whose keys are Keras input names."""
+    """The model's inputs: a feature, a list, or a map whose keys are Keras input names. A source without `image` has its first sound by
+    default."""
     y: Features | None = "label"
     """The targets, in the same form; none for unlabelled data."""
     sample_weight: str | None = None
@@ -133,6 +136,13 @@ class Output(Model):
     """The place of an image's channel axis."""
     boxes: BoxFormat = "xyxy"
     """The format of boxes: `xyxy`, `yxyx`, `xywh` or `center_xywh` in pixels, or `rel_xyxy` etc. in fractions of the image."""
+
+    def by_default(self, record: ElementType) -> Output:
+        """Makes the first sound of a record the default input, if it has no `image`."""
+        sound = next(iter(having(record, Samples)), None)
+        if sound is None or "x" in self.model_fields_set or self.x in record:
+            return self
+        return self.model_copy(update={"x": sound})
 
 
 def names(features: Features | None) -> tuple[str, ...]:

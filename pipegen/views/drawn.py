@@ -27,7 +27,7 @@ from pipegen.ops.families.decoder import DecodeWindow
 from pipegen.ops.families.fitted import StepPart
 from pipegen.ops.families.item_stages import Express
 from pipegen.ops.families.neighbourhood import Neighbourhood
-from pipegen.ops.kinds.base import Indices, InstanceNumber, Levels, having, kind_of, kinds
+from pipegen.ops.kinds.base import Indices, InstanceNumber, Levels, Samples, having, kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.transform import Transform
 from pipegen.passes.drop_unused import without_unused
@@ -141,10 +141,10 @@ class DrawnParameters:
 
 
 def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
-    """Finds a step in the plan: the node, the stage, and its input type, for each image that it acts on."""
+    """Finds a step in the plan: the node, the stage, and its input type, for each image or sound that it acts on."""
     found = []
     before = plain.nodes[0].out
-    wanted = Levels if having(plain.read, Levels) else Indices
+    wanted = next((part for part in (Levels, Indices) if having(plain.read, part)), Samples)
     for number, node in enumerate(plain.nodes):
         for stage in node.stages if isinstance(node, (Element, Kernel)) else ():
             x = before.get(stage.feature)
@@ -215,8 +215,8 @@ def augmented(plan: Plan, size: int | None) -> Plan:
 
 
 def pictures(type_: ElementType) -> tuple[str, ...]:
-    """Lists the features that can be shown as pictures: images, then masks."""
-    return tuple(name for kind in kinds() if kind.pixels is not None for name, t in type_.items() if t.kind == kind.name)
+    """Lists the features that can be shown as pictures: images, then masks, then sounds."""
+    return tuple(name for kind in kinds() if kind.values is not None for name, t in type_.items() if t.kind == kind.name)
 
 
 def picture_of(image: Array, side: int, *, enlarges: bool = False) -> Image.Image:

@@ -125,8 +125,11 @@ class Ejected:
 
 
 def lowered_executor(compiled: CompiledSpec, engine: Engine, split: str) -> Executor:
-    """Makes an executor of a split without a cache, which works on one example at a time up to the batch."""
+    """Makes an executor of a split without a cache, which works on one example at a time up to the batch. Raises `ValueError` for batches
+    of buckets."""
     plan = read_once(compiled.spec.model, compiled.plans[split], compiled.manifest)
+    if plan.buckets:
+        raise ValueError(f"split `{split}` has batches of buckets, which have several sizes; `lowered` makes batches of one")
     nodes = [replace(node, chunk=1) if isinstance(node, Element) else node for node in plan.nodes]
     return engine.executor_of(plan.with_nodes(nodes), split, engine.shard)
 

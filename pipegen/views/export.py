@@ -1,4 +1,4 @@
-"""Augmented examples as image files, and a table of what was drawn for each."""
+"""Augmented examples as image or sound files, and a table of what was drawn for each."""
 
 from __future__ import annotations
 
@@ -217,8 +217,8 @@ class _Source:
         name = f"{self.wanted.prefix}{stem}-e{epoch:03d}-p{slot:0{digits}d}"
         found = {}
         for i, (feature, t) in enumerate(self.types.items()):
-            pixels = kind_of(t).pixels
-            suffix = _SUFFIXES[self.wanted.form] if kind_of(t).has(Levels) or pixels is None else pixels.suffix
+            values = kind_of(t).values
+            suffix = _SUFFIXES[self.wanted.form] if kind_of(t).has(Levels) or values is None else values.ending(t)
             found[f"{feature}_file_name" if i else "file_name"] = f"{name}-{feature}.{suffix}" if i else f"{name}.{suffix}"
         return found
 
@@ -235,9 +235,9 @@ class _Source:
         """Encodes the files of one example, by name."""
         found = {}
         for i, (name, t) in enumerate(self.types.items()):
-            if (pixels := kind_of(t).pixels) is not None:
+            if (values := kind_of(t).values) is not None:
                 file = line["file_name" if i == 0 else f"{name}_file_name"]
-                found[file] = pixels.encode(batch[name][row], t, self.wanted.form, self.wanted.quality)
+                found[file] = values.encode(batch[name][row], t, self.wanted.form, self.wanted.quality)
         return found
 
 
@@ -255,7 +255,7 @@ def _check(wanted: Wanted, plain: Plan, engine: Engine) -> None:
     if os.path.basename(wanted.prefix) != wanted.prefix:
         raise ValueError(f"`prefix` must not contain a folder, got {wanted.prefix!r}")
     if not drawn.pictures(plain.out):
-        raise ValueError("export writes images, but the model receives none")
+        raise ValueError("export writes images or sounds, but the model receives none")
     listing = engine.manifest.listing
     is_inside = wanted.folder.resolve().is_relative_to(Path(listing.root).resolve())
     if listing.location.paths[0] == f"{listing.root}/{listing.keys[0]}" and not listing.in_table and is_inside:

@@ -18,12 +18,12 @@ from pipegen.backend.running.walk import Run
 from pipegen.data.rounding import spread
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.item_stages import Enter, Express, Measure
-from pipegen.ops.kinds.base import Indices, Levels, having, kind_of
+from pipegen.ops.kinds.base import Indices, Levels, Samples, having, kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.physical.decide import decide, last_combining
 from pipegen.physical.nodes import SHOWN
 from pipegen.plan.nodes import Element, Kernel, Plan
-from pipegen.types import ElementType
+from pipegen.types import ElementType, FeatureType
 from pipegen.views.drawn import finishes, forks_of, picture_of, varies, views_of
 
 _GAP, _CAPTION, _MARGIN = 6, 18, 12
@@ -39,9 +39,9 @@ def contact_sheet(
     Without random steps, there is one version of each.
     """
     executor = engine.executor(split)
-    feature = next(iter(having(executor.plan.read, Levels)), None)
+    feature = next(iter((*having(executor.plan.read, Levels), *having(executor.plan.read, Samples))), None)
     if feature is None:
-        raise ValueError("a sheet shows images, but the model receives none")
+        raise ValueError("a sheet shows images or sounds, but the model receives none")
     views = views_of(executor.plan, feature)
     epochs = [first_epoch + k for k in range(draws if varies(split, executor.plan) else 1)]
     columns = [(epoch, view) for epoch in epochs for view in views]
@@ -94,7 +94,7 @@ def _shown(
 
 
 def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
-    """Decodes the image or mask of a record: uint8 `(height, width, channels)`, before any other step; or reads its items."""
+    """Draws the decoded image, mask or sound of a record: uint8 `(height, width, channels)`, before any other step; or reads its items."""
     nodes = executor.nodes_of(record)
     type_ = nodes[0].out
     read = executor.tensors.read(tf.constant(record, tf.int64), type_)
@@ -105,7 +105,7 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
     stages = (st for node in nodes if isinstance(node, Element) for st in node.stages)
     stage = next(st for st in stages if isinstance(st, Decodes) and st.feature == feature)
     image = np.asarray(stage.decode.step.decode(read[feature], None))
-    return levels(image) if image.dtype.kind == "f" and kind_of(type_[feature]).has(Levels) else image
+    return _drawn(image, type_[feature]) if image.dtype.kind == "f" else image
 
 
 def _entered(plan: Plan, feature: str, read: Features) -> Features:
@@ -140,11 +140,21 @@ def _types(plan: Plan, feature: str) -> ElementType:
 
 
 def _visible(features: Features, feature: str, type_: ElementType) -> np.ndarray[Any, Any]:
-    """Extracts what can be shown of one example's feature: levels of an image, classes of a mask, or the real items."""
+    """Extracts what can be shown of one example's feature: levels of an image, classes of a mask, a drawn sound, or the real items."""
     if kind_of(type_[feature]).ragged:
         return np.asarray(features[feature][features[type_.valid(feature)]])
-    value: np.ndarray[Any, Any] = features[feature].numpy()
-    return levels(value) if kind_of(type_[feature]).has(Levels, Indices) else value
+    return _drawn(features[feature].numpy(), type_[feature])
+
+
+def _drawn(value: np.ndarray[Any, Any], x: FeatureType) -> np.ndarray[Any, Any]:
+    """Draws an image's levels, a mask's classes, or a sound; leaves a dense map as it is."""
+    kind = kind_of(x)
+    drawn: np.ndarray[Any, Any] = value
+    if kind.has(Levels, Indices):
+        drawn = levels(value)
+    elif kind.samples is not None:
+        drawn = kind.samples.shown(value, x)
+    return drawn
 
 
 def _batch_with(executor: Executor, plan: Plan, record: int, epoch: int) -> tuple[Features, int]:

@@ -19,7 +19,7 @@ from pipegen.backend.reading.manifest_columns import Column, Paths, columns_capt
 from pipegen.backend.running.walk import batches_of
 from pipegen.cache.folder import files_in
 from pipegen.ops.fields.strings import Strings, aligned
-from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.ops.sources.class_folders import ImageFolder
 from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.physical.nodes import FIXED
 

@@ -238,3 +238,63 @@ def test_examples_longer_than_all_buckets(folder: Path, longer: str) -> None:
         np.testing.assert_array_equal(own["sound"][0], padded(i, 4 if LENGTHS[i] <= 4 else 8, 9))
     with pytest.raises(pipegen.SpecError, match=r"longer than 8, such as '\d\d\.npy' with 1[012]"):
         build(folder, None, batch={"size": 1, "buckets": short})
+
+
+def model_of(pipe: Any) -> Any:
+    import keras
+
+    sound = keras.Input((None, 3), name="sound")
+    return keras.Model(sound, keras.layers.Dense(2)(keras.layers.GlobalAveragePooling1D()(sound)))
+
+
+def trained(pipe: Any) -> int:
+    model = model_of(pipe)
+    model.compile(loss="sparse_categorical_crossentropy")
+    return len(model.fit(pipe.train, validation_data=pipe.validation, verbose=0).history["val_loss"])
+
+
+ONE, SEVERAL = {"to": 20}, None  # padding to one length; buckets
+WORKS: dict[str, Any] = {
+    "peek": lambda pipe: len(pipe.peek("train", 4)[0]) == 4,
+    "numpy": lambda pipe: sum(len(x) for x, _ in pipe.numpy("validation")) == 6,
+    "fit": lambda pipe: trained(pipe) == 1,
+    "check": lambda pipe: "the model fits" in pipe.check(model_of(pipe)),
+    "predict": lambda pipe: model_of(pipe).predict(pipe.validation, verbose=0).shape == (6, 2),
+    "tta": lambda pipe: len(model_of(pipe).predict(pipe.tta("validation", 2), verbose=0)) == 12,
+    "explain": lambda pipe: "pad to" in str(pipe.explain()) and "pad to" in str(pipe.explain(physical=True)),
+    "page": lambda pipe: "pad to" in str(pipe.explain_html("train")),
+    "jax": lambda pipe: len(next(iter(pipe.jax("train")))[0]) == pipe.spec.model.batch.size,
+    "grain": lambda pipe: len(next(iter(pipe.grain("train")))[0]) == pipe.spec.model.batch.size,
+}
+REFUSED: dict[str, tuple[Any, str]] = {
+    "preview": (lambda pipe, _: pipe.preview("train"), "a sheet shows images"),
+    "export": (lambda pipe, at: pipe.export(at, "train"), "export writes images"),
+    "predict_on": (lambda pipe, _: pipe.predict_on([content(3)]), "`predict_on` takes images alone"),
+    "serving_fn": (lambda pipe, _: pipe.serving_fn(model_of(pipe)), "which holds arrays; a request has only"),
+    "layer": (lambda pipe, _: pipe.layer(), "which holds arrays; a request has only"),
+    "eject": (lambda pipe, at: pipe.eject(at / "graph"), "that only Python reads"),
+    "device_stage": (lambda pipe, _: pipe.device_stage("train"), "no step of split `train` can run on a device"),
+}
+
+
+@pytest.mark.parametrize("pad", [ONE, SEVERAL], ids=["padded", "buckets"])
+@pytest.mark.parametrize("way", [*WORKS, *REFUSED])
+def test_each_way_works_or_is_refused_with_a_reason(folder: Path, tmp_path: Path, way: str, pad: Any) -> None:
+    pipe = build(folder, pad, x="sound", batch={} if pad else {"size": 2, "buckets": BUCKETS})
+    if way in WORKS:
+        assert WORKS[way](pipe)
+        return
+    call, said = REFUSED[way]
+    with pytest.raises((ValueError, pipegen.SpecError), match=said):
+        call(pipe, tmp_path / "out")
+
+
+@pytest.mark.parametrize("pad", [ONE, SEVERAL], ids=["padded", "buckets"])
+def test_batches_by_hand_have_one_length(folder: Path, pad: Any) -> None:
+    pipe = build(folder, pad, x="sound", batch={} if pad else {"size": 2, "buckets": BUCKETS})
+    if pad is None:
+        with pytest.raises(ValueError, match="has batches of buckets"):
+            pipe.lowered("train")
+    else:
+        read = pipe.lowered("train")
+        assert read.steps == pipe.steps("train")

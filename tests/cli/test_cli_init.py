@@ -593,7 +593,7 @@ def test_a_table_of_images_and_masks(cli: Cli, tmp_path: Path, header: bool, ord
 def test_without_anything_to_look_at(cli: Cli) -> None:
     result = cli("init")
     assert result.exit_code == 2
-    assert "name a folder of images, a `.csv` or a `.npz` file: `pipegen init flowers/`" in result.stderr
+    assert "name a folder of images or sounds, a `.csv` or a `.npz` file: `pipegen init flowers/`" in result.stderr
 
 
 @pytest.mark.parametrize("splits", [False, True])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.ops.sources.class_folders import ImageFolder
 from pipegen.spec.models import PipelineSpec
 
 if TYPE_CHECKING:

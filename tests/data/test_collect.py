@@ -9,7 +9,7 @@ import pytest
 from pipegen.data.collect import collect
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.ops.sources.by_split import BySplit
-from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.ops.sources.class_folders import ImageFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ import yaml
 from pipegen.data.split_checks import check_splits
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.ops.sources.by_split import BySplit
-from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.ops.sources.class_folders import ImageFolder
 from pipegen.ops.transform import Transform
 from pipegen.phases.compilation import inspect
 

@@ -30,9 +30,9 @@ from pipegen.ops.arguments.geometry import ConstantFill
 from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.kinds.base import kind_named, named_kinds
 from pipegen.ops.registry import transforms
+from pipegen.ops.sources.class_folders import ImageFolder
 from pipegen.ops.sources.coco import Coco
 from pipegen.ops.sources.features.feature import ArrayFeature
-from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.table_sources import Csv
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.phases.compilation import inspect

@@ -165,7 +165,8 @@ def _choices() -> Iterator[tuple[str, Any]]:
         yield from ((section, {**SECTIONS, section: word}) for word in words_of(annotation))
         if shape(annotation).kind == "model":
             for path, word in _models(shape(annotation).annotation, (section,)):
-                sized = _with(SECTIONS, ("batch", "buckets", "sizes"), [[8, 8], [6, 9]]) if "buckets" in path else SECTIONS
+                sizes = [8, 9] if word == "length" else [[8, 8], [6, 9]]
+                sized = _with(SECTIONS, ("batch", "buckets", "sizes"), sizes) if "buckets" in path else SECTIONS
                 spec = _with(sized, path, word)
                 yield f"{path} {word}", spec
     for word in ("drop", "keep", "pad"):

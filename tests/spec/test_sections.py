@@ -74,7 +74,7 @@ def test_the_shortest_spec_and_its_defaults() -> None:
         ("batch: {size: 0}", "`batch.size` is a whole number of 1 or more, got `0`"),
         ("batch: {size: true}", "`batch.size` is a whole number of 1 or more, got `true`"),
         ("batch: {remainder: {train: kep}}", "`batch.remainder.train` is `drop`, `keep` or `pad`, got `kep`"),
-        ("batch: 64", "`batch` is a map with `size`, `remainder` and `buckets`, got `64`"),
+        ("batch: 64", "`batch` is a map with `size`, `remainder`, `pad` and `buckets`, got `64`"),
         ("seed: -1", "`seed` is a whole number of 0 or more, got `-1`"),
         ("seed: 1.5", "`seed` is a whole number of 0 or more, got `1.5`"),
         (
@@ -202,7 +202,7 @@ def test_a_name_from_elsewhere_is_suggested_but_not_put_in() -> None:
 
 def test_unknown_keys_list_what_there_is() -> None:
     finding = only(read("batch: {zzz: 3}"))
-    assert finding.help == ("`batch` takes `size`, `remainder` and `buckets`",)
+    assert finding.help == ("`batch` takes `size`, `remainder`, `pad` and `buckets`",)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from pipegen import jpeg_damage
 from pipegen.backend.datasets.engine import Engine
+from pipegen.backend.reading import damage
 from pipegen.backend.running.damaged_record import find_problem
 from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.walk import batches_of, handed_over
@@ -53,7 +54,7 @@ def probe(engine: Engine, split: str, records: Sequence[int], progress: Callable
         for batch in handed_over(executor, batches_of(executor, entering, PROBED), PROBED).as_numpy_iterator():
             tried = batch["@record"].tolist()
             inside = pool.map(partial(_inside, executor), tried) if jpeg_damage.available() else repeat(None)
-            for record, works, found in zip(tried, batch["@good"].tolist(), inside):  # noqa: B905 - without the extra, `None` repeats
+            for record, works, found in zip(tried, batch[damage.GOOD].tolist(), inside):  # noqa: B905 - without the extra, `None` repeats
                 problem = found
                 if not works:  # without the advice for training
                     problem = find_problem(executor, record, 0) or f"cannot read {executor.records.locate(record)}"

@@ -26,6 +26,7 @@ MAX_TRIES = 8  # records tried in place of a damaged one
 NO_STAND_IN = "no record of the batch could replace a damaged one"
 
 WHOLE = "@whole"  # the feature that is true if a record could be read and decoded
+GOOD = "@good"  # the same, in place of the features of a record that is only tried
 
 Compute = Callable[[Features], Features]  # a function from `@record` and `@draws` of a record to its features
 

@@ -83,7 +83,7 @@ def each(nodes: tuple[Element, ...], stored: ElementType) -> Callable[[Features]
     def one(example: Features) -> Features:
         number = example.pop("@number")
         for stage in stages:
-            if isinstance(stage, Decodes) and kind_of(stored[stage.feature]).pixels is not None:
+            if isinstance(stage, Decodes) and not stage.decode.step.names_unread:
                 example[stage.feature] = _of_known_format(example[stage.feature], number, stage.decode.step.infer(stored[stage.feature]))
             with tf.name_scope(scope_of(stage)):
                 apply_element(stage, example)

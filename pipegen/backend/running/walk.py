@@ -228,7 +228,8 @@ class Run:
         def alone(own: Callable[..., Any], features: Features) -> Features:
             # Copies, whose shapes a branch may set. Internal features of a branch stay there.
             done: Features = own({name: tf.identity(value) for name, value in features.items()})
-            return {name: value for name, value in done.items() if name in features or name == damage.WHOLE or not name.startswith("@")}
+            kept = (*features, damage.WHOLE, damage.GOOD)
+            return {name: value for name, value in done.items() if name in kept or not name.startswith("@")}
 
         def chosen(features: Features) -> Features:
             bucket = tf.reshape(features["@bucket"], [-1])[0]
@@ -243,7 +244,7 @@ class Run:
         if examples.guard == "none":
             return compute
         if examples.guard == "tell":
-            return lambda f: {"@record": f["@record"], "@good": damage.attempt(compute, f["@record"], f["@draws"], out)[1]}
+            return lambda f: {"@record": f["@record"], damage.GOOD: damage.attempt(compute, f["@record"], f["@draws"], out)[1]}
         if examples.guard == "mark":
             return lambda f: damage.mark_damaged(compute, f, out)
         if examples.guard == "name":

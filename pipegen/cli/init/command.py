@@ -33,7 +33,7 @@ def init(
         str | None,
         typer.Argument(
             metavar="FOLDER",
-            help="A folder of images: a sub-folder for each class, images and masks, train and validation, or flat; "
+            help="A folder of images or of sounds: a sub-folder for each class, images and masks, train and validation, or flat; "
             "images with boxes of COCO, Pascal VOC, YOLO or LabelMe, or their `.json` or `data.yaml`; "
             "or a `.csv`, `.jsonl`, `.xlsx`, `.parquet`, `.npz` or `.npy` file; or `.tfrecord`, `.tar`, `.zip`, `.mds`, `.array_record`, "
             "`.arrow`, `.h5`, `.lmdb` or `.sqlite` files, or a folder of these; a Zarr group, a dataset of TensorFlow Datasets, or "
@@ -45,7 +45,7 @@ def init(
         str | None, typer.Option("--output", "-o", metavar=f"NAME{SUFFIX}", help="The spec to write; by default FOLDER's name.")
     ] = None,
 ) -> None:
-    """Examine images, a table, a `.npz` file or files of records; write a first spec.
+    """Examine images, sounds, a table, a `.npz` file or files of records; write a first spec.
 
     It finds classes, splits and masks, describes them in comments, and never replaces a file.
 
@@ -59,7 +59,7 @@ def init(
       pipegen init ~/tensorflow_datasets/mnist/3.0.1
     """
     if folder is None:
-        raise CannotRun("name a folder of images, a `.csv` or a `.npz` file: `pipegen init flowers/`")
+        raise CannotRun("name a folder of images or sounds, a `.csv` or a `.npz` file: `pipegen init flowers/`")
     _check_folder(folder)
     target = output or f"{_name_of(folder)}{SUFFIX}"
     if os.path.lexists(target):
@@ -83,7 +83,7 @@ def init(
 
 def _look(asked: str, spec_folder: str) -> Written:
     """Writes the spec of a file or a folder."""
-    from pipegen.cli.init import boxed, folder_survey, pairs, table_specs
+    from pipegen.cli.init import boxed, folder_survey, pairs, sound_specs, table_specs
 
     path = asked
     for _ in range(_DEPTH):  # descends while a folder contains a single folder and nothing else
@@ -96,6 +96,8 @@ def _look(asked: str, spec_folder: str) -> Written:
         return found
     with progress("looking at files") as seen:
         found = boxed.first_boxed(asked, spec_folder, seen) or pairs.first_pairs(asked, spec_folder, seen)
+        if found is None and sound_specs.holds_sounds(asked):
+            found = sound_specs.first_sounds(asked, spec_folder, seen)
         if found is not None:
             return found
         found, labelled = folder_survey.first_folder(asked, spec_folder, seen)
@@ -152,7 +154,7 @@ def _check_folder(folder: str) -> None:
     if os.path.isdir(folder) or (os.path.isfile(folder) and (known or shards_in(folder) is not None)):
         return
     if os.path.exists(folder):
-        raise CannotRun(f"{folder} is not a folder", "`pipegen init` examines a folder of images")
+        raise CannotRun(f"{folder} is not a folder", "`pipegen init` examines a folder of images or sounds")
     raise CannotRun(f"there is no {'file' if extension in _FILES else 'folder'} {folder}")
 
 

@@ -1,4 +1,4 @@
-"""Surveys a folder of images: classes, splits, counts, and a sample of the images."""
+"""Surveys a folder of images or of sounds: classes, splits, counts, and a sample of the images."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.spec import Sample, Written, about_sample, classes_line, parts_of, pixels_of, relative, spec_of
 from pipegen.data.rounding import spread
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.fields.notes import quoted
-from pipegen.ops.sources.folders.scan import Scan
-from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.ops.sources.class_folders import ClassFolder, ImageFolder
+from pipegen.ops.sources.folders.scan import IMAGES, Scan, Wanted
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.spec.compose import flow
 
@@ -92,58 +93,102 @@ _SPLIT_NAMES = {
 }
 
 
-def first_folder(folder: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> tuple[Written, bool]:
-    """Writes the spec of a folder of images, or of a single folder inside it; the second value is true if the images have labels.
+@dataclass(frozen=True)
+class Survey:
+    """What is in a folder of files of one kind."""
 
-    `progress` is called now and then with the number of files seen so far. Raises `CannotRun` if it has no image that pipegen reads."""
-    folder = enter(folder)
-    full, loose = level(folder)
-    linked = sorted(set(level(folder, follow_links=True)[0]) - set(full))
+    folder: str  # the folder to read, perhaps inside the given one
+    listing: Listing  # its files
+    labelled: bool  # whether its sub-folders are classes
+    parts: dict[str, str]  # the folder of each split, if folders are splits
+    linked: bool  # whether links to folders are entered
+    remarks: list[str]  # what a user should know
+
+    @property
+    def train(self) -> int:
+        """The number of training examples; the splits are made of the others."""
+        return (self.listing.parts or ()).count("train") if self.parts else round(0.8 * len(self.listing.keys))
+
+    def summary(self, many: str) -> str:
+        """Describes the files, whose kind has this plural."""
+        keys, names = self.listing.keys, self.listing.class_names
+        summary = f"{len(keys):,} {many}" + (f" in {len(names):,} classes" if self.labelled else "")
+        summary += f", split by folder into {', '.join(self.parts)}" if self.parts else ""
+        return summary + ("" if self.labelled else ", without labels")
+
+    def splits(self) -> str:
+        """Writes the contents of the section `splits`."""
+        if self.parts:
+            return f"method: folder, parts: {flow(self.parts)}"
+        return parts_of(stratified=True) if self.labelled else ""
+
+    def comments(self) -> list[str]:
+        """Lists the classes and the splits, in lines for comments."""
+        listing, named = self.listing, self.listing.parts or ()
+        counts = Counter(listing.labels.tolist() if listing.labels is not None else ())
+        by_folder = [f"Splits: {', '.join(f'{split} {named.count(split):,}' for split in self.parts)}"] if self.parts else []
+        return [*classes_line({name: counts[label] for label, name in enumerate(listing.class_names)}), *by_folder]
+
+    def source(self, op: str, spec_folder: str, more: str = "") -> str:
+        """Writes the source in a line."""
+        options = ("" if self.labelled else ", labels: none") + (", follow_links: true" if self.linked else "") + more
+        return f"source: {{{op}: {{path: {flow(relative(self.folder, spec_folder))}{options}}}}}"
+
+
+def surveyed(
+    folder: str, source: Callable[..., ClassFolder], wanted: Wanted, progress: Callable[[int], None] | None = None, **given: Any
+) -> Survey:
+    """Lists a folder of files of one kind, or a single folder inside it, by a source that has more arguments `given`.
+
+    `progress` is called now and then with the number of files seen so far. Raises `CannotRun` if it has no file that pipegen reads."""
+    folder = enter(folder, wanted)
+    full, loose = level(folder, wanted)
+    linked = sorted(set(level(folder, wanted, follow_links=True)[0]) - set(full))
     remarks: list[str] = []
     if linked:
         are = "are links to folders" if len(linked) > 1 else "is a link to a folder"
         remarks.append(f"{quoted(linked)} {are}, which the spec enters")
-    remarks += [f"{name}/ has arrays that do not fit the images as dense maps, and is not used" for name in of_arrays(folder, full)]
+    if wanted is IMAGES:
+        remarks += [f"{name}/ has arrays that do not fit the images as dense maps, and is not used" for name in of_arrays(folder, full)]
     full = sorted([*full, *linked])
     labelled, parts = len(full) > 1, split_folders(full)
     if "train" in parts and len(parts) > 1:
-        has_classes = {split: bool(level(os.path.join(folder, name), follow_links=bool(linked))[0]) for split, name in parts.items()}
+        has_classes = {
+            split: bool(level(os.path.join(folder, name), wanted, follow_links=bool(linked))[0]) for split, name in parts.items()
+        }
         labelled = has_classes["train"]
         bare = [split for split in parts if labelled and not has_classes[split]]
         remarks += [f"{parts.pop(split)}/ has no class folders; use it with `pipe.predict_on`" for split in bare]
         if len(parts) == 1:
-            remarks.append("no other folder is named like a split and has classes, so validation is split off the training images")
+            remarks.append(f"no other folder is named like a split and has classes, so validation is split off the training {wanted.many}")
             folder, parts = os.path.join(folder, parts["train"]), {}
     else:
         parts = {}
         if loose and labelled:
-            remarks.append(f"{loose:,} images lie beside the class folders; they belong to no class and are not used")
-    source = ImageFolder(path=os.path.abspath(folder), labels="folder" if labelled else "none", follow_links=bool(linked))
+            remarks.append(f"{loose:,} {wanted.many} lie beside the class folders; they belong to no class and are not used")
+    reading = source(path=os.path.abspath(folder), labels="folder" if labelled else "none", follow_links=bool(linked), **given)
     with readable():
-        listing = source.list_parts(Path.cwd(), parts, progress) if parts else source.list(Path.cwd(), progress)
-    sample, named = sample_of(listing.keys, listing.location.paths), listing.parts or ()
-    summary = f"{len(listing.keys):,} images" + (f" in {len(listing.class_names):,} classes" if labelled else "")
-    splits, by_folder, train = parts_of(stratified=True) if labelled else "", [], round(0.8 * len(listing.keys))
-    if parts:
-        summary += f", split by folder into {', '.join(parts)}"
-        splits, train = f"method: folder, parts: {flow(parts)}", named.count("train")
-        by_folder = [f"Splits: {', '.join(f'{split} {named.count(split):,}' for split in parts)}"]
-    counts = Counter(listing.labels.tolist() if listing.labels is not None else ())
-    classes = {name: counts[label] for label, name in enumerate(listing.class_names)}
-    options = ("" if labelled else ", labels: none") + (", follow_links: true" if linked else "")
-    is_flat = not (labelled or parts)
+        listing = reading.list_parts(Path.cwd(), parts, progress) if parts else reading.list(Path.cwd(), progress)
+    return Survey(folder, listing, labelled, parts, bool(linked), remarks)
+
+
+def first_folder(folder: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> tuple[Written, bool]:
+    """Writes the spec of a folder of images; the second value is true if they have labels. For the rest see `surveyed`."""
+    survey = surveyed(folder, ImageFolder, IMAGES, progress)
+    sample = sample_of(survey.listing.keys, survey.listing.location.paths)
+    is_flat = not (survey.labelled or survey.parts)
     written = spec_of(
-        summary + ("" if labelled else ", without labels"),
-        [*classes_line(classes), *by_folder, *about_sample(sample), *remarks],
-        [f"source: {{image_folder: {{path: {flow(relative(folder, spec_folder))}{options}}}}}"],
-        None if is_flat else 2 * train,
+        survey.summary("images"),
+        [*survey.comments(), *about_sample(sample), *survey.remarks],
+        [survey.source("image_folder", spec_folder)],
+        None if is_flat else 2 * survey.train,
         most=32,
-        splits=splits,
+        splits=survey.splits(),
         decode=pixels_of(sample),
         sample=sample,
         steps=["rescale"] if is_flat else ["flip", "rotate", "brighten", "rescale"],
     )
-    return written, labelled
+    return written, survey.labelled
 
 
 @contextmanager
@@ -155,19 +200,19 @@ def readable() -> Iterator[None]:
         raise CannotRun(error.message, *error.lines) from error
 
 
-def enter(folder: str) -> str:
-    """Descends while a folder contains only one folder of folders of images, as in an unpacked archive."""
+def enter(folder: str, wanted: Wanted = IMAGES) -> str:
+    """Descends while a folder contains only one folder of folders of wanted files, as in an unpacked archive."""
     for _ in range(3):
-        full, loose = level(folder)
-        if loose or len(full) != 1 or not level(os.path.join(folder, full[0]))[0]:
+        full, loose = level(folder, wanted)
+        if loose or len(full) != 1 or not level(os.path.join(folder, full[0]), wanted)[0]:
             return folder
         folder = os.path.join(folder, full[0])
     return folder
 
 
-def level(folder: str, *, follow_links: bool = False) -> tuple[list[str], int]:
-    """Lists the sub-folders with images at any depth, and counts the images beside them."""
-    scan = Scan(os.path.abspath(folder), follow_links=follow_links)
+def level(folder: str, wanted: Wanted = IMAGES, *, follow_links: bool = False) -> tuple[list[str], int]:
+    """Lists the sub-folders with wanted files at any depth, and counts such files beside them."""
+    scan = Scan(os.path.abspath(folder), follow_links=follow_links, wanted=wanted)
     with readable():
         names, links, loose = scan.level("")
         return [name for name in sorted([*names, *links]) if scan.tree(name)], len(loose)

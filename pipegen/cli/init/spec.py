@@ -20,7 +20,7 @@ Step = Literal[
     "flip", "flip boxes", "flip points", "flip mask", "flip map", "maybe flip", "maybe flip mask", "rotate", "brighten", "brighten image",
     "rescale", "rescale image",
 ]  # fmt: skip
-_STEPS: dict[Step, str] = {
+_STEPS: dict[str, str] = {
     "flip": "- random_flip  # left and right; remove it if direction matters, as in text",
     "flip boxes": "- random_flip  # left and right, boxes as well; remove it if direction matters, as in text",
     "flip points": "- random_flip  # left and right, points as well; remove it if direction matters, as in text",
@@ -72,19 +72,22 @@ def spec_of(
     splits: str = "",
     decode: Mapping[str, int] | None = None,
     sample: Sample | None = None,
-    steps: Iterable[Step] = ("rescale",),
+    steps: Iterable[Step | str] = ("rescale",),
     output: str = "",
     drops: bool = False,
 ) -> Written:
     """Writes a spec from the lines of its source and the contents of its sections.
 
-    The batch size is `most`, or less for few `rows`. Images are resized by a `sample` of them. With `drops`, missing files are left out.
+    The batch size is `most`, or less for few `rows`. Images are resized by a `sample` of them. `steps` are names of usual ones, or lines.
+    With `drops`, missing files are left out.
     """
     size = most  # a power of 2, for at least 4 steps in an epoch
     while rows is not None and size > 1 and rows < 4 * size:
         size //= 2
     resize = f"- resize: {{size: {size_for(sample)}}}" if sample is not None else ""
-    done = [f"  {line}" for line in (f"- decode: {flow(decode)}" if decode else "", resize, *(_STEPS[step] for step in steps)) if line]
+    done = [
+        f"  {line}" for line in (f"- decode: {flow(decode)}" if decode else "", resize, *(_STEPS.get(step, step) for step in steps)) if line
+    ]
     said = ["yaml-language-server: $schema=pipegen.schema.json", f"`pipegen init` found {summary}.", *comments]
     sections = [f"splits: {{{splits}}}" if splits else "", "transforms:" if done else "", *done]
     sections += [output, f"batch: {{size: {size}}}", _DROPS if drops else ""]

@@ -144,7 +144,7 @@ def _fields(key: str, about: Any) -> Iterator[str]:
 
 def first_saved(folder: str, spec_folder: str) -> Written:
     """Writes the spec of a dataset of Hugging Face, saved by its library or from the Hub; see `first_parquet`."""
-    from pipegen.ops.sources.huggingface import find_saved
+    from pipegen.ops.sources.huggingface import FILES, find_saved
 
     with readable():
         saved = find_saved(os.getcwd(), folder)
@@ -152,7 +152,7 @@ def first_saved(folder: str, spec_folder: str) -> Written:
         def of_type(kind: str) -> list[str]:  # else, by its usual name
             return [column for column, about in saved.features.items() if about.get("_type") == kind]
 
-        pictures = of_type("Image") or [name for name in ("image",) if name in saved.features]
+        pictures = of_type("Image") or of_type(FILES) or [name for name in ("image",) if name in saved.features]
         if not pictures:
             raise CannotRun(f"{folder} has no column of images", f"its columns are {', '.join(saved.features)}")
         image, remarks = image_among(pictures)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pipegen.ops.lowering.decoding import Found, Survey, WindowOf
 
 
-_DECODE_NS = 14.5  # nanoseconds to decode a stored byte
 CROP_NS = 0.5  # nanoseconds to copy a value of a window
 
 
@@ -45,6 +44,8 @@ class DecodeTransform(ElementTransform):
     op: ClassVar[str] = "decode"
     family: ClassVar[str] = "decode"
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
+    names_unread: ClassVar[bool] = False  # whether a saved graph of it says itself which formats it does not read
+    ns_per_byte: ClassVar[float] = 14.5  # nanoseconds to decode a stored byte
     turnable: ClassVar[bool] = True  # whether pixels aligned with a file's image are right once they are turned like it
 
     @classmethod
@@ -131,7 +132,7 @@ class Decode(OneStep[DecodeTransform]):
         return use(self.ref) + _needed(self)
 
     def decode_us(self, file_bytes: float) -> float:
-        return file_bytes * _DECODE_NS / 1e3
+        return file_bytes * self.ref.step.ns_per_byte / 1e3
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,7 @@ class DecodeWindow(Stage):
 
     def decode_us(self, file_bytes: float) -> float:
         alone = 1.0 if self.whole else 0.78  # the cost of decoding a window, relative to the whole image
-        return 60.0 + file_bytes * _DECODE_NS / 1e3 * alone  # 60 to find the window
+        return 60.0 + file_bytes * self.decode.step.ns_per_byte / 1e3 * alone  # 60 to find the window
 
 
 Decodes = (Decode, DecodeWindow)  # the stages that turn bytes into pixels
@@ -213,6 +214,37 @@ class NumbersDecoder(ArrayDecoder):
     """Decodes a file's array of numbers that are no pixels; its length along the first axis may vary from file to file."""
 
     empty = True
+
+
+class SoundDecoder(DecodeTransform):
+    """Decodes a sound file to float32 `(frames, channels)` of one rate; a file of another rate is resampled by a windowed sinc."""
+
+    names_unread = True
+    ns_per_byte: ClassVar[float] = 2.0
+    turnable = False
+
+    rate: int
+    """Frames a second of the result, in Hz."""
+    channels: int = 1
+    """Channels of the result: with 1, the mean of the file's; a file of one channel has it copied to all."""
+    offset: float = 0.0
+    """Seconds of the file before the first frame."""
+    duration: float | None = None
+    """The most seconds of the file; by default up to its end."""
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        return x.with_(dtype="float32", shape=(None, self.channels), interval=None, file_channels=None)
+
+    def read_by_python(self, content: bytes) -> str | None:
+        from pipegen.ops.lowering.sounds import read_by_library
+
+        return read_by_library(content[:HEAD])
+
+    def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
+        from pipegen.ops.lowering.graphs import once
+        from pipegen.ops.lowering.sounds import decode_sound
+
+        return once(decode_sound, contents, rate=self.rate, channels=self.channels, offset=self.offset, duration=self.duration)
 
 
 def missing_library(format: str) -> tuple[str, str] | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any, Literal
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
+from pipegen.ops.families.decoder import SoundDecoder
 from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import as_array
@@ -31,6 +33,7 @@ class SoundSamples(Samples):
 
     suffix = "wav"
     file = "a sound file"
+    listed = "sounds"
     also = ", or an array of samples"
 
     def fits(self, held: Any) -> bool:
@@ -42,9 +45,18 @@ class SoundSamples(Samples):
     def shown(self, value: Any, x: FeatureType) -> Any:
         from pipegen.ops.lowering.pictures import spectrum, waveform
 
-        return waveform(value) if value.ndim == 2 else spectrum(value)
+        if value.ndim == 2:
+            return waveform(value)
+        return spectrum(value, {"powers": 10.0, "magnitudes": 20.0}.get(sound_of(x).holds, 0.0))
+
+    def ending(self, x: FeatureType) -> str:
+        return self.suffix if len(x.shape) == 2 else "npy"
 
     def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
+        if value.ndim != 2:  # spectra
+            stream = io.BytesIO()
+            np.save(stream, value)
+            return stream.getvalue()
         from pipegen.ops.lowering.sounds import encode_wav
 
         return encode_wav(value, sound_of(x).rate)
@@ -63,9 +75,16 @@ class Audio(FeatureKind):
         if feature.rate is None:
             help_ = write("rate: 16000", "arguments", "such as {}; files of another rate are resampled")
             raise PartError(f"`{name}` needs its `rate`, in Hz", name, help=help_)
+        if feature.offset and not hasattr(feature, "duration"):
+            raise PartError(f"`offset` is for sound in files, and `{name}` is an array", name, "offset")
 
     def stored_type(self, feature: Any) -> FeatureType:
         return FeatureType(self.name, "string", (), file_channels=feature.channels, details=self.details_of(feature))
+
+    def decoder(self, feature: Any) -> SoundDecoder:
+        # Of a part by columns, nothing else is stored.
+        offset, duration = (None if isinstance(at, str) else at for at in (feature.offset, getattr(feature, "duration", None)))
+        return SoundDecoder(rate=feature.rate, channels=feature.channels or 1, offset=offset or 0.0, duration=duration)
 
     def details_of(self, feature: Any) -> Sound:
         return Sound(feature.rate)

@@ -46,8 +46,9 @@ class Overlay:
 class Values:
     """What the values are that steps change with draws of their own, or with those of an image: pixels, or samples."""
 
-    suffix: ClassVar[str]  # the ending of a file in an export
+    suffix: ClassVar[str]  # the usual ending of a file in an export
     file: ClassVar[str]  # what holds them in a record
+    listed: ClassVar[Literal["images", "sounds"]] = "images"  # the files that a folder of them is listed for
     axes: ClassVar[int]  # the axes of an array of them, that of the channels included
     also: ClassVar[str] = ""  # what a record may hold besides that file, where arrays are read
 
@@ -69,12 +70,16 @@ class Values:
         """Returns the shape of an array with the axis of its channels, which an array of one channel may lack."""
         return shape if len(shape) == self.axes else (*shape, 1)
 
+    def ending(self, x: FeatureType) -> str:
+        """Returns the ending of a file in an export, without a dot; levels have that of their format."""
+        return self.suffix
+
     def shown(self, value: Any, x: FeatureType) -> Any:
         """Draws a value alone: uint8 `(height, width, channels)`."""
         raise NotImplementedError
 
     def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        """Encodes a value for its file in an export: levels in a format, others with the ending `suffix`."""
+        """Encodes a value for its file in an export: levels in a format, others with the `ending`."""
         raise NotImplementedError
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import lru_cache, partial
@@ -108,8 +108,8 @@ def call(function: Callable[..., Any], *given: Any, late: Callable[..., Any] | N
     return tf.nest.pack_sequence_as(concrete.structured_outputs, found)
 
 
-def made_once(name: str, dtype: tf.DType, make: Callable[[], tf.Tensor]) -> tf.Tensor:
-    """Returns a tensor that the process which runs the graph makes at the first call, and keeps in a resource of this name."""
+def made_once(name: str, dtype: tf.DType, make: Callable[[], tf.Tensor], shape: Sequence[int] = ()) -> tf.Tensor:
+    """Returns a tensor of a shape that the process which runs the graph makes at the first call, and keeps in a resource of this name."""
     signature = [tf.TensorSpec([], tf.resource)]
 
     def nothing(held: tf.Tensor) -> tuple[()]:  # noqa: ARG001 - TensorFlow names an input by it
@@ -123,7 +123,7 @@ def made_once(name: str, dtype: tf.DType, make: Callable[[], tf.Tensor]) -> tf.T
     there, lacking = (tf.function(f, signature, autograph=False).get_concrete_function() for f in (nothing, fill))
     around = graph_around.get()
     with around.as_default() if around is not None else nullcontext(), tf.device("CPU:0"):
-        held = tf.raw_ops.VarHandleOp(dtype=dtype, shape=[], shared_name=name)
+        held = tf.raw_ops.VarHandleOp(dtype=dtype, shape=shape, shared_name=name)
         is_there = tf.raw_ops.VarIsInitializedOp(resource=held)
         made = tf.raw_ops.If(cond=is_there, input=[held], Tout=[], then_branch=there, else_branch=lacking)
         with tf.control_dependencies([made]):
@@ -140,6 +140,19 @@ def asserted(value: tf.Tensor, condition: tf.Tensor, message: Any) -> tf.Tensor:
     checked = tf.debugging.Assert(condition, [message])
     with tf.control_dependencies([checked] if checked is not None else []):
         return tf.identity(value)
+
+
+def chosen(index: tf.Tensor, branches: Sequence[Callable[..., tf.Tensor]], *given: tf.Tensor) -> tf.Tensor:
+    """Calls one of several functions of tensors, which read no others, by an int32 scalar; their results have the same dtype and shape. It
+    is one node, as with `either`."""
+    if tf.executing_eagerly():
+        return branches[int(index)](*given)
+    signature = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in given]
+    made = [tf.function(branch, input_signature=signature, autograph=False).get_concrete_function() for branch in branches]
+    result = made[0].structured_outputs
+    node = tf.raw_ops.Case if any(map(is_stateful, made)) else tf.raw_ops.StatelessCase
+    (found,) = node(branch_index=index, input=[*given], Tout=[result.dtype], branches=made, output_shapes=[result.shape.as_proto()])
+    return found
 
 
 def either(condition: tf.Tensor, then: Callable[..., Any], otherwise: Callable[..., Any], *given: Any) -> Any:

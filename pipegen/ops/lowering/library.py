@@ -160,8 +160,8 @@ def call_reader(
     describe: Callable[[Exception], str],
     lacking: str = "",
 ) -> tf.Tensor:
-    """Calls a function in Python on a string scalar, a file's bytes; returns its array, of a shape and dtype. A saved graph, which has no
-    Python, fails with the message `lacking`.
+    """Calls a function in Python on a string scalar, a file's bytes; returns its array, of a shape and dtype, or its bytes as a string
+    scalar. A saved graph, which has no Python, fails with the message `lacking`.
 
     Its `UnreadableError`s fail in the graph with their message, and so do other errors, for which `describe` makes one: libraries raise any
     exception on damaged files.
@@ -173,12 +173,13 @@ def call_reader(
     def attempt(given: Any) -> tuple[Any, Any]:
         try:
             content = given if isinstance(given, bytes) else given.item()  # eagerly it is an array of one object
-            return np.ascontiguousarray(reader(content)), np.bytes_(b"")
+            made = reader(content)
+            return made if dtype == tf.string else np.ascontiguousarray(made), np.bytes_(b"")
         except UnreadableError as error:
             problem = str(error)
         except Exception as error:
             problem = describe(error)
-        nothing: Any = np.zeros([side or 0 for side in shape], dtype.as_numpy_dtype)
+        nothing: Any = b"" if dtype == tf.string else np.zeros([side or 0 for side in shape], dtype.as_numpy_dtype)
         return nothing, np.bytes_(" ".join(problem.split()).encode())
 
     values, problem = numpy_function(attempt, [contents], [dtype, tf.string], stateful=False)

@@ -76,10 +76,16 @@ def line_chart(values: Array) -> Array:
     return np.concatenate(drawn)[..., None].astype(np.uint8)
 
 
-def spectrum(values: Array) -> Array:
+_DRAWN_DB = 80.0  # below the largest value of a drawn spectrum, all is black
+
+
+def spectrum(values: Array, decibels: float = 0.0) -> Array:
     """Draws spectra `(steps, bands, channels)` from left to right, low bands at the bottom, one channel above the other: uint8
-    `(height, width, 1)`, from the least value in black to the largest in white."""
+    `(height, width, 1)`, from the least value in black to the largest in white. With `decibels`, 10 for powers and 20 for magnitudes, they
+    are drawn by their logarithms."""
     known = np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
+    if decibels:
+        known = decibels * np.log10(np.maximum(known, max(float(known.max(initial=0)), 1e-30) * 10 ** (-_DRAWN_DB / decibels)))
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
     drawn = np.concatenate([known[..., channel].T[::-1] for channel in range(known.shape[2])])
     return np.rint((drawn - low) * (255.0 / max(high - low, 1e-6)))[..., None].astype(np.uint8)

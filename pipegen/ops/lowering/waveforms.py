@@ -137,25 +137,36 @@ def resampled_by(sounds: tf.Tensor, step: tf.Tensor, count: Whole, fastest: floa
     Digital Audio Resampling, 1984). Above a distance of 1 the sinc is wider, so that it removes what would alias. Outside is silence.
     """
     reach = math.ceil(LOBES * max(1.0, fastest))
-    frames, _ = sizes(sounds)
+    frames, channels = sizes(sounds)
     whole, share = positions(step, count)
     padded = tf.pad(sounds, [[0, 0], [reach, reach], [0, 0]])
     cutoff = 1.0 / tf.maximum(tf.cast(step, tf.float64) * 2.0**-POSITION_BITS, 1.0)
-    total = None
     # sin(a - b) = sin a cos b - cos a sin b, so that there are four sines for a position and none for a neighbour.
     inner, outer = _angles(cutoff * math.pi, share), _angles(cutoff * (math.pi / LOBES), share)
     scale = tf.cast(cutoff, tf.float32)[:, None]
-    for tap in range(1 - reach, reach + 1):
+
+    def part(tap: tf.Tensor) -> tf.Tensor:
+        """What one neighbour adds to each value."""
         distance = (tf.cast(tap, tf.float32) - share) * scale
-        sine, _ = _turned(inner, cutoff * (math.pi * tap))
-        _, bell = _turned(outer, cutoff * (math.pi / LOBES * tap))
+        angle = cutoff * tf.cast(tap, tf.float64)
+        (sine, _), (_, bell) = _turned(inner, angle * math.pi), _turned(outer, angle * (math.pi / LOBES))
         middle = tf.abs(distance) < 1e-6
         sinc = tf.where(middle, tf.ones_like(sine), sine / (tf.where(middle, tf.ones_like(distance), distance) * math.pi))
         weight = tf.where(tf.abs(distance) < LOBES, sinc * (0.5 + 0.5 * bell) * scale, tf.zeros_like(sinc))
         place = tf.clip_by_value(whole + (tap + reach), 0, frames + 2 * reach - 1)
-        part = tf.gather(padded, place, axis=1, batch_dims=1) * tf.cast(weight, sounds.dtype)[..., None]
-        total = part if total is None else total + part
-    return total
+        return tf.gather(padded, place, axis=1, batch_dims=1) * tf.cast(weight, sounds.dtype)[..., None]
+
+    def some(tap: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        for i in range(_UNROLLED):
+            total = total + part(tap + i)
+        return tap + _UNROLLED, total
+
+    none = tf.zeros_like(share, sounds.dtype)[..., None] + tf.zeros([channels], sounds.dtype)
+    done = tf.while_loop(lambda tap, _: tap <= reach, some, (tf.constant(1 - reach), none))
+    return tf.ensure_shape(done[1], none.shape)
+
+
+_UNROLLED = 4  # neighbours in one turn of the loop: with all of them, XLA takes seconds to compile
 
 
 def _angles(rate: tf.Tensor, share: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

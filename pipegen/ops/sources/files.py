@@ -22,7 +22,7 @@ from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import LATER, AnyKindName, EncodedFeature, FeatureSource, FileKindName
 from pipegen.ops.sources.features.file_formats import unread_formats
-from pipegen.ops.sources.folders.scan import Scan, Tree, compile_glob, nothing_found, tally_notes
+from pipegen.ops.sources.folders.scan import IMAGES, Scan, Tree, compile_glob, nothing_found, sounds, tally_notes
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.tables.features import FileFeature
@@ -37,11 +37,12 @@ class FilesFeature(FileFeature):
     """One file of each record, or columns of the joined table."""
 
     kind: AnyKindName
-    """In files: `image`; `mask`: a class for each pixel of the image; `dense`: numbers for each pixel; or `array`: numbers of one `shape`.
+    """In files: `image`; `mask`: a class for each pixel of the image; `dense`: numbers for each pixel; `audio`; or `array`: numbers of one
+    `shape`.
     In columns of the joined table: `label`, `tensor`, `weight`, `boxes` or `keypoints`, as in `csv`."""
     path: Annotated[str, Field(min_length=1)] | None = Field(None, validate_default=True)
-    """Folder whose images are all read, or a pattern such as `photos/**/*.jpg`; relative to the spec's file. Images, masks and arrays need
-    one."""
+    """Folder whose images or sounds are all read, or a pattern such as `photos/**/*.jpg`; relative to the spec's file. What is in files
+    needs one."""
 
     @field_validator("path")
     @classmethod
@@ -65,8 +66,7 @@ class FilesFeature(FileFeature):
             raise PartError(f"{self.own_kind.plural} are in columns of the joined table, not in files", "path", help="name a `column`")
         if self.path is not None and (self.column, self.columns) != (None, None):
             raise PartError("`path` names files, and `column` a column of the joined table; leave one of them out", "path")
-        if self.windows() is not None:
-            raise PartError("a window by columns needs a table", "format", help="such as `window: [0, 0, 256, 256]`")
+        self.check_whole()
         return self
 
 
@@ -163,11 +163,13 @@ class Files(SelectingSource, FeatureSource):
         root = find_root(base, folder, field=field)
         match, feature = compile_glob(pattern) if pattern else None, self.features[name]
         in_arrays = feature.format is not None or feature.values == "vectors"
-        scan = Scan(root, match=match, follow_links=self.follow_links, progress=progress, every_file=in_arrays)
+        values = feature.own_kind.values
+        wanted = sounds() if values is not None and values.listed == "sounds" else IMAGES
+        scan = Scan(root, match=match, follow_links=self.follow_links, progress=progress, every_file=in_arrays, wanted=wanted)
         files = scan.tree()
         if not files:
             raise nothing_found(scan, pattern=pattern).at(field)
-        notes.extend(tally_notes(scan.tally))
+        notes.extend(tally_notes(scan))
         return root, files
 
     def _paired(self, found: Mapping[str, tuple[str, Tree]]) -> dict[str, Ints]:

@@ -34,6 +34,7 @@ from pipegen.ops.transform import SplitName
 DICT, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
 ONLY = "train"  # the split of a dataset without splits
 HUB_METADATA = b"huggingface"  # the key of the library's metadata in a Parquet file
+FILES = "files"  # the type of a column that holds the bytes of files of an unknown kind
 _NUMBERED = re.compile(r"(?P<split>[\w.]+)-\d{5}-of-\d{5}(-\w+)?\.parquet\Z")
 _ENDING = re.compile(r"(-\d{5}-of-\d{5})?\.arrow\Z")
 
@@ -126,7 +127,7 @@ def _on_hub(root: str) -> dict[str, tuple[str, ...]]:
 
 
 def _columns(file: str) -> dict[str, Any]:
-    """Reads the types of a Parquet file's columns from the library's metadata; binary columns are images by default. `PG440` without
+    """Reads the types of a Parquet file's columns from the library's metadata; binary columns are `FILES` by default. `PG440` without
     PyArrow, `PG443` for an unreadable file."""
     with translated("Parquet", repr(file), "path"), needs("PyArrow", "parquet"):
         import pyarrow as pa
@@ -140,8 +141,8 @@ def _columns(file: str) -> dict[str, Any]:
     found = {}
     for field in schema:
         kind = field.type
-        pictured = pa.types.is_binary(kind) or (pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0)
-        found[field.name] = {"_type": "Image" if pictured else "Value"}
+        holds_files = pa.types.is_binary(kind) or (pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0)
+        found[field.name] = {"_type": FILES if holds_files else "Value"}
     return found | _maps(about)
 
 
@@ -178,8 +179,8 @@ def key_for(saved: Saved, name: str, kind: str) -> str | None:
     """Returns the default column of a feature: that of its name, else the only one of its kind."""
     if name in saved.features:
         return name
-    wanted = {"image": "Image", "label": "ClassLabel"}.get(kind)
-    found = [column for column, about in saved.features.items() if wanted is not None and about.get("_type") == wanted]
+    wanted = {"image": ("Image", FILES), "audio": ("Audio", FILES), "label": ("ClassLabel",)}.get(kind, ())
+    found = [column for column, about in saved.features.items() if about.get("_type") in wanted]
     return found[0] if len(found) == 1 else None
 
 

@@ -51,7 +51,7 @@ class RandomNoise(UniformTransform, SoundFilesTransform):
         return self
 
     def weight(self) -> float:
-        return 0.5 if self.files is not None else 4.0 if self.color == "white" else 10.0
+        return 3.0 if self.files is not None else 15.0 if self.color == "white" else 35.0
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         least, most = self.ranges()["snr_db"]

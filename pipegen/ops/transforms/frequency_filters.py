@@ -25,7 +25,7 @@ HzRange = Annotated[Span, within(1, 1e6)]
 class FilterTransform(AmountTransform, SoundTransform):
     """A filter with the magnitude of a Butterworth filter, in the frequency domain. It delays nothing; silence lies around the sound."""
 
-    cost = 6.0
+    cost = 18.0
     falling: ClassVar[str | None] = None  # the argument that is the cut-off of a low-pass
     rising: ClassVar[str | None] = None  # the argument that is the cut-off of a high-pass
 

@@ -43,7 +43,7 @@ LOUD = Odd(gain_lints)
 class GainTransform(AmountTransform, SoundTransform):
     """A factor on every sample."""
 
-    cost = 0.05
+    cost = 0.5
     starts_kernel = False
 
     def interval_after(self, interval: Interval) -> Interval:
@@ -85,7 +85,7 @@ class RandomGain(UniformTransform, GainTransform):
 class LoudnessTransform(AmountTransform, SoundTransform):
     """A factor on all samples of a sound that gives it a level."""
 
-    cost = 0.2
+    cost = 3.0
 
     @model_validator(mode="after")
     def _one_level(self) -> LoudnessTransform:
@@ -168,7 +168,7 @@ class RandomLoudness(UniformTransform, LoudnessTransform):
 class PolarityTransform(SoundTransform):
     """The sign of every sample, changed."""
 
-    cost = 0.05
+    cost = 0.5
     starts_kernel = False
 
     def interval_after(self, interval: Interval) -> Interval:
@@ -195,7 +195,7 @@ class RandomPolarity(OccasionalTransform, PolarityTransform):
 class FadeTransform(AmountTransform, SoundTransform):
     """A gain that rises at the start of a sound and falls at its end."""
 
-    cost = 0.1
+    cost = 1.5
     starts_kernel = False
 
     _given = needs_one("fade_in", "fade_out")
@@ -254,7 +254,7 @@ class RandomClipping(UnsignedTransform, SoundTransform):
     """
 
     op = "random_clipping"
-    cost = 0.2
+    cost = 3.0
     examples = same_type("random_clipping: {db: 12}", "random_clipping: {db: [3, 20], probability: 0.3}", given=SECOND)
 
     db: Annotated[Magnitude, amount_within(0, 200)]

@@ -35,7 +35,7 @@ class RandomReverb(UniformTransform, SoundFilesTransform):
     """
 
     op = "random_reverb"
-    cost = 10.0
+    cost = 40.0
     draws = 4
     examples = unbounded("random_reverb: {seconds: [0.1, 0.5]}", "random_reverb: {seconds: [0.3, 1], direct_db: [5, 15], probability: 0.5}")
 

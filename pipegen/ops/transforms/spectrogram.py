@@ -26,6 +26,7 @@ from pipegen.ops.arguments.spectra import (
     defaults,
     power_of_2,
 )
+from pipegen.ops.families.neighbourhood import Neighbourhood
 from pipegen.ops.families.sounds import ANY_SOUND, SECOND, SoundTransform, require_sound
 from pipegen.ops.kinds.audio import Sound
 from pipegen.ops.step_bases import UnconditionalTransform
@@ -138,10 +139,12 @@ class FramedTransform(UnconditionalTransform, SoundTransform):
         return Interval(0.0, analysis.loudest(max(abs(x.interval.low), abs(x.interval.high))))
 
     def traits(self, x: FeatureType) -> Traits:
-        return replace(super().traits(x), weight=self.step_ns(x) / (0.8 * self._bands(x)))
-
-    def _bands(self, x: FeatureType) -> int:
-        return int(self.infer(x).shape[1] or 1)
+        found = super().traits(x)
+        try:
+            bands = self.infer(x).shape[1] or 1
+        except OpError:  # which the plan reports
+            return found
+        return replace(found, weight=self.step_ns(x) / (Neighbourhood.ns_per_value * bands))
 
     def step_ns(self, x: FeatureType) -> float:
         """Estimates nanoseconds of one core for a step of one channel."""

@@ -45,7 +45,7 @@ class RandomShift(PartTransform):
     silence does."""
 
     op = "random_shift"
-    cost = 0.3
+    cost = 2.0
     examples = same_type("random_shift: {share: 0.2}", "random_shift: {seconds: [0, 0.1], fill: silence, probability: 0.5}", given=SECOND)
 
     seconds: Annotated[Magnitude | None, amount_within(-86400, 86400)] = None
@@ -80,7 +80,7 @@ class RandomTimeMask(PartTransform):
     `spec_augment`."""
 
     op = "random_time_mask"
-    cost = 0.1
+    cost = 1.0
     draws = 2
     starts_kernel = False
     examples = same_type("random_time_mask: {share: [0, 0.2]}", "random_time_mask: {seconds: [0.05, 0.1], probability: 0.5}", given=SECOND)
@@ -140,7 +140,7 @@ class RandomSpeed(FactorTransform):
     """
 
     op = "random_speed"
-    cost = 8.0
+    cost = 40.0
     factors = frozenset({"factor"})
     examples = unbounded("random_speed: {factor: 0.1}", "random_speed: {factor: [0.8, 1.25], probability: 0.5}")
 
@@ -167,7 +167,7 @@ class RandomTimeStretch(FactorTransform):
     """
 
     op = "random_time_stretch"
-    cost = 40.0
+    cost = 130.0
     factors = frozenset({"factor"})
     examples = unbounded("random_time_stretch: {factor: 0.1}", "random_time_stretch: {factor: [0.8, 1.25], probability: 0.5}")
 
@@ -202,7 +202,7 @@ class RandomPitch(FactorTransform):
     """
 
     op = "random_pitch"
-    cost = 50.0
+    cost = 160.0
     examples = unbounded("random_pitch: {semitones: 2}", "random_pitch: {semitones: [-4, 4], probability: 0.5}")
 
     semitones: Annotated[Magnitude, amount_within(-24, 24), Odd(pitch_lints)]

@@ -18,7 +18,7 @@ from pipegen.data.content import content_digest
 from pipegen.data.fingerprint import fingerprint
 from pipegen.errors import OpError
 from pipegen.ops.sources.by_split import BySplit
-from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.ops.sources.class_folders import ImageFolder
 from pipegen.quality.leaks import find_leaks
 from pipegen.quality.looks import look_at
 from pipegen.spec.models import PipelineSpec, Runtime

@@ -12,7 +12,7 @@ from record_files import png, write_tfrecord
 import pipegen
 from pipegen.errors import OpError
 from pipegen.ops.sources.by_split import BySplit
-from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.ops.sources.class_folders import ImageFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

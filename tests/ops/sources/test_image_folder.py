@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from pipegen.errors import OpError
+from pipegen.ops.sources.class_folders import ImageFolder
 from pipegen.ops.sources.folders.scan import JUNK, Scan
-from pipegen.ops.sources.image_folder import ImageFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -255,7 +255,7 @@ def test_known_extensions_are_not_opened(tree: Tree, monkeypatch: pytest.MonkeyP
     def forbidden(*_: object) -> bool:
         raise AssertionError("a file was opened")
 
-    monkeypatch.setattr(Scan, "_is_image", forbidden)
+    monkeypatch.setattr(Scan, "_is_wanted", forbidden)
     assert len(listed(root).keys) == 2
 
 

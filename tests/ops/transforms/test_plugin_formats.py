@@ -15,8 +15,8 @@ from PIL import Image
 from pipegen.errors import OpError
 from pipegen.ops.lowering import library
 from pipegen.ops.lowering.library import UnreadableError, is_readable, plugin_format, read, register
+from pipegen.ops.sources.class_folders import ImageFolder
 from pipegen.ops.sources.folders.scan import HEAD_BYTES, sniff
-from pipegen.ops.sources.image_folder import ImageFolder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -32,6 +32,7 @@ def write(path: Path, sound: Array, rate: int = RATE) -> None:
 @pytest.fixture
 def noises(tmp_path: Path) -> Path:
     """A long noise, a short one, one of two channels, and one of another rate."""
+    pytest.importorskip("pipegen.ops.lowering.sounds")
     folder = tmp_path / "noises"
     rng = np.random.default_rng(4)
     write(folder / "long.wav", rng.uniform(-0.5, 0.5, (9000, 1)))
@@ -80,6 +81,7 @@ def test_noise_of_files_is_a_part_of_one(noises: Path, channels: int) -> None:
 
 
 def test_responses_of_files_convolve(tmp_path: Path) -> None:
+    pytest.importorskip("pipegen.ops.lowering.sounds")
     rng = np.random.default_rng(2)
     response = rng.normal(0, 0.05, (400, 1)) * np.exp(-np.arange(400) / 60)[:, None]
     response[:30] = 0

@@ -98,6 +98,21 @@ def test_whisper_and_kaldi(jit: bool) -> None:
 
 
 @pytest.mark.tf
+@pytest.mark.parametrize(
+    "written", ["mel_spectrogram: {preset: kaldi}", "spectrogram: {window: 300, fft: 512, center: true, pad: reflect}"]
+)
+def test_without_fourier_transforms_it_is_a_product(written: str) -> None:
+    from pipegen.ops.lowering.graphs import made_for
+
+    y, step = sound(3000)[None, :, None], made(written)
+    expected = computed(step, y)
+    with made_for("converter"):
+        found = computed(step, y)
+    assert not np.array_equal(found, expected)
+    near(found[0, :, :, 0], expected[0, :, :, 0], 1e-5)
+
+
+@pytest.mark.tf
 def test_mfcc_of_each_preset() -> None:
     y = sound(12000)
     batch = y[None, :, None]

@@ -153,7 +153,7 @@ def listed_images(root: str, progress: Callable[[int], None] | None, ending: str
     if not keys:
         raise nothing_found(scan)
     scan.tally.foreign.pop(ending, None)
-    return keys, [*tally_notes(scan.tally)]
+    return keys, [*tally_notes(scan)]
 
 
 def without_ending(path: str) -> str:

@@ -53,7 +53,8 @@ else:
     ColumnKindName, FileKindName = names_of(lambda kind: kind.storage != "encoded"), names_of(lambda kind: kind.storage == "encoded")
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
-LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled", "rate"})
+_AUDIO = "audio"
+LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled", "rate", "duration"})
 """Arguments that are no part of the hash of a spec without them."""
 _Stored = Annotated[int, Field(ge=0, le=65535)] | Literal["else"]
 _Colour = Annotated[str, Field(pattern=r"^(\[ *\d{1,3} *, *\d{1,3} *, *\d{1,3} *\]|#[0-9A-Fa-f]{6})$")] | Literal["else"]
@@ -197,6 +198,30 @@ class OfSound(Model):
     """For sound: samples a second, in Hz, such as 16000. Files of another rate are resampled to it."""
 
 
+class SoundFiles(Model):
+    """Arguments of a source whose files are sounds."""
+
+    rate: Annotated[int, Field(ge=1, le=1_000_000)]
+    """Frames a second, in Hz, such as 16000. A file of another rate is resampled to it, by a windowed sinc of 64 zero crossings on each
+    side."""
+    channels: Annotated[int, Field(ge=1, le=32)] = 1
+    """Channels of the result. With 1, the mean of a file's channels; a file of one channel has it copied to all, and with any other number
+    of channels a file must have as many."""
+    offset: Annotated[float, Field(ge=0)] = 0.0
+    """Seconds before the part to read; a file that ends before is an error."""
+    duration: Annotated[float, Field(gt=0)] | None = None
+    """The most seconds to read; by default up to the end. A shorter file gives fewer frames: `crop_or_pad` makes all equally long."""
+
+    def sound_type(self) -> FeatureType:
+        """Returns the type of a file."""
+        return kind_named(_AUDIO).stored_type(self)
+
+    def sound_decoder(self) -> Transform:
+        """Returns the decoder of a file."""
+        decoder: Transform = kind_named(_AUDIO).decoder(self)
+        return decoder
+
+
 class AnyKind(KeepsBoxes, NamesPoints, OfSound, Beside):
     """A feature of any kind: the arguments of labels, tensors, boxes, keypoints and sound."""
 
@@ -326,9 +351,10 @@ class EncodedFeature(MapsPixels, Feature):
     """For a mask whose classes are colours: the class index of each, red, green and blue, such as `{[128, 0, 0]: 1, [0, 0, 0]: 0}` or
     `{'#800000': 1, else: 0}`. A palette PNG has the colours of its palette."""
 
-    channels: Literal[1, 3, 4] | None = None
+    channels: Annotated[int, Field(ge=1, le=32)] | None = None
     """For an image: the channels to decode to, 1 for gray, 3 for RGB, 4 for RGB and transparency; by default as in `decode`, which is 3.
-    For a dense map in image files: 1 by default."""
+    For a dense map in image files: 1 by default. For sound: 1 by default, the mean of a file's channels; a file of one channel has it
+    copied to all, and with any other number of channels a file must have as many."""
     bits: Literal[8, 16] | None = None
     """For an image: the bits of a value. With 16, files give uint16 from 0 to 65535. A file of another depth is an error; by default as in
     `decode`, which is 8."""
@@ -349,6 +375,12 @@ class EncodedFeature(MapsPixels, Feature):
         if twice is not None:
             raise ValueError(f"`palette` has the colour {colours[twice]} twice")
         return {str(colours[key]): named[key] for key in sorted(named, key=lambda key: colours[key])} | rest
+
+    @model_validator(mode="after")
+    def _channels_of_its_kind(self) -> EncodedFeature:
+        if self.own_kind.pixels is not None and self.channels not in (None, 1, 3, 4):
+            raise PartError(f"{self.own_kind.plural} have 1, 3 or 4 `channels`, not {self.channels}", "channels")
+        return self
 
     @model_validator(mode="after")
     def _one_map(self) -> EncodedFeature:

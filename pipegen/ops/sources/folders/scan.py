@@ -1,5 +1,6 @@
-"""Walks a folder of images, recognised by content and, for speed, by ending (only other files are opened), and reports what is missing and
-what was ignored; glob patterns of relative POSIX paths, the same on every Python version and system, matched in linear time."""
+"""Walks a folder of images or of sounds, recognised by content and, for speed, by ending (only other files are opened), and reports what
+is missing and what was ignored; glob patterns of relative POSIX paths, the same on every Python version and system, matched in linear time.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +8,9 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import cache
 from typing import Any, TypeAlias
 
 from pipegen.diagnostics.diagnostic import write
@@ -34,10 +36,16 @@ UNSUPPORTED_EXTENSIONS = {
 }  # fmt: skip
 """Extensions of image formats that cannot always be decoded, with the format's name."""
 
+SOUND_EXTENSIONS = frozenset({
+    "wav", "wave", "flac", "ogg", "oga", "opus", "mp3", "aif", "aiff", "aifc", "au", "snd", "rf64", "w64", "sph", "nist",
+})  # fmt: skip
+"""Extensions, in lower case, of sound files."""
+_WAV = frozenset({"wav", "wave"})  # those of files that need no library
+
 OTHER_EXTENSIONS = frozenset({
     "txt", "csv", "tsv", "json", "jsonl", "xml", "yaml", "yml", "toml", "ini", "log", "md", "html", "pdf", "doc", "docx", "xls", "xlsx",
     "npy", "npz", "pkl", "mat", "h5", "hdf5", "pt", "parquet", "tfrecord", "db", "py", "ipynb", "pyc", "sh", "bat", "lock", "svg",
-    "zip", "tar", "gz", "tgz", "bz2", "xz", "7z", "rar", "mp3", "wav", "mp4", "avi", "mov", "mkv",
+    "zip", "tar", "gz", "tgz", "bz2", "xz", "7z", "rar", "mp4", "avi", "mov", "mkv",
 })  # fmt: skip
 """Extensions of other files that are not opened either: labels often lie beside images."""
 
@@ -70,6 +78,51 @@ def sniff(head: bytes) -> str | None:
     if head[:1] == b"P" and head[1:2] in b"123456" and head[2:3].isspace() and (head[3:4].isdigit() or head[3:4] == b"#"):
         return "PPM"
     return plugin_format(head)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The files that a walk lists, all of one kind."""
+
+    one: str  # a word for one, and with an article
+    a: str
+    extensions: frozenset[str]  # of those that are listed without opening them
+    others: frozenset[str]  # extensions of files that are not opened either
+    unsupported: Mapping[str, str]  # formats of files of other extensions that cannot be read
+    head: int  # bytes that `sniff` needs
+    sniff: Callable[[bytes], str | None]  # recognises a format by the first bytes; `None` for other files
+    install: Callable[[str], str]  # the command that installs what reads a format; "" if nothing does
+    is_readable: Callable[[str], bool]  # whether a format can be read in this environment
+    formats: str  # those that are recognised, in a help
+
+    @property
+    def many(self) -> str:
+        return f"{self.one}s"
+
+
+IMAGES = Wanted(
+    "image",
+    "an image",
+    IMAGE_EXTENSIONS,
+    OTHER_EXTENSIONS | SOUND_EXTENSIONS,
+    UNSUPPORTED_EXTENSIONS,
+    HEAD_BYTES,
+    sniff,
+    lambda kind: missing_plugin(kind) if kind in PLUGINS else "",
+    lambda kind: kind not in BY_PLUGIN or is_readable(kind),
+    "JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM and PBM are recognised by content; see `pipegen ops decode` for others",
+)
+
+
+@cache
+def sounds() -> Wanted:
+    """Sound files, as far as they can be read: without soundfile, WAV alone."""
+    from pipegen.ops.lowering.sounds import HEAD, READ, UNREAD, is_readable, missing_library, sound_format
+
+    known = SOUND_EXTENSIONS if is_readable("") else _WAV
+    others = OTHER_EXTENSIONS | IMAGE_EXTENSIONS
+    formats = f"{READ} are recognised by content"
+    return Wanted("sound", "a sound", known, others, UNREAD, HEAD, sound_format, missing_library, is_readable, formats)
 
 
 JUNK = frozenset({
@@ -148,7 +201,7 @@ def _literal(char: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """The images of a walk, sorted by path: paths relative to the root, and sizes in bytes."""
+    """The files of a walk, sorted by path: paths relative to the root, and sizes in bytes."""
 
     paths: Strings
     sizes: Ints
@@ -196,13 +249,15 @@ class Scan:
         follow_links: bool = False,
         progress: Callable[[int], None] | None = None,
         every_file: bool = False,
+        wanted: Wanted = IMAGES,
     ) -> None:
-        """Starts a walk; `progress` gets the number of files so far, now and then. Only images are listed, unless `every_file` is set."""
-        self.root, self.match, self.tally = root, match, Tally()
+        """Starts a walk; `progress` gets the number of files so far, now and then. Only files that are `wanted` are listed, unless
+        `every_file` is set."""
+        self.root, self.match, self.tally, self.wanted = root, match, Tally(), wanted
         self._follow_links, self._progress, self._every_file = follow_links, progress, every_file
 
     def tree(self, below: str = "") -> Tree:
-        """Lists the images at any depth below a relative folder, sorted by path.
+        """Lists the files at any depth below a relative folder, sorted by path.
 
         Linked folders are entered after real ones, and only if their target is new. So loops end, and no folder is listed twice.
         """
@@ -219,17 +274,17 @@ class Scan:
                     self.tally.loops.append(folder)
                     continue
                 seen.add(real)
-            inner, inner_links, images = self.level(folder)
+            inner, inner_links, files = self.level(folder)
             folders.extend(reversed(inner))
             links.extend(inner_links)
-            found.add([path for path, _ in images])
-            all_sizes.append(np.array([size for _, size in images], np.int64))
+            found.add([path for path, _ in files])
+            all_sizes.append(np.array([size for _, size in files], np.int64))
         paths, sizes = found.strings(), as_sizes(np.concatenate(all_sizes))
         order = paths.order()
         return Tree(paths, sizes) if order is None else Tree(paths.take(order).packed(), sizes[order])
 
     def level(self, folder: str) -> tuple[list[str], list[str], list[Found]]:
-        """Lists the direct entries of a relative folder: the folders, the linked folders (if links are followed) and the images, as sorted
+        """Lists the direct entries of a relative folder: the folders, the linked folders (if links are followed) and the files, as sorted
         relative paths; `PG406` if it cannot be read."""
         try:
             with os.scandir(self._absolute(folder)) as entries:
@@ -239,7 +294,7 @@ class Scan:
 
     def _sorted_out(self, entries: Iterable[Any], folder: str) -> tuple[list[str], list[str], list[Found]]:
         """Sorts entries, each as `os.DirEntry`; see `level`."""
-        folders, links, images = list[str](), list[str](), list[Found]()
+        folders, links, files = list[str](), list[str](), list[Found]()
         prefix = f"{folder}/" if folder else ""
         for entry in entries:
             path = prefix + entry.name
@@ -250,10 +305,10 @@ class Scan:
             elif entry.is_symlink() and os.path.isdir(entry.path):  # not a link that leads to itself
                 (links if self._follow_links else self.tally.links).append(path)
             else:
-                size = self._size_of_image(entry, path)
+                size = self._size_of_wanted(entry, path)
                 if size is not None:
-                    images.append((path, size))
-        return sorted(folders), sorted(links), sorted(images)
+                    files.append((path, size))
+        return sorted(folders), sorted(links), sorted(files)
 
     def has_folder(self, folder: str) -> bool:
         """Tells whether the folder exists and may be entered."""
@@ -262,7 +317,7 @@ class Scan:
         return os.path.isdir(self._absolute(folder)) and (self._follow_links or not linked)
 
     def listed(self, paths: Strings, sizes: Ints) -> tuple[Location, Reader]:
-        """Returns where images are, and what reads them."""
+        """Returns where files are, and what reads them."""
         return Location.below(self.root, paths, sizes), FileReader()
 
     def head(self, entry: Any, count: int) -> bytes:
@@ -277,15 +332,15 @@ class Scan:
         if self._progress is not None and before // _PROGRESS_EVERY < self.tally.files // _PROGRESS_EVERY:
             self._progress(self.tally.files)
 
-    def _size_of_image(self, entry: Any, path: str) -> int | None:
-        """Returns the size of an image in bytes, or counts another file and returns `None`."""
+    def _size_of_wanted(self, entry: Any, path: str) -> int | None:
+        """Returns the size of a wanted file in bytes, or counts another one and returns `None`."""
         tally = self.tally
         self._count(1)
         if self.match is not None and self.match.match(path) is None:
             tally.unmatched += 1
             return None
         extension = entry.name.rpartition(".")[2].lower() if "." in entry.name else ""
-        if extension in OTHER_EXTENSIONS and not self._every_file:
+        if extension in self.wanted.others and not self._every_file:
             tally.foreign[f".{extension}"] += 1
             return None
         try:
@@ -293,19 +348,16 @@ class Scan:
             if not stat.S_ISREG(info.st_mode):  # opening a pipe would block
                 tally.foreign["special"] += 1
                 return None
-            if not self._every_file and extension not in IMAGE_EXTENSIONS and not self._is_image(entry, path, extension):
+            if not self._every_file and extension not in self.wanted.extensions and not self._is_wanted(entry, path, extension):
                 return None
         except OSError:
             tally.broken.append(path)
             return None
         return info.st_size
 
-    def _is_image(self, entry: Any, path: str, extension: str) -> bool:
-        kind = sniff(self.head(entry, HEAD_BYTES))
-        if kind in BY_PLUGIN:
-            unsupported = None if is_readable(kind) else kind
-        else:
-            unsupported = UNSUPPORTED_EXTENSIONS.get(extension) if kind is None else None
+    def _is_wanted(self, entry: Any, path: str, extension: str) -> bool:
+        kind = self.wanted.sniff(self.head(entry, self.wanted.head))
+        unsupported = self.wanted.unsupported.get(extension) if kind is None else None if self.wanted.is_readable(kind) else kind
         if unsupported is not None:
             self.tally.unsupported.setdefault(unsupported, []).append(path)
             return False
@@ -337,37 +389,39 @@ def nothing_found(
     folders: Sequence[str] = (),
     classes: Sequence[str] | None = None,
 ) -> OpError:
-    """Returns `PG402` with what was found instead of images below a folder of a walk: `loose` images directly in it, and sub-`folders`."""
-    tally = scan.tally
+    """Returns `PG402` with what was found instead of files of the wanted kind below a folder of a walk: `loose` ones directly in it, and
+    sub-`folders`."""
+    tally, wanted = scan.tally, scan.wanted
     folder = f"{scan.root}/{within}" if within else scan.root
     if loose and classes is None:
         below = f"but none in its {count(len(folders), 'sub-folder')}" if folders else "but no sub-folders"
-        message = f"{count(loose, 'image')} directly in {folder!r} {below}"
-        return OpError("PG402", message, field="path", help=write("labels: none", "arguments", "for images without classes, write {}"))
+        message = f"{count(loose, wanted.one)} directly in {folder!r} {below}"
+        return OpError(
+            "PG402", message, field="path", help=write("labels: none", "arguments", f"for {wanted.many} without classes, write {{}}")
+        )
     if tally.unmatched:
-        message = f"none of the {count(tally.unmatched, 'file')} below {folder!r} is an image that matches `pattern: {pattern}`"
+        message = f"none of the {count(tally.unmatched, 'file')} below {folder!r} is {wanted.a} that matches `pattern: {pattern}`"
         return OpError("PG402", message, field="pattern", help=_GLOB)
     if classes is not None:
         have = f"it holds the folders {quoted(folders)}" if folders else "it holds no folders"
-        return OpError("PG402", f"no class in `classes` has an image below {folder!r}", field="classes", help=have)
+        return OpError("PG402", f"no class in `classes` has {wanted.a} below {folder!r}", field="classes", help=have)
     if tally.links:
-        message = f"no image below {folder!r}; linked folders such as {tally.links[0]!r} were not entered"
+        message = f"no {wanted.one} below {folder!r}; linked folders such as {tally.links[0]!r} were not entered"
         return OpError("PG402", message, field="path", help="enter them with `follow_links: true`")
-    return OpError("PG402", f"no image below {folder!r}: {_what_is_there(tally, folders)}", field="path", help=_FORMATS)
+    return OpError("PG402", f"no {wanted.one} below {folder!r}: {_what_is_there(scan, folders)}", field="path", help=wanted.formats)
 
 
 _SHOWN = 5
 _GLOB = "the pattern is matched against the path below the folder; `**/` matches any folders"
-_FORMATS = "JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM and PBM are recognised by content; see `pipegen ops decode` for others"
 
 
-def _what_is_there(tally: Tally, folders: Sequence[str]) -> str:
-    parts = []
+def _what_is_there(scan: Scan, folders: Sequence[str]) -> str:
+    tally, wanted, parts = scan.tally, scan.wanted, []
     unsupported = sum(len(files) for files in tally.unsupported.values())
     if unsupported:
-        parts.append(f"{count(unsupported, 'image')} of unsupported formats ({', '.join(sorted(tally.unsupported))})")
+        parts.append(f"{count(unsupported, wanted.one)} of unsupported formats ({', '.join(sorted(tally.unsupported))})")
     if tally.foreign:
-        parts.append(f"{count(tally.foreign.total(), 'file')}, none of them an image ({_kinds(tally.foreign)})")
+        parts.append(f"{count(tally.foreign.total(), 'file')}, none of them {wanted.a} ({_kinds(tally.foreign)})")
     if tally.broken:
         parts.append(f"{count(len(tally.broken), 'file')} that cannot be opened")
     if tally.hidden:
@@ -382,14 +436,15 @@ def _kinds(kinds: Counter[str]) -> str:
 
 
 def folder_notes(scan: Scan, names: Sequence[str], trees: Sequence[Tree | None], folders: Sequence[str], *, listed: bool) -> Iterator[Note]:
-    """Reports empty and missing classes, folders that are not classes, and images outside of classes. `trees` has the images of each class,
+    """Reports empty and missing classes, folders that are not classes, and files outside of classes. `trees` has the files of each class,
     `None` without a folder; `folders` are the existing sub-folders; `listed` tells whether the spec lists the classes."""
+    wanted = scan.wanted
     empty = [name for name, tree in zip(names, trees, strict=True) if tree is not None and not tree]
     if empty and listed:
-        message = f"no image in the class {quoted(empty)}, which `classes` lists"
-        yield Note("PG403", message, "remove it from the list, or add images", "classes", "error")
+        message = f"no {wanted.one} in the class {quoted(empty)}, which `classes` lists"
+        yield Note("PG403", message, f"remove it from the list, or add {wanted.many}", "classes", "error")
     elif empty:
-        message = f"{count(len(empty), 'folder')} without images {is_are(len(empty))} ignored as classes: {quoted(empty)}"
+        message = f"{count(len(empty), 'folder')} without {wanted.many} {is_are(len(empty))} ignored as classes: {quoted(empty)}"
         yield Note("PG403", message, "remove the folder, or list `classes` to fix the set of labels", "path")
     filled = [name for name, tree in zip(names, trees, strict=True) if tree]
     if not listed and len(filled) > 1 and {name.casefold() for name in filled} <= _SPLITS:
@@ -422,20 +477,22 @@ def _meant(folder: str) -> str:
 
 
 def loose_notes(scan: Scan, loose: int, within: str = "") -> Iterator[Note]:
-    """Reports images directly in a folder of class folders."""
+    """Reports files directly in a folder of class folders."""
     if loose:
-        folder = f"{scan.root}/{within}" if within else scan.root
-        message = f"{count(loose, 'image')} directly in {folder!r} {is_are(loose)} ignored, without a class"
-        gone = LeftOut(loose, "image outside every class folder", "images outside every class folder")
-        yield Note("PG411", message, "move such images into a class folder", "path", left_out=(gone,))
+        folder, wanted = f"{scan.root}/{within}" if within else scan.root, scan.wanted
+        message = f"{count(loose, wanted.one)} directly in {folder!r} {is_are(loose)} ignored, without a class"
+        gone = LeftOut(loose, f"{wanted.one} outside every class folder", f"{wanted.many} outside every class folder")
+        yield Note("PG411", message, f"move such {wanted.many} into a class folder", "path", left_out=(gone,))
 
 
-def tally_notes(tally: Tally) -> Iterator[Note]:
+def tally_notes(scan: Scan) -> Iterator[Note]:
     """Reports ignored files: a note for each reason to act, and one for the rest."""
+    tally, wanted = scan.tally, scan.wanted
     for kind, files in sorted(tally.unsupported.items()):
         message = f"{kind} cannot be decoded; {count(len(files), 'file')} of that format: {quoted(files)}"
         help_: tuple[str, ...] = ("convert the files, or leave them out with `pattern`, such as `pattern: '*.jpg'`",)
-        yield Note("PG414", message, (missing_plugin(kind), *help_) if kind in PLUGINS else help_[0], "path")
+        install = wanted.install(kind)
+        yield Note("PG414", message, (install, *help_) if install else help_[0], "path")
     if tally.broken:
         message = f"{count(len(tally.broken), 'file')} could not be opened and {is_are(len(tally.broken))} ignored: {quoted(tally.broken)}"
         gone = LeftOut(len(tally.broken), "file that could not be opened", "files that could not be opened")
@@ -445,8 +502,10 @@ def tally_notes(tally: Tally) -> Iterator[Note]:
         left_out.append(LeftOut(len(tally.hidden), "hidden entry", "hidden entries"))
         passed.append(f"{left_out[-1]} ({quoted(tally.hidden)})")
     if tally.foreign:
-        left_out.append(LeftOut(tally.foreign.total(), "file that is not an image", "files that are not images"))
-        passed.append(f"{count(tally.foreign.total(), 'file')} that {is_are(tally.foreign.total())} not an image ({_kinds(tally.foreign)})")
+        left_out.append(LeftOut(tally.foreign.total(), f"file that is not {wanted.a}", f"files that are not {wanted.many}"))
+        passed.append(
+            f"{count(tally.foreign.total(), 'file')} that {is_are(tally.foreign.total())} not {wanted.a} ({_kinds(tally.foreign)})"
+        )
     if tally.links:
         left_out.append(LeftOut(len(tally.links), "linked folder", "linked folders"))
         passed.append(f"{left_out[-1]} ({quoted(tally.links)}; `follow_links: true` enters them)")

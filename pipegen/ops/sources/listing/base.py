@@ -404,6 +404,7 @@ class Source(Model):
     op: ClassVar[str]
     places: ClassVar[frozenset[str]] = frozenset()
     """Arguments that are paths relative to the spec's file, besides `path` and `root`."""
+    assumed: ClassVar[Mapping[str, Any]] = {}  # required arguments that the type of a record depends on, where invalid ones are left out
 
     @classmethod
     def written_out(cls, given: dict[str, Any]) -> dict[str, Any]:

@@ -76,8 +76,7 @@ class RecordFeature(FormattedFeature):
         for name in ("key", "keys"):
             if self.joined and getattr(self, name) is not None:
                 raise ValueError(f"`{name}` is in the records, and `column` in the joined table; leave one of them out")
-        if self.windows() is not None:
-            raise PartError("a window by columns needs a table", "format", help="such as `window: [0, 0, 256, 256]`")
+        self.check_whole()
         if self.joined and self.own_kind.values is not None:
             raise PartError(f"{self.own_kind.plural} cannot be in the joined table, whose rows are in another order", "column")
         return self
@@ -446,6 +445,9 @@ def check_field(name: str, feature: RecordFeature, key: str, held: FieldType, wh
     the key in messages; with `arrays`, images may be arrays."""
     kind = feature.own_kind
     due = (kind.values or kind.meaning).due(held, feature.stored_shape, arrays=arrays)
+    if due is None and kind.samples is not None and not held.is_content and (feature.offset or feature.duration is not None):
+        field = f"features.{name}.{'offset' if feature.offset else 'duration'}"
+        raise OpError("PG431", f"{where}{key!r} holds {held}, and only files are read in part", field=field, help="remove it")
     if due is None:
         return
     suits = kind.has(Numbers) and held.counts and not kind.has(LossWeight)

@@ -20,6 +20,7 @@ from pipegen.ops.sources.tables.readings import Column
 
 _BOXES, _FOUR = get_args(BoxFormat), range(4)
 _Side = Annotated[int, Field(ge=1)]
+ColumnName = Annotated[str, Field(min_length=1)]
 _RANGE = re.compile(r"\{\d+\.\.\d+\}")
 
 
@@ -106,6 +107,21 @@ class FormattedFeature(InTable, EncodedFeature):
     {slices: 32}}`, `{dicom: rescaled}` and `{geotiff: {bands: [4, 3, 2]}}` have options. Values are float32, as stored. Vectors are in
     `.flo` or `.npy` files by default."""
 
+    offset: int | Annotated[float, Field(ge=0)] | ColumnName = 0  # type: ignore[assignment]  # of labels, and of sound
+    """For a label: the number subtracted from stored numbers to get class indices, such as 1 if they start at 1. For sound in files:
+    seconds before the part to read, or in a table the column that has them for each row; a file that ends before is an error."""
+    duration: Annotated[float, Field(gt=0)] | ColumnName | None = None
+    """For sound in files: the most seconds to read, or in a table the column that has them for each row; an empty cell is the rest of the
+    file. Of a shorter file there are fewer. By default up to the end."""
+
+    @model_validator(mode="after")
+    def _offset_of_its_kind(self) -> FormattedFeature:
+        if self.own_kind.samples is None and not isinstance(self.offset, int):
+            raise PartError(f"the `offset` of {self.own_kind.plural} is an integer, not {self.offset!r}", "offset")
+        if self.own_kind.samples is not None and not isinstance(self.offset, str) and self.offset < 0:
+            raise PartError(f"the `offset` of {self.own_kind.plural} is 0 or more, in seconds", "offset")
+        return self
+
     @model_validator(mode="after")
     def _format_of_its_kind(self) -> FormattedFeature:
         if self.format is not None and (self.format in _BOXES) is not self.own_kind.guides("boxes"):
@@ -121,6 +137,20 @@ class FormattedFeature(InTable, EncodedFeature):
         """Returns the options of rasters with a window per row; `None` for other files."""
         geotiff = self.format.geotiff if isinstance(self.format, ArrayFile) else None
         return geotiff if geotiff is not None and geotiff.by_row else None
+
+    @property
+    def cut_by(self) -> str | None:
+        """The argument that names columns, so that each row has a part of a file of its own: `format`, `offset` or `duration`."""
+        in_columns = (name for name in ("offset", "duration") if isinstance(getattr(self, name), str))
+        return "format" if self.windows() is not None else next(in_columns, None)
+
+    def check_whole(self) -> None:
+        """Rejects parts of files by columns, which need a table."""
+        if self.cut_by is not None:
+            what, help_ = (
+                ("a window", "window: [0, 0, 256, 256]") if self.cut_by == "format" else (f"`{self.cut_by}`", f"{self.cut_by}: 1.5")
+            )
+            raise PartError(f"{what} by columns needs a table", self.cut_by, help=f"such as `{help_}`")
 
 
 class FileFeature(FormattedFeature):

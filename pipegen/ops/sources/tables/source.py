@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pydantic import Field
 
-from pipegen.errors import Attempts, DataError, OpError, OpErrors
-from pipegen.files import stamp
-from pipegen.frozen import dataclass
+from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
-from pipegen.mounts import content_of
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Ints, Strings, as_sizes
 from pipegen.ops.kinds.base import Levels
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource
-from pipegen.ops.sources.features.file_formats import GeoTiff, unread_formats
+from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
-from pipegen.ops.sources.listing.blocks import BlockReader, TakingReader
+from pipegen.ops.sources.listing.blocks import BlockReader
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.rows import Rows
-from pipegen.ops.sources.stores.base import byte_strings
 from pipegen.ops.sources.tables.features import TableFeature
+from pipegen.ops.sources.tables.file_parts import FilePartReader, column_of
 from pipegen.ops.sources.tables.held import read_held, read_images
 from pipegen.ops.sources.tables.join import joined_to, kept_rows
 from pipegen.ops.sources.tables.readings import Join
@@ -83,9 +78,9 @@ class TableSource(FeatureSource):
         tried.errors += unread_formats(self.features)
         inside = self._inside(table)
         for name in self.pictures if inside is not None else ():
-            if self.features[name].windows() is not None:
-                message = f"`{name}` is a window of a file in the table itself, which would be read whole for each window"
-                tried.errors.append(OpError("PG421", message, field=f"features.{name}.format", help="use paths of files"))
+            if (by := self.features[name].cut_by) is not None:
+                message = f"`{name}` is a part of a file in the table itself, which would be read whole for each row"
+                tried.errors.append(OpError("PG421", message, field=f"features.{name}.{by}", help="use paths of files"))
         pixels = {name: feature for name, feature in self.features.items() if feature.size is not None}
         if pixels and self.pictures:
             message = f"the cells of `{self.pictures[0]}` are files, but those of `{next(iter(pixels))}` are pixels"
@@ -101,8 +96,8 @@ class TableSource(FeatureSource):
         images = {name: tried.of(read_images, name, feature, table) for name, feature in pixels.items()}
         if images and not tried.errors:
             reader = Rows(images)
-        windowed = any(self.features[name].windows() is not None for name in in_files)
-        if windowed and records is not None and (cut := tried.of(self._windowed, table, found)):
+        in_parts = any(self.features[name].cut_by is not None for name in in_files)
+        if in_parts and records is not None and (cut := tried.of(self._in_parts, table, found)):
             windows = replace(records[0], sizes=cut.row_sizes(), rows=np.arange(table.num_rows), kind="row")
             reader, records, found = cut, (windows, (), ()), {}
         held = read_held(self.features, table, tried)
@@ -145,17 +140,14 @@ class TableSource(FeatureSource):
             raise OpError("PG446", message, field=f"features.{path}", help="store both in the same way")
         return table.reader(inside)
 
-    def _windowed(self, table: Table, found: Mapping[str, _Listed | None]) -> WindowReader:
-        """Returns the reader of windows and other files; all of them exist."""
-        columns, tried = {}, Attempts()
-        for name, own in found.items():
-            geotiff = self.features[name].windows()
-            windows = None if geotiff is None else tried.of(windows_of, geotiff, table, f"features.{name}.format.geotiff.window")
-            if own is not None:
-                columns[name] = RasterColumn(own[0], geotiff.bands if geotiff is not None else (), windows)
+    def _in_parts(self, table: Table, found: Mapping[str, _Listed | None]) -> FilePartReader:
+        """Returns the reader of parts of files, and of other files; all of them exist."""
+        tried = Attempts()
+        tries = {name: tried.of(column_of, self.features[name], own and own[0], table, f"features.{name}") for name, own in found.items()}
+        columns = {name: column for name, column in tries.items() if column is not None}
         if tried.errors:
             raise OpErrors(tried.errors)
-        return WindowReader(columns, table.place)
+        return FilePartReader(columns, table.place)
 
     def _rows(self, table: Table, reader: BlockReader | None, pixels: bool) -> _Listed:
         """Lists rows without files, identified by number from 0; messages name them by their place."""
@@ -306,103 +298,3 @@ def _folders(root: str) -> Iterator[str]:
         taken = below[: _MOST - seen]
         seen += len(taken)
         queue.extend(taken)
-
-
-_VALUE = 4  # bytes of a value in memory: float32
-
-
-@dataclass(frozen=True, eq=False)
-class RasterColumn:
-    """The files of a feature, one for each row."""
-
-    files: Location  # the files
-    bands: tuple[int, ...] = ()  # the bands that are read; empty if files are read whole
-    windows: Ints | None = None  # first row and column, height and width of each window, int64 `(n, 4)`; `None` if files are read whole
-
-
-def windows_of(geotiff: GeoTiff, table: Table, field: str) -> Ints:
-    """Returns the window of each row, int64 `(n, 4)`; `PG421` without a column, `PG423` for an invalid number."""
-    assert geotiff.window is not None  # noqa: S101 - callers check it
-    found: Ints = np.empty((table.num_rows, 4), np.int64)
-    for i, (side, least) in enumerate(zip(geotiff.window, (0, 0, 1, 1), strict=True)):
-        if isinstance(side, int):
-            found[:, i] = side
-            continue
-        cells, place = table.column(side, f"{field}.{i}"), table.at(side, f"{field}.{i}").place
-        for row, cell in enumerate(cells):
-            if not (cell.isascii() and cell.isdigit() and len(cell) < 10 and int(cell) >= least):
-                message = f"{place(row)} holds {cell!r}, but a window needs an integer of {least} or more"
-                raise OpError("PG423", message, field=f"{field}.{i}", help="remove such rows, or round them")
-            found[row, i] = int(cell)
-    return found
-
-
-class WindowReader(TakingReader):
-    """A reader of windows of rasters and of other files, by row number.
-
-    Args:
-        columns: The files of each feature.
-        place: Describes the place of a row.
-    """
-
-    def __init__(self, columns: Mapping[str, RasterColumn], place: Callable[[int], str]) -> None:
-        from pipegen.ops.lowering.array_formats import Rasters
-
-        self._columns, self._place = dict(columns), place
-        self._stamps = {path: _stamp(path) for column in columns.values() for path in dict.fromkeys(column.files.paths)}
-        self._rasters = Rasters()
-
-    def row_sizes(self) -> Ints:
-        """Returns the bytes of each row in memory, or on disk for files read whole: int64 `(n,)`."""
-        each = [
-            column.files.sizes.astype(np.int64) if column.windows is None else column.windows[:, 2:].prod(1) * len(column.bands) * _VALUE
-            for column in self._columns.values()
-        ]
-        return np.sum(each, axis=0, dtype=np.int64)
-
-    def python(self, features: Iterable[str], ram_budget: int) -> str:
-        return "windows of GeoTIFF files"
-
-    def take(self, feature: str, *place: Any) -> Any:
-        """Returns the bytes of files, and windows as `.npy` files."""
-        return byte_strings([self._content(self._columns[feature], row) for row in place[0].tolist()])
-
-    def check(self) -> None:
-        for path, seen in self._stamps.items():
-            if _stamp(path) != seen:
-                raise DataError(f"{path} was changed since it was listed; build the pipeline again")
-
-    def digest(self, *, whole: bool = False) -> str:
-        """Identifies windows, and files by size or, with `whole`, by content."""
-        found = hashlib.blake2b(digest_size=32)
-        for name, column in sorted(self._columns.items()):
-            found.update(f"{name} {column.bands}\n".encode())
-            found.update(b"" if column.windows is None else column.windows.tobytes())
-            for block in column.files.keys.blocks():
-                found.update(b"\n".join(block) + b"\n")
-            found.update(column.files.sizes.astype("<i8").tobytes())
-        for path in self._stamps if whole else ():
-            found.update(hashlib.blake2b(content_of(path)).digest())
-        return found.hexdigest()
-
-    def _content(self, column: RasterColumn, row: int) -> bytes:
-        path = column.files.paths[row]
-        if column.windows is None:
-            return content_of(path)
-        try:
-            if _stamp(path) != self._stamps[path]:
-                raise OSError("was changed since it was listed; build the pipeline again")
-            values = self._rasters.cut(path, self._stamps[path], column.bands, column.windows[row].tolist())
-        except Exception as error:  # libraries raise anything for damage
-            raise OSError(f"{self._place(row)}: {path} {' '.join(str(error).split())}") from error
-        stream = io.BytesIO()
-        np.save(stream, values, allow_pickle=False)
-        return stream.getvalue()
-
-
-def _stamp(path: str) -> tuple[int, int]:
-    """Returns size and modification time of a file; -1 for a missing one."""
-    try:
-        return stamp(path)
-    except OSError:
-        return -1, -1

@@ -1,4 +1,4 @@
-"""`image_folder`: a folder of image files, with or without one sub-folder per class."""
+"""`image_folder` and `audio_folder`: folders of files, with or without one sub-folder per class."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,10 +17,22 @@ from pipegen.lazy import np
 from pipegen.ops.fields.classes import ClassNames, class_notes
 from pipegen.ops.fields.notes import Note, quoted
 from pipegen.ops.fields.strings import Ints, Strings
-from pipegen.ops.sources.folders.scan import Scan, compile_glob, folder_notes, loose_notes, nothing_found, tally_notes
+from pipegen.ops.sources.features.feature import SoundFiles
+from pipegen.ops.sources.folders.scan import (
+    IMAGES,
+    Scan,
+    Wanted,
+    compile_glob,
+    folder_notes,
+    loose_notes,
+    nothing_found,
+    sounds,
+    tally_notes,
+)
 from pipegen.ops.sources.listing.base import Listing, always
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.tables.selecting import JoiningSource
+from pipegen.ops.transform import Transform
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
@@ -29,25 +41,17 @@ if TYPE_CHECKING:
 _ABSOLUTE = re.compile(r"^(/|[A-Za-z]:)")
 
 
-class ImageFolder(JoiningSource):
-    """A folder of images: JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM and PBM, recognised by content.
-
-    Each sub-folder that holds an image is a class, ordered by name; deeper folders belong to the class above them. Hidden files and folders
-    are ignored. Records are ordered by class, then by relative path.
-
-    A ZIP or tar archive is read in place: it is mapped into memory, and the graph cuts out and inflates its members.
-    """
-
-    op: ClassVar[str] = "image_folder"
+class ClassFolder(JoiningSource):
+    """A folder of files of one kind, with or without one sub-folder per class; a subclass says which files."""
 
     path: Annotated[str, Field(min_length=1)]
     """Folder, ZIP or tar archive, or a folder in an archive such as `train.zip/train`; relative to the spec's file. Unpacking an archive
     keeps the ids and splits of its examples."""
     classes: ClassNames | None = None
     """Class folders in label order, such as `[cat, dog]`, or a file with one a line: `{file: classes.txt}`; a name may be nested:
-    `pets/cat`. By default every sub-folder that holds an image, sorted by name."""
+    `pets/cat`. By default every sub-folder that holds a file of the kind, sorted by name."""
     labels: Literal["folder", "none"] = "folder"
-    """`folder`: the sub-folder is the class. `none`: every image below the folder, sorted by path, without a label."""
+    """`folder`: the sub-folder is the class. `none`: every file below the folder, sorted by path, without a label."""
     pattern: Annotated[str, Field(min_length=1)] | None = None
     """Only files whose relative path matches this glob, such as `**/*.jpg`; a glob without a slash matches the file's name."""
     follow_links: bool = False
@@ -75,7 +79,7 @@ class ImageFolder(JoiningSource):
         return pattern
 
     @model_validator(mode="after")
-    def _classes_need_labels(self) -> ImageFolder:
+    def _classes_need_labels(self) -> ClassFolder:
         if self.classes is not None and self.labels == "none":
             raise ValueError("`classes` needs labels, and `labels: none` has none; leave one of them out")
         return self
@@ -83,8 +87,17 @@ class ImageFolder(JoiningSource):
     reads_addresses = always(True)
     fetched_as_read = always(frozenset({"path"}))
 
+    def wanted(self) -> Wanted:
+        """Returns the kind of files."""
+        raise NotImplementedError
+
+    def file_type(self) -> FeatureType:
+        """Returns the type of a file, a feature that has the name of its kind."""
+        raise NotImplementedError
+
     def infer(self) -> ElementType:
-        types = [("image", FeatureType("image", "string", ()))]
+        file = self.file_type()
+        types = [(file.kind, file)]
         if self.labels == "folder":
             types.append(("label", FeatureType("label", "int64", (), classes=len(self.classes) if self.classes else None)))
         return self.with_joined(ElementType(tuple(types)))
@@ -98,7 +111,7 @@ class ImageFolder(JoiningSource):
         return replace(listing, notes=(*scan.notes, *listing.notes))
 
     def _kept(self, listing: Listing, base: Path) -> Listing:
-        """Keeps the images that `where` and `join` choose. Without `classes`, a class is one that still has an image."""
+        """Keeps the files that `where` and `join` choose. Without `classes`, a class is one that still has a file."""
         kept = self.selected(listing, base)
         if self.classes is not None or listing.labels is None or kept.labels is None or len(kept.keys) == len(listing.keys):
             return kept
@@ -107,7 +120,7 @@ class ImageFolder(JoiningSource):
         return replace(kept, columns={**kept.columns, "label": labels}, classes={**kept.classes, "label": names})
 
     def list_parts(self, base: Path, folders: Mapping[str, str], progress: Callable[[int], None] | None = None) -> Listing:
-        """List the images of splits that have one folder each, with the classes one level below, relative to `path`; see
+        """List the files of splits that have one folder each, with the classes one level below, relative to `path`; see
         `Source.list_parts`. A missing or empty split folder is a note with the field `parts.SPLIT`; `PG401` without `path`."""
         from pipegen.ops.sources.parts.merge import merge
 
@@ -126,7 +139,7 @@ class ImageFolder(JoiningSource):
         if beside:
             notes.append(Note("PG411", f"`parts` does not name {quoted(beside)}; files there are in no split", field="path"))
         notes += loose_notes(scan, len(loose))
-        notes += tally_notes(scan.tally)
+        notes += tally_notes(scan)
         reference = "train" if "train" in folders else next(iter(folders))
         return merge(listings, reference, root=scan.root, notes=notes)
 
@@ -137,10 +150,10 @@ class ImageFolder(JoiningSource):
     def _walk(self, root: str | Archive, progress: Callable[[int], None] | None) -> Scan:
         match = compile_glob(self.pattern) if self.pattern is not None else None
         if isinstance(root, str):
-            return Scan(root, match=match, follow_links=self.follow_links, progress=progress)
+            return Scan(root, match=match, follow_links=self.follow_links, progress=progress, wanted=self.wanted())
         from pipegen.ops.sources.records.archives import ArchiveScan
 
-        return ArchiveScan(root, match=match, progress=progress)
+        return ArchiveScan(root, match=match, progress=progress, wanted=self.wanted())
 
     def _list_part(self, scan: Scan, folder: str, progress: Callable[[int], None] | None) -> Listing:
         """Lists a folder below the root, or an archive in its place, whose members have the paths that unpacking would give them: below the
@@ -164,7 +177,7 @@ class ImageFolder(JoiningSource):
             if not found:
                 raise nothing_found(scan, within, pattern=self.pattern)
             location, reader = scan.listed(found.paths, found.sizes)
-            return Listing(scan.root, location, tuple(tally_notes(scan.tally)), readers={"": reader})
+            return Listing(scan.root, location, tuple(tally_notes(scan)), readers={"": reader})
         prefix = f"{within}/" if within else ""
         folders, links, loose = scan.level(within)
         present = [folder[len(prefix) :] for folder in sorted((*folders, *links))]
@@ -174,7 +187,7 @@ class ImageFolder(JoiningSource):
             raise nothing_found(scan, within, pattern=self.pattern, loose=len(loose), folders=present, classes=self.classes)
         notes = [*folder_notes(scan, names, trees, present, listed=self.classes is not None)]
         notes += loose_notes(scan, len(loose), within)
-        notes += tally_notes(scan.tally)
+        notes += tally_notes(scan)
         if self.classes is None:
             names = tuple(name for name, tree in zip(names, trees, strict=True) if tree)
             trees = [tree for tree in trees if tree]
@@ -183,6 +196,51 @@ class ImageFolder(JoiningSource):
         filled = [tree for tree in trees if tree]
         location, reader = scan.listed(Strings.join([tree.paths for tree in filled]), np.concatenate([tree.sizes for tree in filled]))
         return Listing.labelled(scan.root, location, labels, names, notes=tuple(notes), readers={"": reader})
+
+
+class ImageFolder(ClassFolder):
+    """A folder of images: JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM and PBM, recognised by content.
+
+    Each sub-folder that holds an image is a class, ordered by name; deeper folders belong to the class above them. Hidden files and folders
+    are ignored. Records are ordered by class, then by relative path.
+
+    A ZIP or tar archive is read in place: it is mapped into memory, and the graph cuts out and inflates its members.
+    """
+
+    op: ClassVar[str] = "image_folder"
+
+    def wanted(self) -> Wanted:
+        return IMAGES
+
+    def file_type(self) -> FeatureType:
+        return FeatureType("image", "string", ())
+
+
+class AudioFolder(SoundFiles, ClassFolder):
+    """A folder of sounds: WAV, and with `pip install 'pipegen[audio]'` also FLAC, Ogg Vorbis, Opus, MP3, AIFF, AU, RF64, W64 and SPHERE,
+    recognised by content.
+
+    Each sub-folder that holds a sound is a class, ordered by name; deeper folders belong to the class above them. Hidden files and folders
+    are ignored. Records are ordered by class, then by relative path. The feature is `audio`: float32 `(frames, channels)` of one `rate`,
+    to which a file of another is resampled; integers become values in [-1, 1).
+
+    WAV is read in the graph, with the bits of libsndfile, and of a part of a file only its bytes are converted. Other formats are read by
+    soundfile, in Python, one file at a time.
+
+    A ZIP or tar archive is read in place: it is mapped into memory, and the graph cuts out and inflates its members.
+    """
+
+    op: ClassVar[str] = "audio_folder"
+    assumed: ClassVar[Mapping[str, Any]] = {"rate": 16000}
+
+    def wanted(self) -> Wanted:
+        return sounds()
+
+    def file_type(self) -> FeatureType:
+        return self.sound_type()
+
+    def decoders(self) -> Mapping[str, Transform]:
+        return {self.sound_type().kind: self.sound_decoder()}
 
 
 def _archive_at(path: str) -> Archive | None:

@@ -1,0 +1,93 @@
+"""First specs of folders of sounds."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import field
+from statistics import median
+
+from pipegen.cli.init.folder_survey import surveyed
+from pipegen.cli.init.spec import Written, spec_of
+from pipegen.data.rounding import spread
+from pipegen.frozen import dataclass
+from pipegen.ops.lowering.library import UnreadableError
+from pipegen.ops.lowering.sounds import stored_sound
+from pipegen.ops.sources.class_folders import AudioFolder
+from pipegen.ops.sources.folders.scan import IMAGES, Scan, sounds
+
+_FILES = 200  # number of sounds to examine
+_LONGEST = 10.0  # seconds
+_USUAL = 16000
+
+
+@dataclass
+class SoundSample:
+    """Headers of some sounds: rates in Hz, channels, lengths in seconds, and unreadable ones."""
+
+    rates: Counter[int] = field(default_factory=Counter)
+    channels: Counter[int] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+
+    def add(self, name: str, path: str) -> None:
+        """Adds the header of a file."""
+        try:
+            rate, channels, frames = stored_sound(path)
+        except (OSError, RuntimeError, UnreadableError):  # soundfile's own error is a RuntimeError
+            self.unreadable.append(name)
+            return
+        self.rates[rate] += 1
+        self.channels[channels] += 1
+        self.seconds.append(frames / rate)
+
+    @property
+    def rate(self) -> int:
+        """The most frequent rate."""
+        return self.rates.most_common(1)[0][0] if self.rates else _USUAL
+
+    def length(self) -> float:
+        """Chooses the length of examples: that of all sounds, else a typical one, in seconds."""
+        shortest, longest = (min(self.seconds), max(self.seconds)) if self.seconds else (1.0, 1.0)
+        typical = longest if longest - shortest < 0.001 else median(self.seconds)
+        return max(0.01, float(f"{min(typical, _LONGEST):.2g}"))
+
+    def comments(self) -> list[str]:
+        """Describes the headers, in lines for comments."""
+        looked, lines = len(self.seconds) + len(self.unreadable), []
+        if self.seconds:
+            rates = ", ".join(f"{rate} Hz" for rate, _ in self.rates.most_common(4))
+            shortest, longest = (f"{extreme(self.seconds):.3g}" for extreme in (min, max))
+            lasting = shortest if shortest == longest else f"{shortest} to {longest}"
+            lines.append(f"{looked:,} sounds examined: {rates}; {lasting} seconds long")
+            if min(self.channels) > 1:
+                lines.append(f"All have several channels, of which the mean is read; `channels: {min(self.channels)}` keeps them")
+        if self.unreadable:
+            which = f"{len(self.unreadable):,} cannot be read, such as {self.unreadable[0]}"
+            lines.append(f"{which}; `pipegen validate SPEC --data=all` lists all")
+        return lines
+
+
+def holds_sounds(folder: str) -> bool:
+    """Checks that a folder has sounds, and no more images than these."""
+    found = [len(Scan(os.path.abspath(folder), wanted=wanted).tree()) for wanted in (sounds(), IMAGES)]
+    return found[0] > 0 and found[0] >= found[1]
+
+
+def first_sounds(folder: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> Written:
+    """Writes the spec of a folder of sounds; for the arguments see `surveyed`."""
+    survey, sample = surveyed(folder, AudioFolder, sounds(), progress, rate=_USUAL), SoundSample()
+    for i in spread(len(survey.listing.keys), _FILES):
+        sample.add(survey.listing.keys[i], survey.listing.location.paths[i])
+    seconds = f"{sample.length():g}"
+    is_flat = not (survey.labelled or survey.parts)
+    return spec_of(
+        survey.summary("sounds"),
+        [*survey.comments(), *sample.comments(), *survey.remarks],
+        [survey.source("audio_folder", spec_folder, f", rate: {sample.rate}")],
+        None if is_flat else 2 * survey.train,
+        most=32,
+        splits=survey.splits(),
+        steps=[f"- {'crop_or_pad' if is_flat else 'random_crop'}: {{seconds: {seconds}{'' if is_flat else ', padding: as_needed'}}}"],
+    )

@@ -1,0 +1,147 @@
+"""Sound on the command line: `init`, `preview`, `export` and `validate --data`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PIL import Image
+from sound_files import RATE, decoded, encoded, noise, tone
+
+import pipegen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cli_helpers import Cli
+
+
+def write_sounds(folder: Path, count: int, frames: int = 4000, rate: int = RATE, ending: str = "wav", channels: int = 1) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for row in range(count):
+        samples = np.repeat(tone(frames, rate, 300 + 50 * row), channels, 1)
+        (folder / f"{row}-{rate}.{ending}").write_bytes(encoded(samples, rate, {"wav": "WAV", "flac": "FLAC"}[ending]))
+
+
+@pytest.mark.tf
+def test_init_on_folders_of_classes_writes_a_spec_that_trains(cli: Cli, tmp_path: Path) -> None:
+    import keras
+
+    write_sounds(tmp_path / "words" / "go", 12)
+    write_sounds(tmp_path / "words" / "stop", 10, ending="flac")
+    write_sounds(tmp_path / "words" / "stop", 3, 8000, rate=44100)
+    (tmp_path / "words" / "go" / "cover.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    result = cli("init", "words")
+    assert result.exit_code == 0, result.output
+    assert "wrote words.pipegen.yaml: 25 sounds in 2 classes" in result.stdout
+    text = (tmp_path / "words.pipegen.yaml").read_text()
+    assert "# Classes: go 12, stop 13" in text
+    assert "# 25 sounds examined: 16000 Hz, 44100 Hz; 0.181 to 0.25 seconds long" in text
+    assert "source: {audio_folder: {path: words/, rate: 16000}}" in text
+    assert "- random_crop: {seconds: 0.25, padding: as_needed}" in text
+    assert cli("validate", "words.pipegen.yaml", "--data").exit_code == 0
+    pipe = pipegen.build("words.pipegen.yaml")
+    layers = [keras.Input((4000, 1)), keras.layers.AveragePooling1D(100), keras.layers.Flatten(), keras.layers.Dense(2)]
+    model = keras.Sequential(layers)
+    model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(pipe.train, validation_data=pipe.validation, verbose=0)
+
+
+def test_init_on_flat_folders_splits_and_several_channels(cli: Cli, tmp_path: Path) -> None:
+    write_sounds(tmp_path / "flat", 6, 80000, channels=2)
+    (tmp_path / "flat" / "bad.wav").write_bytes(b"no sound")
+    result = cli("init", "flat")
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "flat.pipegen.yaml").read_text()
+    assert "source: {audio_folder: {path: flat/, labels: none, rate: 16000}}" in text
+    assert "# All have several channels, of which the mean is read; `channels: 2` keeps them" in text
+    assert "# 1 cannot be read, such as bad.wav" in text
+    assert "- crop_or_pad: {seconds: 5}" in text
+    for split in ("train", "val"):
+        for name in ("a", "b"):
+            write_sounds(tmp_path / "words" / split / name, 4, rate=8000)
+    assert cli("init", "words").exit_code == 0
+    text = (tmp_path / "words.pipegen.yaml").read_text()
+    assert "splits: {method: folder, parts: {train: train, validation: val}}" in text
+    assert "rate: 8000" in text
+    assert cli("validate", "words.pipegen.yaml").exit_code == 0
+
+
+def test_images_beside_a_few_sounds_are_still_images(cli: Cli, tmp_path: Path) -> None:
+    write_sounds(tmp_path / "mixed", 1)
+    for row in range(3):
+        Image.new("RGB", (8, 8), (row, 0, 0)).save(tmp_path / "mixed" / f"{row}.png")
+    assert cli("init", "mixed").exit_code == 0
+    assert "image_folder" in (tmp_path / "mixed.pipegen.yaml").read_text()
+
+
+SPEC = """pipegen: 1
+source: {audio_folder: {path: words/, rate: 16000}}
+splits: {parts: {train: 8}}
+transforms:
+  - random_crop: {seconds: 0.125}
+batch: {size: 4}
+"""
+
+
+@pytest.mark.tf
+def test_preview_draws_waveforms_and_export_writes_them(cli: Cli, tmp_path: Path) -> None:
+    for name in ("go", "stop"):
+        write_sounds(tmp_path / "words" / name, 4)
+    (tmp_path / "a.pipegen.yaml").write_text(SPEC)
+    result = cli("preview", "a.pipegen.yaml", "-o", "sheet.png")
+    assert result.exit_code == 0, result.output
+    with Image.open("sheet.png") as sheet:
+        assert np.asarray(sheet).std() > 10
+    result = cli("export", "a.pipegen.yaml", "out", "--draws", "2")
+    assert result.exit_code == 0, result.output
+    assert "wrote 16 sounds of split train" in result.stdout
+    pipe = pipegen.build("a.pipegen.yaml")
+    lines = [json.loads(line) for line in (tmp_path / "out" / "metadata.jsonl").read_text().splitlines()]
+    assert all(line["file_name"].endswith(".wav") for line in lines)
+    x = np.concatenate([batch.numpy() for batch, _ in pipe.dataset("train", epoch=1)])
+    for line in (line for line in lines if line["epoch"] == 1):
+        np.testing.assert_array_equal(decoded((tmp_path / "out" / line["file_name"]).read_bytes()), x[line["position"]])
+
+
+@pytest.mark.tf
+def test_validate_data_names_damaged_sounds(cli: Cli, tmp_path: Path) -> None:
+    for name in ("go", "stop"):
+        write_sounds(tmp_path / "words" / name, 4)
+    (tmp_path / "a.pipegen.yaml").write_text(SPEC)
+    assert cli("validate", "a.pipegen.yaml", "--data=all").exit_code == 0
+    go = tmp_path / "words" / "go"
+    whole = (go / "0-16000.wav").read_bytes()
+    (go / "0-16000.wav").write_bytes(whole[:-1000])
+    (go / "1-16000.wav").write_bytes(b"")
+    (go / "2-16000.wav").write_bytes(b"<html>")
+    (go / "3-16000.wav").write_bytes(encoded(noise(800), format="FLAC")[:300])
+    result = cli("validate", "a.pipegen.yaml", "--data=all", "--write-exclude", "damaged.txt")
+    assert result.exit_code == 1
+    shown = " ".join(result.output.split())
+    for said in (
+        "0-16000.wav", "is cut short: its header promises 8,000 bytes of samples, and it has 7,000", "1-16000.wav", "is empty",
+        "2-16000.wav", "is not a sound file", "3-16000.wav", "is damaged or cut short",
+    ):  # fmt: skip
+        assert said in shown
+    listed = (tmp_path / "damaged.txt").read_text().splitlines()[1:]
+    assert listed == [f"go/{row}-16000.wav" for row in range(4)]
+
+
+@pytest.mark.tf
+def test_predictions_on_sounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("go", "stop"):
+        write_sounds(tmp_path / "words" / name, 4)
+    (tmp_path / "a.pipegen.yaml").write_text(SPEC)
+    pipe = pipegen.build("a.pipegen.yaml")
+    of_folder = pipe.predict_on("words/go")
+    files = [str(tmp_path / "words" / "go" / f"{row}-16000.wav") for row in range(4)]
+    due = [x.numpy() for x in of_folder.dataset]
+    for given in (files, [decoded((tmp_path / file).read_bytes()) for file in files]):
+        for got, own in zip(pipe.predict_on(given).dataset, due, strict=True):
+            np.testing.assert_array_equal(got.numpy(), own)
+    with pytest.raises(TypeError, match="sound 0 is int64 of shape"):
+        pipe.predict_on([np.zeros((4000, 1), int)])

@@ -1,0 +1,57 @@
+"""Spectra beside the libraries themselves, where they are installed: what `spectral_oracles.py` wrote down of them, and the steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from spectral_oracles import cepstra, kaldi_fbank, librosa_mel, power_to_db, sound, torchaudio_mel, whisper_log_mel
+
+pytestmark = pytest.mark.peers
+
+Array = np.ndarray[Any, Any]
+Y = sound(16000)
+
+
+def near(found: Array, expected: Array, relative: float = 1e-5) -> None:
+    assert found.shape == expected.shape
+    assert np.all(np.abs(found - expected) <= relative * np.abs(expected).max(-1, keepdims=True) + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"n_fft": 512, "hop_length": 160, "win_length": 400, "n_mels": 64, "center": False, "htk": True, "norm": None},
+        {"n_fft": 1024, "hop_length": 256, "fmin": 50.0, "fmax": 4000.0, "power": 1.0, "pad_mode": "reflect"},
+    ],
+)
+def test_librosa(arguments: dict[str, Any]) -> None:
+    librosa = pytest.importorskip("librosa")
+    near(librosa_mel(Y, 16000, **arguments), librosa.feature.melspectrogram(y=Y, sr=16000, **arguments).T)
+
+
+def test_librosa_decibels_and_cepstra() -> None:
+    librosa = pytest.importorskip("librosa")
+    mel = librosa_mel(Y, 16000)
+    np.testing.assert_allclose(power_to_db(mel), librosa.power_to_db(mel), atol=1e-6)
+    near(cepstra(power_to_db(mel), 20), librosa.feature.mfcc(y=Y, sr=16000).T, 1e-4)
+
+
+def test_torchaudio() -> None:
+    torch, torchaudio = pytest.importorskip("torch"), pytest.importorskip("torchaudio")
+    y = torch.from_numpy(Y)
+    near(torchaudio_mel(Y), torchaudio.transforms.MelSpectrogram()(y).numpy().T)
+    found = torchaudio.transforms.MFCC()(y).numpy().T
+    melspectrogram = torchaudio_mel(Y)
+    near(cepstra(power_to_db(melspectrogram), 40), found, 1e-3)
+    fbank = torchaudio.compliance.kaldi.fbank(y[None] * 32768, dither=0.0).numpy()
+    np.testing.assert_allclose(kaldi_fbank(Y), fbank, atol=5e-3)
+    mfcc = torchaudio.compliance.kaldi.mfcc(y[None] * 32768, dither=0.0).numpy()
+    np.testing.assert_allclose(cepstra(kaldi_fbank(Y), 13, 22.0), mfcc, atol=2e-2)
+
+
+def test_whisper() -> None:
+    whisper = pytest.importorskip("whisper")
+    np.testing.assert_allclose(whisper_log_mel(Y), whisper.log_mel_spectrogram(Y).numpy().T, atol=1e-4)
