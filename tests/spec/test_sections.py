@@ -84,7 +84,8 @@ def test_the_shortest_spec_and_its_defaults() -> None:
         ),
         (
             "splits: {method: rondam}",
-            "`splits.method` is `random`, `hash`, `folder`, `keras`, `keras_utility`, `time`, `{column: COLUMN}` or `{time: {…}}`, got `rondam`",
+            "`splits.method` is `random`, `hash`, `folder`, `keras`, `keras_utility`, `time`, `{column: COLUMN}` or `{time: {…}}`, "
+            "got `rondam`",
         ),
         ("splits: {folds: {count: 1, fold: 0}}", "`splits.folds.count` is a whole number of 2 or more, got `1`"),
         (

@@ -12,7 +12,6 @@ from pipegen.backend.kernels.chain import lower_for_any_batch, lower_plainly
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.errors import InternalError
 from pipegen.ops.families.decoder import Decodes
-from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.lowering.formats import head_of, is_jpeg, kind
 from pipegen.ops.lowering.graphs import target
 from pipegen.ops.lowering.library import served_formats

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import Any, Literal
 
 from pipegen.errors import OpError
@@ -22,7 +23,9 @@ class SeriesValues(Samples):
     also = ", or an array of numbers"
 
     def due(self, held: Any, shape: tuple[int, ...], *, arrays: bool) -> str | None:
-        return None if self.fits(held) else "an array of numbers, (length,) or (length, channels)"
+        if held.counts and (not shape or math.prod(held.shape) == math.prod(shape)):
+            return None
+        return f"numbers of shape {list(shape)}"
 
     def fits(self, held: Any) -> bool:
         return held.numeric and len(held.shape) in (1, 2)
@@ -49,7 +52,10 @@ class Series(FeatureKind):
 
     def stored_type(self, feature: Any) -> FeatureType:
         shape = getattr(feature, "stored_shape", ())
-        return FeatureType(self.name, "float32", (*shape, 1)[:2] if shape else (None, None), uniform=not shape)
+        return FeatureType(self.name, "float32", shape or (None, None), uniform=not shape)
+
+    def shape_of(self, stored: tuple[int, ...]) -> tuple[int, ...]:
+        return (*stored, 1) if len(stored) == 1 else stored
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (FeatureType(self.name, "float32", (None, None), uniform=True),)
@@ -67,5 +73,7 @@ class Series(FeatureKind):
             values = array.astype(np.float32, copy=False)
         wild = np.isinf(values).any((1, 2))
         if wild.any():
-            raise OpError("PG419", f"{place(int(np.argmax(wild)))} holds a value that is infinite", help="remove such rows, or correct them")
+            raise OpError(
+                "PG419", f"{place(int(np.argmax(wild)))} holds a value that is infinite", help="remove such rows, or correct them"
+            )
         return Column(values, FeatureType(self.name, "float32", values.shape[1:]))
