@@ -98,7 +98,7 @@ class Opened:
     """
 
     def __init__(self, path: str) -> None:
-        self._mounted, self.at = mounted(path), 0
+        self.name, self._mounted, self.at = path, mounted(path), 0
         self._number = os.open(path, os.O_RDONLY) if self._mounted is None else -1
         self._size = size_of(path)
 

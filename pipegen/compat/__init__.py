@@ -1,5 +1,4 @@
-"""A drop-in for Keras' `ImageDataGenerator`, for its functions on arrays, and for
-`image_dataset_from_directory` and `timeseries_dataset_from_array`.
+"""A drop-in for Keras' `ImageDataGenerator`, for its functions on arrays, and for `image_dataset_from_directory` and its kin.
 
     from pipegen.compat import ImageDataGenerator        # in place of tensorflow.keras.preprocessing.image
 
@@ -35,8 +34,9 @@ raised for methods of a subclass that a compiled flow would never call.
 
 `fit` knows the length of an epoch, so leave `steps_per_epoch` out; with a smaller number, Keras 3 cuts every other epoch short.
 
-`image_dataset_from_directory` reads the files, labels and pixels that Keras' utility reads; its dataset has `spec()` and `pipeline`.
-`timeseries_dataset_from_array` cuts the windows that Keras' utility cuts, by one gather a batch; its dataset has `pipeline`.
+`image_dataset_from_directory` and `audio_dataset_from_directory` read the files, labels, pixels and samples that Keras' utilities read;
+their datasets have `spec()` and `pipeline`. `timeseries_dataset_from_array` cuts the windows that Keras' utility cuts, by one gather a
+batch; its dataset has `pipeline`.
 
 TensorFlow and NumPy are imported when a function is called, or an iterator's class is used. The geometric functions need SciPy:
 `pip install 'pipegen[compat]'`.
@@ -66,7 +66,7 @@ from pipegen.compat.single_images import (
 
 if TYPE_CHECKING:
     from pipegen.compat.base_iterator import Iterator
-    from pipegen.compat.directory_dataset import DirectoryDataset, image_dataset_from_directory
+    from pipegen.compat.directory_dataset import DirectoryDataset, audio_dataset_from_directory, image_dataset_from_directory
     from pipegen.compat.iterators import DataFrameIterator, DirectoryIterator, NumpyArrayIterator
     from pipegen.compat.series_dataset import timeseries_dataset_from_array
 
@@ -82,6 +82,7 @@ __all__ = [
     "apply_brightness_shift",
     "apply_channel_shift",
     "array_to_img",
+    "audio_dataset_from_directory",
     "flip_axis",
     "image_dataset_from_directory",
     "img_to_array",
@@ -103,18 +104,18 @@ __all__ = [
 _LATER = {
     "Iterator": "base_iterator",
     **dict.fromkeys(("DataFrameIterator", "DirectoryIterator", "NumpyArrayIterator"), "iterators"),
-    **dict.fromkeys(("DirectoryDataset", "image_dataset_from_directory"), "directory_dataset"),
+    **dict.fromkeys(("DirectoryDataset", "audio_dataset_from_directory", "image_dataset_from_directory"), "directory_dataset"),
     "timeseries_dataset_from_array": "series_dataset",
 }
 """The modules that import TensorFlow."""
-_MISSING = ("audio_dataset_from_directory", "text_dataset_from_directory")
+_MISSING = ("text_dataset_from_directory",)
 
 
 if not TYPE_CHECKING:  # with it, a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         if name in _MISSING:
-            raise ImportError(f"pipegen reads no folders of sound or text yet: import `{name}` from `keras.utils`")
+            raise ImportError(f"pipegen reads no text yet: import `{name}` from `keras.utils`")
         if name not in _LATER:
             raise AttributeError(f"module 'pipegen.compat' has no attribute {name!r}")
         import importlib

@@ -9,6 +9,7 @@ from pipegen.compat import ours_or_keras
 
 if TYPE_CHECKING:
     from pipegen.compat import array_to_img as array_to_img
+    from pipegen.compat import audio_dataset_from_directory as audio_dataset_from_directory
     from pipegen.compat import image_dataset_from_directory as image_dataset_from_directory
     from pipegen.compat import img_to_array as img_to_array
     from pipegen.compat import load_img as load_img

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import BinaryIO, cast
+from typing import cast
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def _lengths(
 def _length_in(decoder: DecodeTransform, path: str) -> tuple[int] | None:
     """Reads the length in the header of a file, as it is kept."""
     with suppress(OSError, ValueError), Opened(path) as file:
-        length = decoder.stored_length(cast(BinaryIO, file))
+        length = decoder.stored_length(file)
         return (_UNTOLD if length is None else length + _FIRST,)
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal, cast
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
@@ -16,6 +16,7 @@ from pipegen.ops.traits import Family, Traits
 from pipegen.types import FeatureType, Interval, times
 
 if TYPE_CHECKING:
+    from pipegen.mounts import Opened
     from pipegen.ops.lowering.decoding import Found, Survey, WindowOf
 
 
@@ -79,8 +80,8 @@ class DecodeTransform(ElementTransform):
         """The height and width of the image that `decode` gives without `need`, in pixels: int32 `(2,)`."""
         return tf.shape(self.decode(contents))[:2]
 
-    def stored_length(self, file: BinaryIO) -> int | None:
-        """Returns the length along the first axis of what `decode` gives, by the header of a file, open for reading bytes; `None` if the
+    def stored_length(self, file: Opened) -> int | None:
+        """Returns the length along the first axis of what `decode` gives, by the header of an opened file; `None` if the
         header does not tell. Raises `OSError` or `ValueError` if it is damaged."""
         return None
 
@@ -200,10 +201,10 @@ class ArrayDecoder(DecodeTransform):
 
         return decode_array(contents, self.format, dict(self.options), self.shape, self.dtype, empty=self.empty)
 
-    def stored_length(self, file: BinaryIO) -> int | None:
+    def stored_length(self, file: Opened) -> int | None:
         from pipegen.ops.lowering.array_formats import npy_header
 
-        shape = npy_header(file)[0] if self.format == "npy" else ()
+        shape = npy_header(cast("BinaryIO", file))[0] if self.format == "npy" else ()
         return shape[0] if shape else None
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
@@ -239,6 +240,11 @@ class SoundDecoder(DecodeTransform):
         from pipegen.ops.lowering.sounds import read_by_library
 
         return read_by_library(content[:HEAD])
+
+    def stored_length(self, file: Opened) -> int | None:
+        from pipegen.ops.lowering.sounds import stored_frames
+
+        return stored_frames(file, self.rate, self.offset, self.duration)
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         from pipegen.ops.lowering.graphs import once

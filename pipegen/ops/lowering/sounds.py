@@ -335,12 +335,26 @@ class _Ranges:
 def stored_sound(path: str) -> tuple[int, int, int]:
     """Reads the rate in Hz, the channels and the frames that a file tells of itself; raises like `piece`, and `OSError`."""
     with Opened(path) as opened:
-        contents = _Ranges(opened)
-        name, header = _told(contents)
-        if header is not None:
-            return header.rate, header.channels, header.frames
-        with _by_soundfile(contents[:] if mounted(path) else path, name) as file:
-            return file.samplerate, file.channels, file.frames
+        return _stored(opened)[1:]
+
+
+def stored_frames(opened: Opened, rate: int, offset: float, duration: float | None) -> int | None:
+    """Returns how many frames `decode_sound` gives, by the header of a file; `None` if that only estimates them. Raises like `piece`, and
+    `OSError`."""
+    name, own_rate, _, frames = _stored(opened)
+    if frames >= _NEVER or (name == "MP3" and not _counts_frames(_Ranges(opened))):
+        return None
+    return -(-_span(frames, own_rate, offset, duration)[1] * rate // own_rate)
+
+
+def _stored(opened: Opened) -> tuple[str, int, int, int]:
+    """Returns the format, and the rate, channels and frames that a file tells."""
+    contents = _Ranges(opened)
+    name, header = _told(contents)
+    if header is not None:
+        return name, header.rate, header.channels, header.frames
+    with _by_soundfile(contents[:] if mounted(opened.name) else opened.name, name) as file:
+        return name, file.samplerate, file.channels, file.frames
 
 
 def piece_of_file(path: str, offset: float = 0.0, duration: float | None = None) -> bytes:
