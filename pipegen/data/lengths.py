@@ -19,7 +19,6 @@ from pipegen.data.mixed_manifest import SplitManifests
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.errors import InternalError
-from pipegen.mounts import Opened
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.strings import Ints
@@ -96,7 +95,7 @@ def _lengths(
 
 def _length_in(decoder: DecodeTransform, path: str) -> tuple[int] | None:
     """Reads the length in the header of a file, as it is kept."""
-    with suppress(OSError, ValueError), Opened(path) as file:
+    with suppress(Exception), Opened(path) as file:  # damage, which is reported when the file is decoded
         length = decoder.stored_length(file)
         return (_UNTOLD if length is None else length + _FIRST,)
     return None
