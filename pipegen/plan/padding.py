@@ -8,7 +8,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.families.lengths import MarkLength, MeasureLength, PadLength
-from pipegen.ops.kinds.base import Numbers, single_values
+from pipegen.ops.kinds.base import Numbers, Samples, kind_of, single_values
 from pipegen.ops.sampling_sections import LengthBuckets, LengthColumn, Padding
 from pipegen.ops.stage import Stage
 from pipegen.plan.assembly import Findings
@@ -57,10 +57,13 @@ def unpadded(spec: PipelineSpec, name: str, x: FeatureType, locate: Locate) -> D
     """The error of a feature of unknown length that is to be stacked, and that `batch.pad` does not pad."""
     pad = "{to: longest}" if spec.batch.pad is None else f"{{{name}: {{to: longest}}}}"
     message = f"`{name}` has no fixed length ({times(x.shape)}), so its examples cannot be stacked into a batch"
-    help_ = (
+    help_: tuple[str, ...] = (
         write(f"batch: {{pad: {pad}}}", "spec", "pad them to the longest one: {}"),
         "or to a fixed length, `to: 16000`, where `longer: cut` shortens longer ones and `longer: drop` leaves them out",
     )
+    if kind_of(x).has(Samples) and len(x.shape) == 2:
+        step = "or add {} or another step that fixes the length, before those that make spectra"
+        help_ = (*help_, write("- crop_or_pad: {seconds: 1}", "transforms", step))
     path = spec.source.described().get(name)
     return make("PG263", message, locate(("batch",) if path is None else ("source", spec.source.op, *path), key=True), help=help_)
 

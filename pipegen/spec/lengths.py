@@ -113,6 +113,12 @@ def room(spec: PipelineSpec, record: ElementType, name: str, padding: Padding) -
     return max(1, *known) if known and len(known) == len(found) else None
 
 
+def with_longest(record: ElementType, known: ElementType | None) -> ElementType:
+    """Adds the largest lengths of `known`, the type of a record as the data shows it, to the type of a record."""
+    shown = {name: t.longest for name, t in known.items() if t.longest is not None} if known is not None else {}
+    return record.replace(**{name: record[name].with_(longest=longest) for name, longest in shown.items() if name in record})
+
+
 def longest_that_fits(spec: PipelineSpec, split: str, name: str, x: FeatureType, lengths: Sequence[int], room: int) -> int | None:
     """The number of stored lengths, rising, that the steps of a split leave no longer than `room`; `None` if they do not tell.
 

@@ -252,6 +252,11 @@ class SoundDecoder(DecodeTransform):
 
         return once(decode_sound, contents, rate=self.rate, channels=self.channels, offset=self.offset, duration=self.duration)
 
+    def stored_length(self, path: str) -> int | None:
+        from pipegen.ops.lowering.sounds import stored_frames
+
+        return stored_frames(path, self.rate, self.offset, self.duration)
+
 
 def missing_library(format: str) -> tuple[str, str] | None:
     """The library that a format needs and that is not installed, with the command that installs it; `None` where none is missing."""
