@@ -19,6 +19,7 @@ from pipegen.data.mixed_manifest import SplitManifests
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.errors import InternalError, SpecError
+from pipegen.mounts import Opened
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.strings import Ints

@@ -269,7 +269,7 @@ WORKS: dict[str, Any] = {
 REFUSED: dict[str, tuple[Any, str]] = {
     "preview": (lambda pipe, _: pipe.preview("train"), "a sheet shows images"),
     "export": (lambda pipe, at: pipe.export(at, "train"), "export writes images"),
-    "predict_on": (lambda pipe, _: pipe.predict_on([content(3)]), "`predict_on` takes images alone"),
+    "predict_on": (lambda pipe, _: pipe.predict_on([content(3)]), "`predict_on` takes images or sounds alone"),
     "serving_fn": (lambda pipe, _: pipe.serving_fn(model_of(pipe)), "which holds arrays; a request has only"),
     "layer": (lambda pipe, _: pipe.layer(), "which holds arrays; a request has only"),
     "eject": (lambda pipe, at: pipe.eject(at / "graph"), "that only Python reads"),

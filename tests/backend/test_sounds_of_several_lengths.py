@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import pipegen
-from pipegen.ops.lowering.sounds import encode_wav, stored_frames
+from pipegen.mounts import Opened
+from pipegen.ops.families.decoder import SoundDecoder
+from pipegen.ops.lowering.sounds import encode_wav
 
 pytestmark = pytest.mark.tf
 
@@ -71,7 +73,8 @@ def test_a_header_tells_the_frames_that_are_decoded(folder: Path, rate: int, par
 
     for file in sorted(folder.rglob("*.wav")):
         decoded = decode_sound(tf.constant(file.read_bytes()), rate, 1, **part)
-        assert stored_frames(str(file), rate, **part) == decoded.shape[0]
+        with Opened(str(file)) as opened:
+            assert SoundDecoder(rate=rate, **part).stored_length(opened) == decoded.shape[0]
 
 
 def test_the_longest_spectrum_is_known_before_any_is_made(folder: Path) -> None:

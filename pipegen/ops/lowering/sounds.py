@@ -357,19 +357,6 @@ def _stored(opened: Opened) -> tuple[str, int, int, int]:
         return name, file.samplerate, file.channels, file.frames
 
 
-def stored_frames(path: str, rate: int, offset: float = 0.0, duration: float | None = None) -> int | None:
-    """Counts the frames that `decode_sound` gives of a file, by its header alone; `None` if that does not tell them, as that of a stream
-    and of some MP3 does not. Raises like `stored_sound`, and `UnreadableError` for no frame after the `offset`."""
-    with Opened(path) as opened:
-        contents = _Ranges(opened)
-        if sound_format(contents[:HEAD]) == "MP3" and not _counts_frames(contents):
-            return None
-    own_rate, _, frames = stored_sound(path)
-    if frames >= _NEVER:
-        return None
-    return -(-_span(frames, own_rate, offset, duration)[1] * rate // own_rate)
-
-
 def piece_of_file(path: str, offset: float = 0.0, duration: float | None = None) -> bytes:
     """Reads a piece of a file as a WAV, like `piece`; of a WAV, only its bytes are read. Also raises `OSError`."""
     with Opened(path) as opened:
