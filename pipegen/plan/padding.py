@@ -16,7 +16,7 @@ from pipegen.plan.outputs import meant_feature
 from pipegen.spec import lengths
 from pipegen.spec.expect import one_of
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import PipelineSpec, received
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.source_map import KeyPath
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval, length_name, times, valid_name
 
@@ -30,7 +30,7 @@ def padded(
     poisoned. `home` returns the feature of a record that a feature is a view of."""
     for name, x in type_.items():
         of = home(name)
-        if name in findings.poisoned or not lengths.is_padded(spec, of, x):
+        if name in findings.poisoned or not lengths.is_padded(spec, name, of, x):
             continue
         padding = lengths.padding_of(spec, of)
         wrong = (
@@ -92,7 +92,7 @@ def check_padding(spec: PipelineSpec, locate: Locate, record: ElementType | None
         if pad is not None:
             yield from _of_mix(spec, locate)
         return
-    able = [name for name in record if any(lengths.type_after(spec, split, name, record[name]) for split in spec.split_names())]
+    able = [name for name in record if any(any(lengths.types_after(spec, split, name, record[name])) for split in spec.split_names())]
     varying = [name for name in able if any(lengths.varies_on(spec, split, name) for split in spec.split_names())]
     for name in pad if isinstance(pad, dict) else ():
         at = locate(("batch", "pad", name), key=True)
@@ -116,10 +116,6 @@ def _check_feature(spec: PipelineSpec, name: str, record: ElementType, locate: L
     padding, pad, path = lengths.padding_of(spec, name), spec.batch.pad, lengths.pad_path(spec, name)
     if padding is None:
         return
-    asked = {length_name(name), valid_name(name)} & {*received(spec.output)}
-    if spec.views != 1 and asked:
-        message = f"with `views`, `{name}` has several lengths, and `{min(asked)}` names none of them"
-        yield make("PG264", message, locate(("output",), key=True), help=f"leave `{min(asked)}` out of `output`, or `views` out")
     yield from _reserved(spec, name, record, locate)
     if isinstance(padding.measured, LengthColumn):
         yield from _check_column(padding.measured.column, (*path, "measured", "column"), locate, record)

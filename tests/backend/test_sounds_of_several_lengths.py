@@ -193,3 +193,42 @@ def test_prediction_takes_files_and_arrays_of_any_length(folder: Path) -> None:
             np.testing.assert_array_equal(sound, whole[place][: len(sound)])
     with pytest.raises(pipegen.DataError, match=r"has a length of 2000, but `batch\.pad` has room for 1600"):
         list(build(folder, {"pad": {}}, output={"x": "audio", "y": "label"}).predict_on([np.zeros((2000, 1), np.float32)]).dataset)
+
+
+def test_each_view_has_its_length(folder: Path) -> None:
+    views = {"near": {"transforms": [{"random_crop": {"seconds": 0.3, "padding": "as_needed"}}]}, "far": {}}
+    output = {"x": ["audio", "audio_length"], "y": "label"}
+    pipe = build(folder, {"pad": {"to": LONGEST}}, output=output, views=views)
+    for (near, far, of_near, of_far), _ in pipe.dataset("train"):
+        assert near.shape == far.shape == (4, LONGEST, 1)
+        assert of_near.numpy().tolist() == [300] * 4
+        assert {*of_far.numpy().tolist()} <= {*FRAMES}
+    assert [value.shape for value in next(iter(pipe.dataset("validation")))[0]] == [(4, LONGEST, 1), (4,)]
+    with pytest.raises(pipegen.SpecError, match="write the length of the padding"):
+        build(folder, {"pad": {}}, output=output, views=views)
+    alike = build(folder, {"pad": {}}, output=output, views={"near": {"transforms": [{"random_gain": {"db": 6}}]}, "far": {}})
+    assert next(iter(alike.dataset("train")))[0][0].shape == (4, LONGEST, 1)
+
+
+def test_the_parts_of_a_mix_have_one_length(folder: Path) -> None:
+    source = {"audio_folder": {"path": str(folder), "rate": RATE}}
+    part = {"weight": 1, "source": source, "splits": {"parts": {"train": 8, "validation": 4}}}
+    mix = {"source": {"mix": {"epoch": 8, "parts": {"near": part, "far": {**part, "transforms": [{"gain": {"db": -6}}]}}}}}
+    spec = {"pipegen": 1, **mix, "batch": {"size": 4, "pad": {"to": 700, "longer": "cut"}}, "output": {"x": ["audio", "audio_valid"]}}
+    for x, _ in pipegen.build(spec).dataset("train"):
+        np.testing.assert_array_equal(x[0].numpy()[..., 0] != 0, x[1].numpy())
+
+
+def test_stages_pad_each_to_its_own_length_and_leave_out_the_same(folder: Path) -> None:
+    params = {"params": {"n": {"type": "int", "default": 1600}}, "stages": [{"epochs": 1, "params": {"n": 1800}}, {"epochs": 1}]}
+    pipe = build(folder, {"pad": {"to": "$n"}}, **params)
+    assert [x["sound"].shape[1] for stage in pipe.stages for x, _ in stage.train] == [1800, 1800, 1600, 1600]
+    with pytest.raises(pipegen.SpecError, match="stage 1 leaves out other examples"):
+        build(folder, {"pad": {"to": "$n", "longer": "drop"}}, **{**params, "stages": [{"epochs": 1, "params": {"n": 700}}, {"epochs": 1}]})
+
+
+def test_what_leaving_out_leaves_has_to_fill_a_batch(folder: Path) -> None:
+    with pytest.raises(pipegen.SpecError, match="every example of split `train` is longer"):
+        build(folder, {"pad": {"to": 1, "longer": "drop"}})
+    with pytest.raises(pipegen.SpecError, match="fewer than one batch of 8"):
+        build(folder, {"size": 8, "pad": {"to": 700, "longer": "drop"}})
