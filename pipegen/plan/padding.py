@@ -34,7 +34,7 @@ def padded(
             continue
         padding = lengths.padding_of(spec, of)
         wrong = (
-            unpadded(spec, of, x, findings.locate)
+            unpadded(spec, record, of, x, findings.locate)
             if padding is None
             else _unfit(name, x, padding, lengths.pad_path(spec, of), findings.locate)
         )
@@ -53,12 +53,16 @@ def padded(
         yield MarkLength(mask, length, to), {mask: FeatureType("valid", "bool", (to,), uniform=to is None)}
 
 
-def unpadded(spec: PipelineSpec, name: str, x: FeatureType, locate: Locate) -> Diagnostic:
+def unpadded(spec: PipelineSpec, record: ElementType, name: str, x: FeatureType, locate: Locate) -> Diagnostic:
     """The error of a feature of unknown length that is to be stacked, and that `batch.pad` does not pad."""
-    pad = "{to: longest}" if spec.batch.pad is None else f"{{{name}: {{to: longest}}}}"
+    elsewhere = {lengths.length_after(spec, split, name, record[name], None) for split in spec.split_names()} - {None}
+    pad, to = "{to: longest}", "pad them to the longest one: {}"
+    if len(elsewhere) == 1:
+        pad, to = f"{{to: {elsewhere.pop()}, longer: cut}}", "pad or cut them to the length of the other splits: {}"
+    pad = pad if spec.batch.pad is None else f"{{{name}: {pad}}}"
     message = f"`{name}` has no fixed length ({times(x.shape)}), so its examples cannot be stacked into a batch"
     help_: tuple[str, ...] = (
-        write(f"batch: {{pad: {pad}}}", "spec", "pad them to the longest one: {}"),
+        write(f"batch: {{pad: {pad}}}", "spec", to),
         "or to a fixed length, `to: 16000`, where `longer: cut` shortens longer ones and `longer: drop` leaves them out",
     )
     if kind_of(x).has(Samples) and len(x.shape) == 2:

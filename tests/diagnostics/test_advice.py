@@ -395,6 +395,16 @@ RARE: list[dict[str, Any]] = [
         "output": {"x": "sound", "y": None},
     },
     {**BASE, "source": SOUND, "transforms": [{"trim": {"db": 3}}, {"crop_or_pad": {"seconds": 1}}], "output": {"x": "sound", "y": None}},
+    *(
+        {**BASE, "source": SOUND, "transforms": [{"crop_or_pad": {"seconds": seconds}}, *steps], "output": {"x": "sound", "y": None}}
+        for seconds, steps in (
+            (1, [{"spec_augment": {"time": 0.1}}]),
+            (1, [{"rescale": {"to": [0, 255]}}, {"cast": {"dtype": "uint8"}}, {"gain": {"db": 3}}]),
+            (1, [{"mel_spectrogram": {"window": 1000, "fft": 512}}]),
+            (0.01, ["mel_spectrogram"]),
+            (1, ["mel_spectrogram", {"spec_augment": {"time": 0.95}}]),
+        )
+    ),
     _after({"solarization": {"threshold": 0.5}}),
     _after({"random_solarization": {"threshold": [0.2, 0.8]}}),
     {**BASE, "transforms": [{"decode": {"bits": 16}}, {"resize": {"size": 64}}, {"posterization": {"bits": 4}}]},

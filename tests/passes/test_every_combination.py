@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.transform import Transform
     from pipegen.spec.models import PipelineSpec
+    from pipegen.types import FeatureType
 
 IMAGES = ("alone", "mask", "two")
 RECORDS = ("tfrecord", "webdataset", "zip", "mds", "lmdb", "sqlite", "hdf5", "array_record", "arrow", "huggingface", "zarr")
@@ -37,12 +38,26 @@ DATA: tuple[dict[str, Any], ...] = (
     {"num_examples": 50, "ram_budget": 10**12, "file_bytes": 1e5},
     {"num_examples": 10**6, "ram_budget": 1, "file_bytes": 1e3},
 )
-BEFORE: dict[str, list[Any]] = {
-    "nothing": [],
-    "a flip": ["random_flip"],
-    "bytes of one size": [{"resize": {"size": 256}}],
-    "floats": [{"resize": {"size": 256}}, {"random_rotation": {"degrees": 9}}, {"random_contrast": {"factor": 0.1}}],
+SECOND = {"crop_or_pad": {"seconds": 1}}
+BEFORE: dict[str, dict[str, list[Any]]] = {
+    "image": {
+        "nothing": [],
+        "a flip": ["random_flip"],
+        "bytes of one size": [{"resize": {"size": 256}}],
+        "floats": [{"resize": {"size": 256}}, {"random_rotation": {"degrees": 9}}, {"random_contrast": {"factor": 0.1}}],
+    },
+    "audio": {"nothing": [], "one length": [SECOND], "another gain": [{"random_gain": {"db": 3, "probability": 0.5}}, SECOND]},
+    "spectra": {"spectra": [SECOND, "mel_spectrogram"], "of any length": ["mel_spectrogram"]},
+    "series": {"nothing": [], "noise": [{"random_jitter": {"std": 0.1}}]},
 }
+"""What stands before a step, by what it works on."""
+INNER: dict[str, list[Any]] = {
+    "image": [{"random_equalization": {"probability": 0.5}}, "random_flip"],
+    "audio": [{"random_gain": {"db": 3, "probability": 0.5}}, "random_polarity"],
+    "spectra": [{"spec_augment": {"time": 0.1, "frequency": 0.1}}],
+    "series": [{"random_scale": {"factor": 0.1, "probability": 0.5}}, {"random_jitter": {"std": 0.1}}],
+}
+"""The other steps of a policy."""
 
 
 def features(images: str, **where: dict[str, Any]) -> dict[str, Any]:
@@ -104,6 +119,27 @@ def written_sources() -> Iterator[tuple[str, dict[str, Any]]]:
         stored = features(images, image={"path": "images/"}, mask={"path": "masks/"}, second={"path": "more/"})
         output = {"x": ["image", "second"] if images == "two" else "image", "y": "mask" if images == "mask" else None}
         yield f"files, {images}", {"source": {"files": {"features": stored}}, "output": {k: v for k, v in output.items() if v}}
+    sound = {"kind": "audio", "rate": 16000}
+    of_sound = {"image": {**sound, "column": "file"}, "label": {"kind": "label", "column": "label", "classes": 3}}
+    yield "audio_folder", {"source": {"audio_folder": {"path": "words/", "rate": 16000}}, "output": {"x": "audio"}}
+    yield "csv, sound", {"source": {"csv": {"path": "t.csv", "features": of_sound}}}
+    for op in ("webdataset", "arrays"):
+        place = {"path": "x"} if op == "webdataset" else {}
+        yield f"{op}, sound", {"source": {op: {**place, "features": {"image": sound, "label": {"kind": "label", "classes": 3}}}}}
+    window = {"length": 96, "horizon": 24}
+    rows = {"x": {"kind": "series", "columns": ["a", "b"]}, "y": {"kind": "series", "column": "a", "at": "horizon"}}
+    table = {"csv": {"path": "t.csv"}, "order": "time", "window": window, "features": rows}
+    yield "series", {"source": {"series": table}, "output": {"x": "x", "y": "y"}}
+
+
+def worked_on(x: FeatureType) -> str:
+    """What a step works on, as in `BEFORE`."""
+    return "spectra" if x.kind == "audio" and len(x.shape) == 3 else x.kind
+
+
+def holds(name: str) -> str:
+    """The kind of feature that a source gives."""
+    return "audio" if "sound" in name or name == "audio_folder" else "series" if name == "series" else "image"
 
 
 @cache
@@ -112,6 +148,8 @@ def parsed_sources() -> dict[str, PipelineSpec]:
     made = {}
     for name, sections in written_sources():
         both = {"output": {"encode": {"label": "one_hot"}}, **sections}
+        if name == "audio_folder":
+            both["output"] = {"x": "audio", "encode": {"label": "one_hot"}}
         if "two" in name and not name.startswith("files"):
             both["output"] = {"x": ["image", "second"], "y": "label", "encode": {"label": "one_hot"}}
         splits = {} if sections.get("splits", True) else {"splits": {}}
@@ -123,29 +161,30 @@ def test_the_sources_are_all_here() -> None:
     assert {name.split(",")[0].split()[-1] for name in parsed_sources()} - {"npz"} == set(sources())
 
 
-def written_steps() -> Iterator[tuple[type[Transform], dict[str, Any]]]:
-    """Every worked example of every step: as it is, for some examples alone, and as a part of policies."""
+def written_steps() -> Iterator[tuple[type[Transform], str, dict[str, Any]]]:
+    """Every worked example of every step, with what it works on: as it is, for some examples alone, and as a part of policies."""
     for op in transforms().values():
         for example in op.examples:
             written = yaml.safe_load(example.yaml)
             name, arguments = (written, {}) if isinstance(written, str) else next(iter(written.items()))
-            some = {"probability": 0.3} if "probability" in op.model_fields else {}
-            yield op, {name: arguments}
+            on = worked_on(example.given)
+            some = {"probability": 0.3} if "probability" in op.model_fields and not (on == "audio" and name == "random_crop") else {}
+            yield op, on, {name: arguments}
             if some:
-                yield op, {name: {**arguments, **some}}
+                yield op, on, {name: {**arguments, **some}}
             if not issubclass(op, (DecodeTransform, CombiningTransform)):
-                inner = [{name: {**arguments, **some}}, {"random_equalization": {"probability": 0.5}}, "random_flip"]
-                yield op, {"one_of": {"steps": inner, "weights": [1, 2, 9]}}
-                yield op, {"some_of": {"steps": inner, "count": [0, 2], "probability": 0.5}}
+                inner = [{name: {**arguments, **some}}, *INNER[on]]
+                yield op, on, {"one_of": {"steps": inner, "weights": [1, 2, 9][: len(inner)]}}
+                yield op, on, {"some_of": {"steps": inner, "count": [0, 2], "probability": 0.5}}
 
 
 @cache
-def combined_steps() -> tuple[tuple[str, list[Any]], ...]:
-    """What the steps of specs are: each example behind each of `BEFORE`."""
+def combined_steps() -> tuple[tuple[str, str, list[Any]], ...]:
+    """What the steps of specs are, with the kind of feature that they are for: each example behind each of `BEFORE`."""
     return tuple(
-        (f"{where}, then {written}", [*before, written])
-        for op, written in written_steps()
-        for where, before in BEFORE.items()
+        (f"{where}, then {written}", "audio" if on == "spectra" else on, [*before, written])
+        for op, on, written in written_steps()
+        for where, before in BEFORE[on].items()
         if not (issubclass(op, DecodeTransform) and before)
     )
 
@@ -153,7 +192,7 @@ def combined_steps() -> tuple[tuple[str, list[Any]], ...]:
 @cache
 def parsed_steps(number: int) -> tuple[Transform, ...] | None:
     """The steps of that number; `None` for what a policy cannot hold."""
-    said, written = combined_steps()[number]
+    said, _, written = combined_steps()[number]
     found = load({"pipegen": 1, "source": {"image_folder": {"path": "x"}}, "transforms": written}, env={})
     if found.spec is None:
         assert {d.code for d in found.diagnostics.items if d.severity.value == "error"} <= {"PG226"}, said
@@ -182,7 +221,8 @@ def compile_all(stride: int, views: Any = 1, first: int = 0) -> tuple[int, int]:
         How many compiled, and of how many `validate` says what is wrong.
     """
     locate = load({"pipegen": 1}, env={}).locate.label
-    pairs = list(product(parsed_sources().items(), enumerate(said for said, _ in combined_steps())))
+    every = list(product(parsed_sources().items(), enumerate((said, kind) for said, kind, _ in combined_steps())))
+    pairs = [(source, (which, said)) for source, (which, (said, kind)) in every if kind == holds(source[0])]
     compiled = refused = 0
     for number, ((name, spec), (which, said)) in enumerate(pairs[first::stride], first):
         if (steps := parsed_steps(which)) is None:

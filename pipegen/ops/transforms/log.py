@@ -51,7 +51,7 @@ class Log(UnconditionalTransform, LogScale, SoundTransform):
             raise OpError("PG213", f"`{self.op}` gets {found.holds}: a logarithm has been taken before", help="leave this step out")
         if is_standardised(x):
             message = f"`{self.op}` expects values from 0 on, but gets {centred_values(x)}"
-            raise OpError("PG214", message, help="put `log` before the step that subtracts the mean")
+            raise OpError("PG214", message, help="move it before the step that subtracts the mean")
         values = self.range_of(x.interval, power_of(x))
         return x.with_(dtype="float32", interval=values, details=replace(found, holds="logarithms"))
 

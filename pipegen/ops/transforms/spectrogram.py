@@ -121,7 +121,7 @@ class FramedTransform(UnconditionalTransform, SoundTransform):
         analysis = self.analysis(rate)
         frames, needed = x.shape[0], analysis.needed()
         if frames is not None and frames < needed:
-            help_ = write(f"crop_or_pad: {{seconds: {needed / rate:.3g}}}", "before", "put {} or longer before it, or write `center: true`")
+            help_ = write(f"crop_or_pad: {{seconds: {needed / rate:.3g}}}", "before", "put {} or longer before it, or use `center: true`")
             raise OpError("PG206", f"`{self.op}` needs a sound of {needed:,} samples or more, and gets {frames:,}", help=help_)
         steps = None if frames is None else analysis.steps(frames)
         bands, values, holds = self.output(x, analysis)
@@ -287,7 +287,7 @@ class MelSpectrogram(MelTransform):
 
     def output(self, x: FeatureType, analysis: Analysis) -> tuple[int, Interval | None, str]:
         if self.preset == "whisper" and require_sound(self, x).rate != WHISPER_RATE:
-            help_ = f"write `rate: {WHISPER_RATE}` at the feature, which resamples files"
+            help_ = f"give the feature `rate: {WHISPER_RATE}`, which resamples files"
             message = f"Whisper takes sound of {WHISPER_RATE:,} Hz, and this has {require_sound(self, x).rate:,} Hz"
             raise OpError("PG105", message, field="preset", help=help_)
         values, log = self.mel_bounds(x, analysis), self.log_scale()

@@ -179,7 +179,7 @@ class Standardize(FittedTransform):
         require_values(self, x)
         if self.per == "band" and (kind_of(x).samples is None or len(x.shape) != 3):
             given = "samples" if kind_of(x).samples is not None else kind_of(x).plural
-            help_ = "put `mel_spectrogram` before it, or leave `per` out" if kind_of(x).samples is not None else "leave `per` out"
+            help_ = "move it behind `mel_spectrogram`, or leave `per` out" if kind_of(x).samples is not None else "leave `per` out"
             raise OpError("PG204", f"`per: band` is for spectra, and gets {given}", field="per", help=help_)
 
     def learns(self) -> bool:
