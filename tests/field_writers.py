@@ -33,6 +33,7 @@ KINDS: Features = {
     "label": {"kind": "label", "classes": list(CLASSES)},
     "tags": {"kind": "label", "separator": ";", "classes": list(CLASSES)},
     "vector": {"kind": "tensor", "shape": [3]},
+    "load": {"kind": "series", "shape": [4]},
     "weight": {"kind": "weight"},
     "boxes": {"kind": "boxes", "format": "xywh"},
     "name": {"kind": "label", "with": "boxes", "classes": list(CLASSES)},
@@ -77,6 +78,7 @@ def records(least: int = 0) -> tuple[Record, ...]:
                 "label": CLASSES[i % 3],
                 "tags": [CLASSES[(i + k) % 3] for k in range(least or i % 3)],
                 "vector": [i / 4, -1.0, 2.0 * i],
+                "load": [i / 8, -1.0, 0.5, 2.0 * i],
                 "weight": 1 + i / 2,
                 "boxes": boxes.tolist(),
                 "name": [CLASSES[(i + k) % 3] for k in range(n)],
@@ -214,7 +216,7 @@ def in_json(record: Record) -> Record:
 
 def write_lmdb(path: Path, held: Sequence[Record], features: Features) -> Written:
     pytest.importorskip("lmdb")
-    files.write_lmdb(path / "a.mdb", [{k: v if k != "vector" else npy(r[k]) for k, v in in_json(r).items()} for r in held])
+    files.write_lmdb(path / "a.mdb", [{k: v if k not in ("vector", "load") else npy(r[k]) for k, v in in_json(r).items()} for r in held])
     return {"path": str(path / "a.mdb"), "features": features}, None
 
 
@@ -225,7 +227,9 @@ def npy(value: Any) -> bytes:
 
 
 def write_sqlite(path: Path, held: Sequence[Record], features: Features) -> Written:
-    files.write_sqlite(path / "a.sqlite", [{k: v if k != "vector" else npy(r[k]) for k, v in in_json(r).items()} for r in held])
+    files.write_sqlite(
+        path / "a.sqlite", [{k: v if k not in ("vector", "load") else npy(r[k]) for k, v in in_json(r).items()} for r in held]
+    )
     return {"path": str(path / "a.sqlite"), "table": "examples", "features": features}, None
 
 
@@ -270,10 +274,15 @@ def spread(row: Record) -> Record:
     """With a column for each number of a tensor, and for each of the points with names."""
     vector = {f"vector{i}": value for i, value in enumerate(row["vector"])}
     points = {f"{name}_{side}": point[i] for name, point in zip(NAMES, row["face"], strict=True) for i, side in enumerate("xyv")}
-    return {**{key: value for key, value in row.items() if key not in ("vector", "face")}, **vector, **points}
+    load = {f"load{i}": value for i, value in enumerate(row["load"])}
+    return {**{key: value for key, value in row.items() if key not in ("vector", "load", "face")}, **vector, **load, **points}
 
 
-COLUMNS = {"vector": [f"vector{i}" for i in range(3)], "face": [f"{name}_{side}" for name in NAMES for side in "xyv"]}
+COLUMNS = {
+    "vector": [f"vector{i}" for i in range(3)],
+    "load": [f"load{i}" for i in range(4)],
+    "face": [f"{name}_{side}" for name in NAMES for side in "xyv"],
+}
 
 
 def in_columns(features: Features) -> Features:

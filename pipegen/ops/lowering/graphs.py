@@ -110,6 +110,8 @@ def call(function: Callable[..., Any], *given: Any, late: Callable[..., Any] | N
 
 def made_once(name: str, dtype: tf.DType, make: Callable[[], tf.Tensor], shape: Sequence[int] = ()) -> tf.Tensor:
     """Returns a tensor of a shape that the process which runs the graph makes at the first call, and keeps in a resource of this name."""
+    if tf.executing_eagerly():  # by itself, a node that makes a second resource inside would wait for ever
+        return tf.function(partial(made_once, name, dtype, make, shape), autograph=False)()
     signature = [tf.TensorSpec([], tf.resource)]
 
     def nothing(held: tf.Tensor) -> tuple[()]:  # noqa: ARG001 - TensorFlow names an input by it
