@@ -19,7 +19,8 @@ from pipegen.ops.sources.folders.scan import IMAGES, Scan, sounds
 
 _FILES = 200  # number of sounds to examine
 _LONGEST = 10.0  # seconds
-_USUAL = 16000
+_USUAL = 16000  # Hz
+_MEL = "# - mel_spectrogram: {bands: 64, window_ms: 25, hop_ms: 10}  # for a model of spectra; without it, it gets samples"
 
 
 @dataclass
@@ -89,5 +90,5 @@ def first_sounds(folder: str, spec_folder: str, progress: Callable[[int], None] 
         None if is_flat else 2 * survey.train,
         most=32,
         splits=survey.splits(),
-        steps=[f"- {'crop_or_pad' if is_flat else 'random_crop'}: {{seconds: {seconds}{'' if is_flat else ', padding: as_needed'}}}"],
+        steps=[f"- {'crop_or_pad' if is_flat else 'random_crop'}: {{seconds: {seconds}{'' if is_flat else ', padding: as_needed'}}}", _MEL],
     )
