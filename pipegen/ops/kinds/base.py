@@ -332,6 +332,7 @@ class FeatureKind:
     geometry: ClassVar[Geometry | None] = None  # how its items follow their image
     meaning: ClassVar[Meaning] = Meaning()  # what its values mean
     each: ClassVar[str] = ""  # the kind for one value an item of another feature, such as the class of each box; "" if there is none
+    details: ClassVar[type[Any] | None] = None  # the class of the details of its types, of plain values, if they are written down
     rules_of: ClassVar[str] = ""  # the kind whose steps have a rule for it; its own by default
 
     @property
@@ -343,6 +344,11 @@ class FeatureKind:
     def values(self) -> Values | None:
         """Its pixels or samples."""
         return self.pixels or self.samples
+
+    @property
+    def has_files(self) -> bool:
+        """Whether its values may be the bytes of a file in a record, and not only numbers."""
+        return self.values is not None and self.storage == "encoded"
 
     @property
     def overlay(self) -> Overlay | None:
@@ -363,6 +369,10 @@ class FeatureKind:
     def stored_type(self, feature: Any) -> FeatureType:
         """Infers the type in a file or in columns of a table from the arguments alone; by default the first type of a row of an array."""
         return self.array_types(feature)[0]
+
+    def shape_of(self, stored: tuple[int, ...]) -> tuple[int, ...]:
+        """Returns the shape of values that are stored as numbers of a shape."""
+        return stored
 
     def decoder(self, feature: Any) -> Any:
         """Returns the `Transform` that decodes its files, or `None` if a step of the spec does."""

@@ -35,7 +35,7 @@ class Log(UnconditionalTransform, LogScale, SoundTransform):
     examples = (
         Example("log", _POWERS, "float32[98×64×1] in [-23.0259, 11.5129]"),
         Example("log: {base: db, top: 80}", _POWERS, "float32[98×64×1] in [-100, 50]"),
-        Example("log: {offset: 1e-6}", _POWERS, "float32[98×64×1] in [-13.8155, 11.5129]"),
+        Example("log: {offset: 1.0e-6}", _POWERS, "float32[98×64×1] in [-13.8155, 11.5129]"),
     )
 
     _power: int = PrivateAttr(default=2)  # of |X|, once the input is known
