@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -9,7 +10,7 @@ from pydantic import Field, model_validator
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
-from pipegen.lazy import tf
+from pipegen.lazy import installed_version, tf
 from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Magnitude, Odd, amount_within, bounded, odd_factor, symmetric_range
 from pipegen.ops.families.sounds import ANY_SOUND, SECOND, SILENCE, RatedTransform, SoundTransform, require_sound, unbounded
 from pipegen.ops.lowering.vocoder import pitched, stretched, window_length
@@ -155,7 +156,19 @@ class RandomSpeed(FactorTransform):
         return resampled_by(images, step, sizes(images)[0], self.largest("factor"))
 
 
-class RandomTimeStretch(FactorTransform):
+def _compiles_float64() -> bool:
+    """Checks that XLA has Fourier transforms of float64: from TensorFlow 2.18 on. Without importing it."""
+    found = installed_version("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-macos", "tf-nightly") or ""
+    return tuple(map(int, re.findall(r"\d+", found)[:2])) >= (2, 18)
+
+
+class VocoderTransform(FactorTransform):
+    """A step by the phase vocoder."""
+
+    on_host = not _compiles_float64()
+
+
+class RandomTimeStretch(VocoderTransform):
     """Plays each sound faster or slower at the same pitch, by a factor drawn uniformly: above 1 it is shorter, below 1 longer.
 
     The number of frames stays: silence follows a shorter sound, and a longer one is cut at its end. It is a phase vocoder with identity
@@ -192,7 +205,7 @@ def pitch_lints(op: str, name: str, semitones: Magnitude, _x: FeatureType) -> tu
     return (OpError("PG510", message, field=name, help="12 semitones are an octave; a voice stays one within about 4"),)
 
 
-class RandomPitch(FactorTransform):
+class RandomPitch(VocoderTransform):
     """Plays each sound at another pitch and the same speed, by a number of semitones drawn uniformly: 12 are an octave.
 
     The sound is stretched as by `random_time_stretch`, and read faster or slower as by `random_speed`, so that formants move with the
