@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import record_files as files
 from PIL import Image
+from sound_files import decoded, encoded, noise
 from tfds_files import prepare
 
 COUNT, SIDE = 12, 16
@@ -32,6 +33,7 @@ KINDS: Features = {
     "label": {"kind": "label", "classes": list(CLASSES)},
     "tags": {"kind": "label", "separator": ";", "classes": list(CLASSES)},
     "vector": {"kind": "tensor", "shape": [3]},
+    "load": {"kind": "series", "shape": [4]},
     "weight": {"kind": "weight"},
     "boxes": {"kind": "boxes", "format": "xywh"},
     "name": {"kind": "label", "with": "boxes", "classes": list(CLASSES)},
@@ -40,6 +42,7 @@ KINDS: Features = {
     "numbers": {"kind": "mask", "with": "boxes"},
     "face": {"kind": "keypoints", "names": list(NAMES)},
     "spots": {"kind": "keypoints"},
+    "sound": {"kind": "audio", "rate": 8000},
 }
 """A feature of every kind, and of every form of it, without where it is stored."""
 EMPTY = {"boxes": (0, 4), "name": (0,), "score": (0,), "parts": (0, 2, 3), "spots": (0, 3)}
@@ -75,6 +78,7 @@ def records(least: int = 0) -> tuple[Record, ...]:
                 "label": CLASSES[i % 3],
                 "tags": [CLASSES[(i + k) % 3] for k in range(least or i % 3)],
                 "vector": [i / 4, -1.0, 2.0 * i],
+                "load": [i / 8, -1.0, 0.5, 2.0 * i],
                 "weight": 1 + i / 2,
                 "boxes": boxes.tolist(),
                 "name": [CLASSES[(i + k) % 3] for k in range(n)],
@@ -82,6 +86,7 @@ def records(least: int = 0) -> tuple[Record, ...]:
                 "parts": parts.tolist(),
                 "face": [[i / 2, 3.0, 2.0], [4.5, i / 4, 1.0]],
                 "spots": spots.tolist(),
+                "sound": encoded(noise(80, seed=i), 8000),
             }
         )
     return tuple(found)
@@ -92,6 +97,8 @@ def as_arrays(held: Sequence[Record], names: Sequence[str]) -> dict[str, Any]:
 
     def column(name: str) -> Any:
         values = [record[name] for record in held]
+        if name == "sound":
+            return np.stack([decoded(value) for value in values])
         if isinstance(values[0], bytes):
             return np.stack([np.asarray(Image.open(io.BytesIO(value))) for value in values])
         if name == "tags":
@@ -173,7 +180,7 @@ def write_huggingface(path: Path, held: Sequence[Record], features: Features) ->
     label = {"names": list(CLASSES), "_type": "ClassLabel"}
     about: Record = {"objects": {"name": {"feature": label, "_type": "List"}}}
     about |= {name: {"dtype": "binary", "_type": "Value"} for name in ("mask", "depth", "numbers") if name in held[0]}
-    about["image"] = {"_type": "Image"}
+    about |= {"image": {"_type": "Image"}, "sound": {"sampling_rate": 8000, "_type": "Audio"}}
     splits = {"train": {"name": "train", "num_examples": len(held)}}
     (path / "dataset_info.json").write_text(json.dumps({"features": about, "splits": splits}))
     (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a.arrow"}], "_split": "train"}))
@@ -209,7 +216,7 @@ def in_json(record: Record) -> Record:
 
 def write_lmdb(path: Path, held: Sequence[Record], features: Features) -> Written:
     pytest.importorskip("lmdb")
-    files.write_lmdb(path / "a.mdb", [{k: v if k != "vector" else npy(r[k]) for k, v in in_json(r).items()} for r in held])
+    files.write_lmdb(path / "a.mdb", [{k: v if k not in ("vector", "load") else npy(r[k]) for k, v in in_json(r).items()} for r in held])
     return {"path": str(path / "a.mdb"), "features": features}, None
 
 
@@ -220,7 +227,9 @@ def npy(value: Any) -> bytes:
 
 
 def write_sqlite(path: Path, held: Sequence[Record], features: Features) -> Written:
-    files.write_sqlite(path / "a.sqlite", [{k: v if k != "vector" else npy(r[k]) for k, v in in_json(r).items()} for r in held])
+    files.write_sqlite(
+        path / "a.sqlite", [{k: v if k not in ("vector", "load") else npy(r[k]) for k, v in in_json(r).items()} for r in held]
+    )
     return {"path": str(path / "a.sqlite"), "table": "examples", "features": features}, None
 
 
@@ -241,14 +250,18 @@ def write_zarr(path: Path, held: Sequence[Record], features: Features) -> Writte
     return {"path": str(path / "a.zarr"), "features": features}, None
 
 
+def ending(name: str) -> str:
+    return ".wav" if name == "sound" else ".png"
+
+
 def in_files(path: Path, held: Sequence[Record]) -> list[Record]:
-    """The records, with their pictures in files."""
+    """The records, with their pictures and sounds in files."""
     rows = []
     for i, record in enumerate(held):
         own, values = apart(record)
         for name, content in own.items():
-            (path / f"{name}-{i}.png").write_bytes(content)
-        rows.append({**{name: f"{name}-{i}.png" for name in own}, **values})
+            (path / f"{name}-{i}{ending(name)}").write_bytes(content)
+        rows.append({**{name: f"{name}-{i}{ending(name)}" for name in own}, **values})
     return rows
 
 
@@ -261,10 +274,15 @@ def spread(row: Record) -> Record:
     """With a column for each number of a tensor, and for each of the points with names."""
     vector = {f"vector{i}": value for i, value in enumerate(row["vector"])}
     points = {f"{name}_{side}": point[i] for name, point in zip(NAMES, row["face"], strict=True) for i, side in enumerate("xyv")}
-    return {**{key: value for key, value in row.items() if key not in ("vector", "face")}, **vector, **points}
+    load = {f"load{i}": value for i, value in enumerate(row["load"])}
+    return {**{key: value for key, value in row.items() if key not in ("vector", "load", "face")}, **vector, **load, **points}
 
 
-COLUMNS = {"vector": [f"vector{i}" for i in range(3)], "face": [f"{name}_{side}" for name in NAMES for side in "xyv"]}
+COLUMNS = {
+    "vector": [f"vector{i}" for i in range(3)],
+    "load": [f"load{i}" for i in range(4)],
+    "face": [f"{name}_{side}" for name in NAMES for side in "xyv"],
+}
 
 
 def in_columns(features: Features) -> Features:
@@ -332,7 +350,7 @@ def write_files(path: Path, held: Sequence[Record], features: Features) -> Writt
     for name in pictures:
         (path / name).mkdir()
         for i in range(len(held)):
-            (path / f"{name}-{i}.png").rename(path / name / f"image-{i}.png")
+            (path / f"{name}-{i}{ending(name)}").rename(path / name / f"image-{i}{ending(name)}")
     folders = {name: {**features[name], "path": str(path / name)} for name in pictures}
     join = {"table": {"csv": {"path": table["path"]}}, "on": {"path": "image"}} if table["features"] else None
     return {"features": {**folders, **table["features"]}, "join": join}, None

@@ -327,3 +327,35 @@ def test_values_are_standardized_by_the_training_windows_or_by_their_own(
         np.testing.assert_allclose(np.concatenate([x.numpy() for x, _ in at(pipe, split)]), due, atol=2e-4)
         for (_, y), (_, same) in zip(at(plain, split), at(pipe, split), strict=True):
             np.testing.assert_array_equal(y, same)
+
+
+def test_classes_of_windows_are_counted_balanced_and_split() -> None:
+    columns = rows()
+    columns["state"] = ["high" if heat > 0.5 else "low" for heat in columns["heat"]]
+    features = {"x": FEATURES["x"], "label": {"kind": "label", "column": "state", "at": "last"}}
+    window = {"length": 5, "every": 2}
+    own = {"splits": {"parts": {"train": 0.7, "validation": 0.3}}, "output": {"x": "x", "y": "label"}}
+    pipe = pipegen.build(spec({"window": window, "features": features}, **own), data=columns)
+    for split in ("train", "validation"):
+        seen = [(x[-1, 1], label) for xs, ys in at(pipe, split) for x, label in zip(xs.numpy(), ys.numpy().tolist(), strict=True)]
+        assert all((heat > 0.5) == (pipe.class_names[label] == "high") for heat, label in seen)
+    labels = np.concatenate([y.numpy() for _, y in at(pipe)])
+    due = {c: len(labels) / (2 * int((labels == c).sum())) for c in (0, 1)}
+    assert pipe.class_weights == pytest.approx(due)
+    balanced = pipegen.build(spec({"window": window, "features": features}, sampling={"balance": "label"}, **own), data=columns)
+    drawn = np.concatenate([y.numpy() for _, y in at(balanced)])
+    assert abs(drawn.mean() - 0.5) < 0.05
+
+
+def test_rows_of_a_file_that_is_large_for_the_memory_stay_in_it(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=(40_000, 8))
+    np.save(tmp_path / "load.npy", values)
+    source = {"npy": {"path": str(tmp_path / "load.npy")}, "order": None, "group": None, "window": {"length": 10, "stride": 999}}
+    source |= {"features": {"x": {"kind": "series"}, "y": {"kind": "tensor", "at": "last"}}}
+    held, mapped = (pipegen.build(spec(source), runtime={"ram_budget": budget}) for budget in ("1GiB", "4MiB"))
+    features = ("x", "y")
+    assert [pipe._manifest.listing.reader().python(features, budget) for pipe, budget in ((held, 2**30), (mapped, 2**22))] == [
+        "",
+        "rows of a mapped file",
+    ]
+    assert keyed(held) == keyed(mapped)

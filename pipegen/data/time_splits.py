@@ -40,9 +40,9 @@ def by_time(splits: Splits, listing: Listing) -> Listing:
         first = np.maximum(-(-(low - lead - firsts) // line.stride), 0)
         last = np.minimum((high - line.span - firsts) // line.stride, shards.rows - 1)
         begins[part], counts[part] = first, np.maximum(last - first + 1, 0)
-    own: Ints = np.repeat(np.arange(len(firsts)), len(names))  # part after part of each series
-    offsets, rows = (values.T.reshape(-1) for values in (begins, counts))
-    codes = np.tile(np.arange(len(names), dtype=np.int16), len(firsts))
+    own: Ints = np.tile(np.arange(len(firsts)), len(names))  # the series of each part, part after part, as `every_value` reads them
+    offsets, rows = begins.reshape(-1), counts.reshape(-1)
+    codes: Ints = np.repeat(np.arange(len(names), dtype=np.int16), len(firsts))
     rows = np.where(np.array([name != _UNUSED for name in names])[codes], rows, 0)
     some = np.flatnonzero(rows)
     left = shards.total - int(rows.sum())
@@ -56,6 +56,7 @@ def by_time(splits: Splits, listing: Listing) -> Listing:
         location=replace(cut.location, sizes=sizes),
         parts=Parts(names, codes[some]),
         shards=replace(held, rows=rows[some], offsets=offsets[some]),
+        cells=listing.cells_of(own[some], rows[some], offsets[some]),
     )
 
 

@@ -27,7 +27,7 @@ def written(cli: Cli, folder: Path | str, *args: str) -> tuple[str, Any]:
     name = result.stdout.split(":")[0].removeprefix("wrote ")
     text = Path(name).read_text(encoding="utf-8")
     assert not inspect(name).diagnostics.items
-    assert len(live_lines(text)) <= 12
+    assert len(live_lines(text)) <= 13
     assert text.startswith("# yaml-language-server: $schema=pipegen.schema.json\n")
     assert f"pipegen preview {name}" in result.stdout
     assert f"pipegen validate {name} --data" in result.stdout
@@ -633,3 +633,18 @@ def test_rows_without_a_label_are_predict(cli: Cli, tmp_path: Path, named: str, 
     assert spec.model.split_names() == ("train", "validation", "predict")
     assert [manifest.num_examples(split) for split in spec.model.split_names()] == [13, 3, 4]
     assert cli("validate", "t.pipegen.yaml", "--strict", "--data").exit_code == 0
+
+
+def test_a_table_with_times_is_time_series(cli: Cli, tmp_path: Path) -> None:
+    lines = ["time,meter,load,heat"]
+    for hour in range(120):
+        lines += [f"2024-01-{1 + hour // 24:02} {hour % 24:02}:00,{meter},{hour % 7}.5,{hour % 5}" for meter in "ab"]
+    (tmp_path / "energy.csv").write_text("\n".join(lines))
+    text, (spec, manifest) = written(cli, "energy.csv")
+    assert "240 rows of 2 series with times and 2 numbers" in text
+    source = spec.model.source
+    assert (source.order, source.group, source.window.length, source.window.horizon) == ("time", "meter", 12, 3)
+    assert source.features["x"].columns == ("load", "heat")
+    assert manifest.num_examples("train") == 2 * (96 - 14)
+    (tmp_path / "twice.csv").write_text("\n".join(["time,load,heat", *(f"2024-01-{1 + i // 4:02},{i}.5,{i}.25" for i in range(40))]))
+    assert "series" not in written(cli, "twice.csv")[0]

@@ -205,7 +205,7 @@ class RecordTensors:
                 found[name] = part(self._packed[name](records))
             elif kind.storage == "dense" and name in self._columns:
                 found[name] = part(tf.cast(self._columns[name](records), t.dtype))
-            elif kind.storage == "dense" and self._labels is not None:
+            elif kind.storage == "dense" and kind.values is None and self._labels is not None:
                 found[name] = part(tf.cast(self._labels(records), tf.int64))
             elif kind.storage != "made":  # set with its items
                 found[name] = read(name)

@@ -350,6 +350,11 @@ class FeatureKind:
         return self.pixels or self.samples
 
     @property
+    def has_files(self) -> bool:
+        """Whether its values may be the bytes of a file in a record, and not only numbers."""
+        return self.values is not None and self.storage == "encoded"
+
+    @property
     def overlay(self) -> Overlay | None:
         """What it draws on its image."""
         return self.geometry or (self.pixels if isinstance(self.pixels, Overlay) else None)
@@ -368,6 +373,10 @@ class FeatureKind:
     def stored_type(self, feature: Any) -> FeatureType:
         """Infers the type in a file or in columns of a table from the arguments alone; by default the first type of a row of an array."""
         return self.array_types(feature)[0]
+
+    def shape_of(self, stored: tuple[int, ...]) -> tuple[int, ...]:
+        """Returns the shape of values that are stored as numbers of a shape."""
+        return stored
 
     def decoder(self, feature: Any) -> Any:
         """Returns the `Transform` that decodes its files, or `None` if a step of the spec does."""

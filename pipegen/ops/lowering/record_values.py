@@ -124,7 +124,7 @@ def from_member(
     """
     content = member_content(content, check, whole=whole)
     content = _field(name, content, held) if held.path else content
-    if kind_of(feature).values is not None:
+    if kind_of(feature).has_files:
         return content
     value = _numbers(name, held, content) if held.numeric and (lookup is None or not held.head) else content
     if lookup is not None:

@@ -105,7 +105,7 @@ class Lmdb(PartSource):
     def types(self, found: Indexed) -> dict[str, FieldType]:
         shard, offsets, lengths = found.first
         for name, *place in zip(self.features, offsets.T.tolist(), lengths.T.tolist(), strict=True):
-            if self.features[name].own_kind.values is not None:
+            if self.features[name].own_kind.has_files:
                 check_pickled(name, *stretches(shard.path, *place))
         return super().types(found)
 

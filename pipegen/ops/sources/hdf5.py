@@ -35,13 +35,18 @@ _lock, _errors = threading.Lock(), Translated(OSError, RuntimeError, ValueError,
 """One thread at a time calls the library, and its errors are translated."""
 
 
+def _library() -> Any:
+    with needs("`h5py`", "hdf5"):
+        import h5py
+    return h5py
+
+
 class Hdf5Sets(Store):
     """An HDF5 file. Columns are its datasets with as many rows as the first of `keys` (by default all); a key is a path such as
     `train/image`."""
 
     def __init__(self, path: str, *keys: str) -> None:
-        with needs("`h5py`", "hdf5"):
-            import h5py
+        h5py = _library()
         with _lock, _errors:
             file = h5py.File(path, "r")
             found: dict[str, Any] = {key: file.get(key) for key in keys}
@@ -97,8 +102,7 @@ class Hdf5Sets(Store):
 def read_sets(path: str, wanted: Sequence[str | int]) -> dict[str, Any]:
     """Reads datasets of numbers or texts as arrays, by their paths in a file: those of `wanted` that exist, else all. Those that are stored
     as they are stay in the file. Raises `StoreError` for a damaged file, and `MissingLibrary`."""
-    with needs("`h5py`", "hdf5"):
-        import h5py
+    h5py = _library()
     _check_end(path)
     found: dict[str, Any] = {}
     with _lock, _errors, h5py.File(path, "r") as file:

@@ -49,7 +49,7 @@ class GroupedSource(PartSource):
             if len({taken_apart(one)[0] for one in feature.keys_of(name)}) > 1:
                 raise ValueError(f"the `keys` of `{name}` must be fields of one JSON member, such as `json.xmin` and `json.ymin`")
             several = feature.keys_of(name)[0].split(";")
-            if any(taken_apart(one)[1] for one in several) and (len(several) > 1 or feature.own_kind.values is not None):
+            if any(taken_apart(one)[1] for one in several) and (len(several) > 1 or feature.own_kind.has_files):
                 raise ValueError(f"the key of `{name}` is a field of JSON: it must be the only key, and cannot hold a file")
             for one in several:
                 if not one or one.startswith("."):

@@ -41,8 +41,19 @@ def test_a_file_is_a_kind_and_a_kind_is_a_file() -> None:
 
 def test_sources_name_the_kinds_that_they_can_give() -> None:
     assert get_args(names_of(lambda kind: kind.storage == "encoded")) == ("image", "dense", "mask", "audio", "array")
-    assert get_args(names_of(held_in_memory)) == ("image", "dense", "mask", "audio", "boxes", "keypoints", "label", "tensor", "weight")
-    assert get_args(names_of()) == ("image", "dense", "mask", "audio", "array", "boxes", "keypoints", "label", "tensor", "weight")
+    assert get_args(names_of(held_in_memory)) == (
+        "image",
+        "dense",
+        "mask",
+        "audio",
+        "series",
+        "boxes",
+        "keypoints",
+        "label",
+        "tensor",
+        "weight",
+    )
+    assert get_args(names_of()) == ("image", "dense", "mask", "audio", "series", "array", "boxes", "keypoints", "label", "tensor", "weight")
 
 
 def test_nothing_asks_for_a_kind_by_its_name() -> None:

@@ -150,6 +150,8 @@ def test_no_window_crosses_a_series_or_a_part(data: st.DataObject) -> None:
     )
     splits = Splits.model_validate({"parts": parts, "method": {"time": {"gap": gap, "history": history}}})
     cut = by_time(splits, listing)
+    each = zip(cut.keys, cut.shards.rows.tolist(), strict=True)
+    assert cut.cells("meter", "") == (*(name for name, count in each for _ in range(count)),)
     shards = cut.shards
     reader: Any = cut.reader()
     used: dict[str, set[int]] = {}

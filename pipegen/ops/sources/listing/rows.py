@@ -11,7 +11,7 @@ from pipegen.ops.fields.strings import Ints, aligned
 from pipegen.ops.sources.listing.reader import Hold, Read, Reader
 
 _HASHED_WHOLE = 2**28
-_SMALL = 2**10  # bytes of a row below which rows are hashed in blocks of so many
+_MOST = 2**18  # rows that are hashed one by one; of more, blocks of rows are
 
 
 class Rows(Reader):
@@ -55,7 +55,7 @@ class Rows(Reader):
         """Identifies the images, in hexadecimal: BLAKE2b over names, dtypes, shapes and bytes.
 
         For an array above 256 MiB, evenly spaced rows of that total are read, with the first and the last; all of them if `whole`. Rows
-        below 1 KiB are taken in blocks.
+        below some 2 KiB are taken in blocks.
         """
         found = hashlib.blake2b(digest_size=32)
         for name in sorted(self.arrays):
@@ -70,8 +70,8 @@ def _hashed(array: Any, whole: bool) -> Iterator[Any]:
     if array.nbytes <= _HASHED_WHOLE:
         yield np.ascontiguousarray(array).data.cast("B")
         return
-    if array.nbytes // len(array) < _SMALL:  # one by one they would take minutes
-        step = _SMALL * len(array) // array.nbytes
+    step = _HASHED_WHOLE * len(array) // array.nbytes // _MOST
+    if step > 1 and array.flags.c_contiguous:  # one by one they would take minutes
         blocks = len(array) // step
         yield np.ascontiguousarray(array[blocks * step :]).data.cast("B")
         array = array[: blocks * step].reshape(blocks, step, *array.shape[1:])

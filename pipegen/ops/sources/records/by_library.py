@@ -200,7 +200,7 @@ class StoreSource(RecordSource):
             check_field(name, feature, key, columns[key], arrays=self.arrays)
             if feature.own_kind.has(Levels) and len(shape := columns[key].shape) == 3:
                 check_channels(name, (found.total, *shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
-            for value in _first_value(store, key) if feature.own_kind.values is not None and columns[key].encoded else ():
+            for value in _first_value(store, key) if feature.own_kind.has_files and columns[key].encoded else ():
                 check_pickled(name, value)
         return {name: columns[self.key_of(name)] for name in self.read_features}
 

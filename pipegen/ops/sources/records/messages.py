@@ -111,7 +111,7 @@ class MessageSource(RecordSource):
             if len(self.features) > 1:
                 raise ValueError(f"with `content: bytes` a record is one feature, but `features` has {len(self.features)}")
             name, feature = next(iter(self.features.items()))
-            if feature.own_kind.values is None:
+            if not feature.own_kind.has_files:
                 message = f"with `content: bytes` a record is a file, but `{name}` is `kind: {feature.kind}`"
                 raise PartError(message, "features", name)
             if feature.key is not None:

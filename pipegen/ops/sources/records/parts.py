@@ -48,7 +48,7 @@ class PartSource(RecordSource):
         for name, feature in self.read_features.items():
             key = self.key_of(name)
             held = self.field_type(name, key, first.file)
-            if feature.own_kind.values is not None:  # a damaged file is reported when it is read, and may be skipped
+            if feature.own_kind.has_files:  # a damaged file is reported when it is read, and may be skipped
                 self._check_there(name, first.file, 0, int(first.lengths[0, list(self.features).index(name)]))
             elif held.path or held == FieldType():
                 held = FieldType.of_member(next(self._each(held.member, name, first)), held.path)

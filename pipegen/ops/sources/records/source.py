@@ -77,7 +77,7 @@ class RecordFeature(FormattedFeature):
             if self.joined and getattr(self, name) is not None:
                 raise ValueError(f"`{name}` is in the records, and `column` in the joined table; leave one of them out")
         self.check_whole()
-        if self.joined and self.own_kind.values is not None:
+        if self.joined and self.own_kind.has_files:
             raise PartError(f"{self.own_kind.plural} cannot be in the joined table, whose rows are in another order", "column")
         return self
 

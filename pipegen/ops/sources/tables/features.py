@@ -78,7 +78,8 @@ class InTable(AnyKind):
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        return self.shape or ((len(self.columns),) if self.columns is not None else ())
+        shape: tuple[int, ...] = self.shape or ((len(self.columns),) if self.columns is not None else ())
+        return self.own_kind.shape_of(shape) if shape else shape
 
 
 class JoinedFeature(InTable):

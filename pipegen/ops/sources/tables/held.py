@@ -114,7 +114,8 @@ def _numbers(table: Table, name: str, feature: InTable) -> Column:
     """Reads float32 or int64 `(n,)`, `(n, columns)` or `(n, *shape)`."""
     field, column = f"features.{name}", feature.column_of(name)
     if feature.shape is not None:
-        return Column(read_arrays(table, column, feature.shape, f"{field}.column", feature.dtype), feature.type())
+        x = feature.type()
+        return Column(read_arrays(table, column, feature.shape, f"{field}.column", feature.dtype).reshape(-1, *x.shape), x)
     if feature.value is not None:
         return computed(table, name, feature, range(table.num_rows))
     if feature.columns is None:
@@ -123,7 +124,8 @@ def _numbers(table: Table, name: str, feature: InTable) -> Column:
     each = [tried.of(_one_number, table, one, f"{field}.columns.{i}", feature) for i, one in enumerate(feature.columns)]
     if tried.errors:
         raise OpErrors(tried.errors)
-    return Column(np.stack(each, axis=-1), feature.type())
+    x = feature.type()
+    return Column(np.stack(each, axis=-1).reshape(-1, *x.shape), x)
 
 
 def computed(table: Columns, name: str, feature: InTable, rows: Sequence[int]) -> Column:
