@@ -166,6 +166,9 @@ def _values(out: FeatureType, entry: FeatureType) -> int:
     for t in (out, entry):
         if t.shape and all(d is not None for d in t.shape):
             return math.prod(d or 0 for d in t.shape)
+    samples = kind_of(out).samples
+    if samples is not None:
+        return samples.assumed_length(out) * math.prod(d or 1 for d in out.shape[1:])
     return ASSUMED_CLASSES if kind_of(out).has(ExampleClass) else ASSUMED_VALUES
 
 

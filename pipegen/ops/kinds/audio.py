@@ -16,6 +16,7 @@ from pipegen.ops.fields.numbers import as_array
 from pipegen.ops.kinds.base import FeatureKind, Samples
 from pipegen.types import FeatureType, Interval
 
+_SECONDS = 3  # of a sound of unknown length, for estimates
 FULL_SCALE = Interval(-1.0, 1.0)
 
 
@@ -41,6 +42,9 @@ class SoundSamples(Samples):
 
     def of_array(self, x: FeatureType, dtype: str, shape: tuple[int | None, ...]) -> FeatureType:
         return x.with_(dtype="float32", shape=(shape[0], shape[1] or 1), uniform=True, interval=None)
+
+    def assumed_length(self, x: FeatureType) -> int:
+        return max(1, round(_SECONDS * sound_of(x).rate / (sound_of(x).hop or 1)))
 
     def shown(self, value: Any, x: FeatureType) -> Any:
         from pipegen.ops.lowering.pictures import spectrum, waveform

@@ -125,6 +125,10 @@ class Samples(Values):
 
     axes = 2
 
+    def assumed_length(self, x: FeatureType) -> int:
+        """Returns a usual length along time, for estimates of the cost where it is unknown."""
+        return 1000
+
 
 class Geometry(Overlay):
     """What happens to the items of a ragged kind when their image is moved, cut or combined.

@@ -31,7 +31,7 @@ class Log(UnconditionalTransform, LogScale, SoundTransform):
 
     op = "log"
     form: ClassVar[Literal["spectra"]] = "spectra"
-    cost = 2.0
+    cost = 1.0
     examples = (
         Example("log", _POWERS, "float32[98×64×1] in [-23.0259, 11.5129]"),
         Example("log: {base: db, top: 80}", _POWERS, "float32[98×64×1] in [-100, 50]"),

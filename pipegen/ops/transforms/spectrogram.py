@@ -124,12 +124,12 @@ class FramedTransform(UnconditionalTransform, SoundTransform):
             help_ = write(f"crop_or_pad: {{seconds: {needed / rate:.3g}}}", "before", "put {} or longer before it, or use `center: true`")
             raise OpError("PG206", f"`{self.op}` needs a sound of {needed:,} samples or more, and gets {frames:,}", help=help_)
         steps = None if frames is None else analysis.steps(frames)
-        bands, values, holds = self.output(x, analysis)
+        values, holds = self.output(x, analysis)
         details = replace(x.details, hop=float(analysis.hop), holds=holds)  # type: ignore[type-var]
-        return x.with_(shape=(steps, bands, x.shape[1]), interval=values, details=details, dtype="float32", centred=False)
+        return x.with_(shape=(steps, self.width(analysis), x.shape[1]), interval=values, details=details, dtype="float32", centred=False)
 
-    def output(self, x: FeatureType, analysis: Analysis) -> tuple[int, Interval | None, str]:
-        """Returns the number of bands, the interval of the values, and what they are, as in `Sound.holds`."""
+    def output(self, x: FeatureType, analysis: Analysis) -> tuple[Interval | None, str]:
+        """Returns the interval of the values, and what they are, as in `Sound.holds`."""
         raise NotImplementedError
 
     def bounds(self, x: FeatureType, analysis: Analysis) -> Interval | None:
@@ -140,15 +140,17 @@ class FramedTransform(UnconditionalTransform, SoundTransform):
 
     def traits(self, x: FeatureType) -> Traits:
         found = super().traits(x)
-        try:
-            bands = self.infer(x).shape[1] or 1
-        except OpError:  # which the plan reports
+        if not isinstance(x.details, Sound):  # which `infer` rejects
             return found
-        return replace(found, weight=self.step_ns(x) / (Neighbourhood.ns_per_value * bands))
+        analysis = Analysis.of(self.complete(), x.details.rate)
+        return replace(found, weight=self.step_ns(analysis) / (Neighbourhood.ns_per_value * self.width(analysis)))
 
-    def step_ns(self, x: FeatureType) -> float:
+    def width(self, analysis: Analysis) -> int:
+        """Returns the number of bands of the output."""
+        raise NotImplementedError
+
+    def step_ns(self, analysis: Analysis) -> float:
         """Estimates nanoseconds of one core for a step of one channel."""
-        analysis = self.analysis(require_sound(self, x).rate)
         passes = 0.4 + 0.5 * analysis.remove_mean + 0.3 * (analysis.pre_emphasis > 0)
         return passes * analysis.window + 0.12 * analysis.fft * math.log2(max(2, analysis.fft))
 
@@ -166,8 +168,11 @@ class Spectrogram(FramedTransform):
         Example("spectrogram: {window: 400, hop: 160, fft: 400, power: 1, center: true}", SECOND, "float32[101×201×1] in [0, 200]"),
     )
 
-    def output(self, x: FeatureType, analysis: Analysis) -> tuple[int, Interval | None, str]:
-        return analysis.bins, self.bounds(x, analysis), HOLDS[analysis.power]
+    def width(self, analysis: Analysis) -> int:
+        return analysis.bins
+
+    def output(self, x: FeatureType, analysis: Analysis) -> tuple[Interval | None, str]:
+        return self.bounds(x, analysis), HOLDS[analysis.power]
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         from pipegen.ops.lowering.spectra import of_channels, spectra_of  # not every spec needs it
@@ -227,8 +232,11 @@ class MelTransform(FramedTransform):
         analysis = self.analysis(self._rate)
         return spectra_of(sounds, analysis, self.mel(SECOND.with_(details=Sound(self._rate)), analysis))
 
-    def step_ns(self, x: FeatureType) -> float:
-        return super().step_ns(x) + 3.0 * self.complete()["bands"]
+    def width(self, analysis: Analysis) -> int:
+        return int(self.complete()["bands"])
+
+    def step_ns(self, analysis: Analysis) -> float:
+        return super().step_ns(analysis) + 3.0 * self.complete()["bands"]
 
 
 NO_LOG: Literal["none"] = "none"
@@ -285,15 +293,15 @@ class MelSpectrogram(MelTransform):
         log = self.log_scale()
         return {**super().meaning(), "log": NO_LOG if log is None else log.model_dump(mode="json")}
 
-    def output(self, x: FeatureType, analysis: Analysis) -> tuple[int, Interval | None, str]:
+    def output(self, x: FeatureType, analysis: Analysis) -> tuple[Interval | None, str]:
         if self.preset == "whisper" and require_sound(self, x).rate != WHISPER_RATE:
             help_ = f"give the feature `rate: {WHISPER_RATE}`, which resamples files"
             message = f"Whisper takes sound of {WHISPER_RATE:,} Hz, and this has {require_sound(self, x).rate:,} Hz"
             raise OpError("PG105", message, field="preset", help=help_)
         values, log = self.mel_bounds(x, analysis), self.log_scale()
         if log is None:
-            return self.complete()["bands"], values, HOLDS[analysis.power]
-        return self.complete()["bands"], log.range_of(values, analysis.power), "logarithms"
+            return values, HOLDS[analysis.power]
+        return log.range_of(values, analysis.power), "logarithms"
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         from pipegen.ops.lowering.spectra import logarithm, of_channels
@@ -301,8 +309,8 @@ class MelSpectrogram(MelTransform):
         bands, log = of_channels(self.summed(images), int(images.shape[2])), self.log_scale()
         return bands if log is None else logarithm(bands, log, self.complete()["power"])
 
-    def step_ns(self, x: FeatureType) -> float:
-        return super().step_ns(x) + (1.5 * self.complete()["bands"] if self.log_scale() is not None else 0.0)
+    def step_ns(self, analysis: Analysis) -> float:
+        return super().step_ns(analysis) + (1.5 * self.complete()["bands"] if self.log_scale() is not None else 0.0)
 
 
 class Mfcc(MelTransform):
@@ -341,13 +349,13 @@ class Mfcc(MelTransform):
     def meaning(self) -> dict[str, Any]:
         return {**super().meaning(), "log": self.log_scale().model_dump(mode="json")}
 
-    def output(self, x: FeatureType, analysis: Analysis) -> tuple[int, Interval | None, str]:
+    def output(self, x: FeatureType, analysis: Analysis) -> tuple[Interval | None, str]:
         given = self.complete()
         self.mel(x, analysis)
         if given["coefficients"] > given["bands"]:
             message = f"{given['bands']} bands have no more than {given['bands']} coefficients, not {given['coefficients']}"
             raise OpError("PG105", message, field="coefficients", help="use fewer `coefficients`, or more `bands`")
-        return given["coefficients"], None, "coefficients"
+        return None, "coefficients"
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         from pipegen.ops.lowering.spectra import logarithm, of_channels, transformed
@@ -359,6 +367,9 @@ class Mfcc(MelTransform):
         rows = cosines(known["bands"], known["coefficients"], known["lifter"])
         return of_channels(transformed(values, rows), channels)
 
-    def step_ns(self, x: FeatureType) -> float:
+    def width(self, analysis: Analysis) -> int:
+        return int(self.complete()["coefficients"])
+
+    def step_ns(self, analysis: Analysis) -> float:
         given = self.complete()
-        return super().step_ns(x) + 1.5 * given["bands"] + 0.05 * given["bands"] * given["coefficients"]
+        return super().step_ns(analysis) + 1.5 * given["bands"] + 0.05 * given["bands"] * given["coefficients"]
