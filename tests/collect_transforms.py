@@ -30,6 +30,15 @@ def albumentations() -> dict[str, list[str]]:
     return OF_TORCH | {n: _arguments(c) for n, c in _classes(albumentations) if issubclass(c, (BasicTransform, BaseCompose))}
 
 
+def audiomentations() -> dict[str, list[str]]:
+    """The transforms of audiomentations, and what composes them."""
+    import audiomentations
+    from audiomentations.core.composition import BaseCompose
+    from audiomentations.core.transforms_interface import BaseTransform
+
+    return {n: _arguments(c) for n, c in _classes(audiomentations) if issubclass(c, (BaseTransform, BaseCompose))}
+
+
 def keras() -> dict[str, list[str]]:
     """Keras' layers for images."""
     from keras import layers
@@ -56,7 +65,7 @@ def torchvision() -> dict[str, list[str]]:
     return {name: _parsed_arguments(classes, name) for name in sorted(public) if name in classes}
 
 
-LIBRARIES = {"albumentations": albumentations, "keras": keras, "torchvision": torchvision}
+LIBRARIES = {"albumentations": albumentations, "audiomentations": audiomentations, "keras": keras, "torchvision": torchvision}
 
 
 def collected(library: str) -> str:

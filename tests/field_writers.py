@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import record_files as files
 from PIL import Image
+from sound_files import decoded, encoded, noise
 from tfds_files import prepare
 
 COUNT, SIDE = 12, 16
@@ -41,6 +42,7 @@ KINDS: Features = {
     "numbers": {"kind": "mask", "with": "boxes"},
     "face": {"kind": "keypoints", "names": list(NAMES)},
     "spots": {"kind": "keypoints"},
+    "sound": {"kind": "audio", "rate": 8000},
 }
 """A feature of every kind, and of every form of it, without where it is stored."""
 EMPTY = {"boxes": (0, 4), "name": (0,), "score": (0,), "parts": (0, 2, 3), "spots": (0, 3)}
@@ -84,6 +86,7 @@ def records(least: int = 0) -> tuple[Record, ...]:
                 "parts": parts.tolist(),
                 "face": [[i / 2, 3.0, 2.0], [4.5, i / 4, 1.0]],
                 "spots": spots.tolist(),
+                "sound": encoded(noise(80, seed=i), 8000),
             }
         )
     return tuple(found)
@@ -94,6 +97,8 @@ def as_arrays(held: Sequence[Record], names: Sequence[str]) -> dict[str, Any]:
 
     def column(name: str) -> Any:
         values = [record[name] for record in held]
+        if name == "sound":
+            return np.stack([decoded(value) for value in values])
         if isinstance(values[0], bytes):
             return np.stack([np.asarray(Image.open(io.BytesIO(value))) for value in values])
         if name == "tags":
@@ -175,7 +180,7 @@ def write_huggingface(path: Path, held: Sequence[Record], features: Features) ->
     label = {"names": list(CLASSES), "_type": "ClassLabel"}
     about: Record = {"objects": {"name": {"feature": label, "_type": "List"}}}
     about |= {name: {"dtype": "binary", "_type": "Value"} for name in ("mask", "depth", "numbers") if name in held[0]}
-    about["image"] = {"_type": "Image"}
+    about |= {"image": {"_type": "Image"}, "sound": {"sampling_rate": 8000, "_type": "Audio"}}
     splits = {"train": {"name": "train", "num_examples": len(held)}}
     (path / "dataset_info.json").write_text(json.dumps({"features": about, "splits": splits}))
     (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a.arrow"}], "_split": "train"}))
@@ -245,14 +250,18 @@ def write_zarr(path: Path, held: Sequence[Record], features: Features) -> Writte
     return {"path": str(path / "a.zarr"), "features": features}, None
 
 
+def ending(name: str) -> str:
+    return ".wav" if name == "sound" else ".png"
+
+
 def in_files(path: Path, held: Sequence[Record]) -> list[Record]:
-    """The records, with their pictures in files."""
+    """The records, with their pictures and sounds in files."""
     rows = []
     for i, record in enumerate(held):
         own, values = apart(record)
         for name, content in own.items():
-            (path / f"{name}-{i}.png").write_bytes(content)
-        rows.append({**{name: f"{name}-{i}.png" for name in own}, **values})
+            (path / f"{name}-{i}{ending(name)}").write_bytes(content)
+        rows.append({**{name: f"{name}-{i}{ending(name)}" for name in own}, **values})
     return rows
 
 
@@ -341,7 +350,7 @@ def write_files(path: Path, held: Sequence[Record], features: Features) -> Writt
     for name in pictures:
         (path / name).mkdir()
         for i in range(len(held)):
-            (path / f"{name}-{i}.png").rename(path / name / f"image-{i}.png")
+            (path / f"{name}-{i}{ending(name)}").rename(path / name / f"image-{i}{ending(name)}")
     folders = {name: {**features[name], "path": str(path / name)} for name in pictures}
     join = {"table": {"csv": {"path": table["path"]}}, "on": {"path": "image"}} if table["features"] else None
     return {"features": {**folders, **table["features"]}, "join": join}, None

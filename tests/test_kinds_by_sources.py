@@ -72,7 +72,8 @@ def spec_of(op: str, source: Any, name: str, **own: Any) -> dict[str, Any]:
     output: dict[str, Any] = {"x": "image", "y": [*([home] if home else []), name, *valid]}
     if name == "weight":
         output = {"x": "image", "y": "image", "sample_weight": name}
-    steps = {"transforms": STEPS, "shuffle": "none", "batch": {"size": 4, "remainder": "keep"}, "output": output}
+    of_sound = [{"crop_or_pad": {"seconds": 0.01}}] if name == "sound" else []
+    steps = {"transforms": [*STEPS, *of_sound], "shuffle": "none", "batch": {"size": 4, "remainder": "keep"}, "output": output}
     return {"pipegen": 1, "source": {op: source}, **steps, **own}
 
 

@@ -120,6 +120,17 @@ def test_arithmetic_on_samples() -> None:
         np.testing.assert_allclose(x, (sounds(2)[number] * 2 + 0.5 - [0.5, 0.25]) / 4, atol=1e-3)
 
 
+def test_a_layer_of_the_model_computes_the_spectra() -> None:
+    fitted = {"standardize": {"statistics": "featurewise", "per": "band"}}
+    pipe = built([*STEPS[:3], fitted], channels=2)
+    expected, given = by_number(pipe.validation), by_number(pipe.dataset("validation", stages="element"))
+    assert next(iter(given.values())).shape == (7200, 2)
+    layer = pipe.layer()
+    again = type(layer).from_config(layer.get_config())
+    for own in (layer, again):
+        same({number: own(x[None]).numpy()[0] for number, x in given.items()}, expected, 2e-4)
+
+
 def test_a_request_goes_through_the_same_steps() -> None:
     pipe = built(STEPS, channels=2)
     expected = by_number(pipe.validation)

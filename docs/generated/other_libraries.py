@@ -13,16 +13,22 @@ from typing import Any
 from pipegen.diagnostics.suggest import NOTHING, Row, plain, rows
 from pipegen.frozen import dataclass
 from pipegen.spec.compose import flow
-from pipegen.spec.peers.words import Meaning, meaning_in, shown_arguments
+from pipegen.spec.peers.words import OF_SOUND, Meaning, meaning_in, shown_arguments
 from pipegen.spec.templates import fitting_rows, marks_of, steps_of, written
 
 NONE = "pipegen has no"  # beginning of the remark of a row whose lines are only the nearest form
 FLAT = "pipegen's images have two dimensions"  # remark of a row about volumes, videos and the like
 
-_TITLES = {"albumentations": "Albumentations", "torchvision": "torchvision", "keras": "Keras' layers"}
-_PAGES = {"albumentations": "from_albumentations", "torchvision": "from_torchvision", "keras": "from_keras_layers"}
+_TITLES = {"albumentations": "Albumentations", "audiomentations": "audiomentations", "torchvision": "torchvision", "keras": "Keras' layers"}
+_PAGES = {
+    "albumentations": "from_albumentations",
+    "audiomentations": "from_audiomentations",
+    "torchvision": "from_torchvision",
+    "keras": "from_keras_layers",
+}
 _SAID = {
     "albumentations": "Every transform of Albumentations {version}, and its form in a spec. `p` is `probability` everywhere. ",
+    "audiomentations": "Every transform of audiomentations {version}, and its form in a spec. `p` is `probability` everywhere. ",
     "torchvision": "Every class of `torchvision.transforms.v2` {version}, and its form in a spec. ",
     "keras": "Every layer of Keras {version} for images, and its form in a spec. `value_range` is inferred from the steps before. ",
 }
@@ -30,7 +36,7 @@ _HEAD = """# From {title}
 
 {said}Each line is for the arguments in the second column, else for the defaults.
 If a spec contains one of these names, `pipegen validate` suggests the same with the values given. A value without a form is named, with the
-difference, and nothing replaces it. The tests compare images: the same image, drawn many times by the library and by the lines.
+difference, and nothing replaces it. The tests compare {what}s: the same {what}, drawn many times by the library and by the lines.
 
 {counted}
 
@@ -87,9 +93,10 @@ def pages() -> dict[str, str]:
         found, said = answers(library), _SAID[library].format(version=_file(library, "txt").partition("\n")[0])
         flat = [a for a in found if a.flat]
         there = sum(a.there for a in flat)
-        counted = f"Of {len(flat)} for two-dimensional images, {there} have a form; the remarks explain the other {len(flat) - there}."
+        what, kind = ("sound", "") if library in OF_SOUND else ("image", " for two-dimensional images")
+        counted = f"Of {len(flat)}{kind}, {there} have a form; the remarks explain the other {len(flat) - there}."
         counted = f"All {there} have a form." if there == len(flat) else counted
-        head = _HEAD.format(title=_TITLES[library], said=said, counted=counted, walk=_file(library, "md"))
+        head = _HEAD.format(title=_TITLES[library], said=said, what=what, counted=counted, walk=_file(library, "md"))
         made[name] = head + "\n".join([*map(_line, found), "", _ORIGIN]) + "\n"
     return made
 

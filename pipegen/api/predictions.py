@@ -21,6 +21,7 @@ from pipegen.backend.running.execute import Executor
 from pipegen.data.buckets import InBuckets, in_buckets
 from pipegen.data.fingerprint import example_ids
 from pipegen.data.image_sides import ignores_exif, image_of
+from pipegen.data.lengths import lengths_of
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
 from pipegen.frozen import dataclass
@@ -48,6 +49,7 @@ from pipegen.plan.check import build_split, possible_types
 from pipegen.plan.evaluation_plans import unlabelled_plan
 from pipegen.plan.lanes import first_view
 from pipegen.plan.nodes import Plan
+from pipegen.spec.lengths import bucketed_feature, with_longest
 from pipegen.spec.load import load
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.step_list import ids_of
@@ -243,11 +245,12 @@ def predict_on(bound: BoundSpec, wanted: Any, views: Any = None) -> Predictions:
     spec, manifest = bound.spec.model, bound.manifest
     arrays = manifest.type is not None and manifest.listing.location.kind == "row" and not any(t.encoded for _, t in manifest.type.items())
     rows, type_ = rows_like(manifest.type, wanted) if manifest.type is not None and arrays else (None, None)
+    type_ = type_ or with_longest(spec.source.infer(), manifest.type)
     each = [(spec, 0)] if views is None else specs_of_views(spec, views)
     plans = [optimise(own, unlabelled_plan(own, bound.spec.loaded.locate.label, type_), cache=False).plan for own, _ in each]
     with tf.init_scope():  # called while a function is traced, they would belong to its graph
         names, keys, places, reader = _numbered(rows) if rows is not None else _stored(wanted, plans[0])
-        buckets = _buckets(spec, wanted, names) if plans[0].buckets else None
+        buckets = _buckets(spec, plans[0].split, wanted, names) if plans[0].buckets else None
         found, treatment = [], damage.Treatment(None, bound.spec.where, "leave it out of the list")
         for (own, epoch), plan in zip(each, plans, strict=True):
             features = tuple(name for name, _ in plan.read.items())
@@ -257,11 +260,17 @@ def predict_on(bound: BoundSpec, wanted: Any, views: Any = None) -> Predictions:
         return Predictions(found[0] if views is None else together(found), tuple(ordered))
 
 
-def _buckets(spec: PipelineSpec, wanted: Wanted, names: Sequence[str]) -> InBuckets:
-    """Assigns each image to a bucket by its own size: the array's, or that in the file's header."""
-    assert isinstance(spec.batch.buckets, Buckets)  # noqa: S101 - its plan has some, of images
+def _buckets(spec: PipelineSpec, split: str, wanted: Wanted, names: Sequence[str]) -> InBuckets:
+    """Assigns each image or sound to a bucket by its own size: the array's, or that in the file's header."""
     images: Any = wanted
-    if not isinstance(wanted, (str, os.PathLike)) and hasattr(images[0], "shape"):
+    arrays = not isinstance(wanted, (str, os.PathLike)) and hasattr(images[0], "shape")
+    name = bucketed_feature(spec)
+    if name is not None:
+        decoder: Any = spec.source.decoders()[name]
+        lengths: Any = np.array([len(sound) for sound in images], np.int64) if arrays else lengths_of(decoder, names)
+        return InBuckets.by_length(spec, split, spec.source.infer()[name], lengths)
+    assert isinstance(spec.batch.buckets, Buckets)  # noqa: S101 - its plan has some, of images
+    if arrays:
         sides = [image.shape[:2] for image in images]
     else:
         found = [sides_of(name) for name in names]

@@ -18,6 +18,7 @@ from pipegen.backend.datasets.pipeline_dataset import DerivedDataset, Explains
 from pipegen.compat.checks import UnsupportedArgument, image_data_format
 from pipegen.compat.flow_specs import channels_of
 from pipegen.compat.recognised import NotProved, recognised
+from pipegen.data.lengths import with_lengths, with_longest
 from pipegen.data.manifest import Manifest
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
@@ -101,7 +102,9 @@ class Recipe:
 
     def pipeline(self) -> Pipeline:
         def built(spec: Spec) -> Pipeline:
-            return _built(spec, Manifest(self.listing, self.members, next(iter(self.sections["source"]))), built, None, None)
+            manifest, place = Manifest(self.listing, self.members, next(iter(self.sections["source"]))), spec.loaded.locate.label
+            manifest, _ = with_lengths(spec.model, manifest, place)
+            return _built(spec, with_longest(spec.model, manifest, place)[0], built, None, None)
 
         cache = self.sections.get("runtime", {}).get("cache", {})
         return built(load(self.sections, allow_write=[cache["disk"]] if cache else ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ from pipegen.data.manifest import Manifest
 from pipegen.data.mixed_manifest import SplitManifests
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
-from pipegen.errors import InternalError
+from pipegen.errors import InternalError, SpecError
 from pipegen.mounts import Opened
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.fields.notes import count
@@ -96,10 +96,19 @@ def _lengths(
 
 def _length_in(decoder: DecodeTransform, path: str) -> tuple[int] | None:
     """Reads the length in the header of a file, as it is kept."""
-    with suppress(OSError, ValueError), Opened(path) as file:
+    with suppress(Exception), Opened(path) as file:  # damage, which is reported when the file is decoded
         length = decoder.stored_length(file)
         return (_UNTOLD if length is None else length + _FIRST,)
     return None
+
+
+def lengths_of(decoder: DecodeTransform, files: Sequence[str]) -> Ints:
+    """Reads the lengths in the headers of files, int64 `(n,)`, -1 if one is damaged; raises `SpecError`, `PG265`, if one does not tell."""
+    found = np.array([(_length_in(decoder, file) or (_UNKNOWN,))[0] for file in files], np.int64)
+    if (found == _UNTOLD).any():
+        message = f"the header of {files[int(np.argmax(found == _UNTOLD))]} does not tell its length, which chooses its bucket"
+        raise SpecError([make("PG265", message, help="convert such files, such as to WAV")])
+    return np.where(found < _FIRST, -1, found - _FIRST)
 
 
 def _by_column(name: str, column: str, manifest: Manifest, at: Label) -> tuple[Ints | None, list[Diagnostic]]:

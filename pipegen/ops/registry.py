@@ -40,6 +40,7 @@ _STEPS = {
     "crop": "center_crop corner_crop crop crop_or_pad random_crop",
     "decode": "decode",
     "degradation": "jpeg random_downscale random_jpeg",
+    "delta": "delta",
     "distortions": "random_elastic random_grid_distortion random_optical_distortion random_piecewise_affine random_thin_plate_spline",
     "domain_adaptation": "random_fourier_adaptation random_histogram_matching",
     "dropout": "random_coarse_dropout random_erasing random_grid_dropout random_grid_mask random_pixel_dropout",

@@ -20,6 +20,7 @@ from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.families.decoder import HEAD, Decodes, needs_whole
 from pipegen.ops.families.fitted import FittedTransform
+from pipegen.ops.kinds.base import kind_named
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.stage import step_kwargs
 from pipegen.passes.plan_pass import Placed, pack, unpack
@@ -205,9 +206,11 @@ def _divided(plain: Plan, own: list[Placed], tail: list[Placed], reached: Featur
 
 
 def _type(values: Mapping[str, Any]) -> FeatureType:
-    interval = values.get("interval")
+    """Makes the type that `asdict` wrote down."""
+    interval, details, own = values.get("interval"), values.get("details"), kind_named(values["kind"]).details
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, (list, tuple))}
-    return FeatureType(**{**values, **lists, "interval": None if interval is None else Interval(**interval)})
+    made = {"interval": None if interval is None else Interval(**interval), "details": own(**details) if own and details else details}
+    return FeatureType(**{**values, **lists, **made})
 
 
 _LOOKED_AT = 2000  # files of a feature and a split whose formats are checked, evenly spread; the graph rejects others when it reads them

@@ -167,13 +167,17 @@ def _mask(plan: OutputPlan, name: str, x: FeatureType) -> None:
 
 
 def unbatchable(spec: PipelineSpec, split: str, x: FeatureType, locate: Locate) -> Diagnostic:
-    """The error of images of several sizes that are to be stacked, with the likeliest fix."""
+    """The error of images of several sizes, or sounds of several lengths, that are to be stacked, with the likeliest fix."""
+    if kind_of(x).samples is not None:
+        message = f"{kind_of(x).plural} of split `{split}` have no fixed length ({times(x.shape)}), so they cannot be stacked into a batch"
+        help_: str = write("- crop_or_pad: {seconds: 1}", "transforms", "add {}, or another step that fixes the length")
+        return make("PG201", message, locate(("transforms",), key=True), help=help_)
     message = f"images of split `{split}` have no fixed size ({times(x.shape)}), so they cannot be stacked into a batch"
     steps = list(enumerate(spec.transforms))
     half = [(*step_path(i, t), "shorter_side") for i, t in steps if runs_on(t, split) and getattr(t, "shorter_side", None) is not None]
     if half:
         said = "the other side still varies: add {} after it, or give `resize` a `size`"
-        help_: str = write("- center_crop: {size: 224}", "after", said)
+        help_ = write("- center_crop: {size: 224}", "after", said)
         return make("PG201", message, locate(half[-1], "fixes one side only"), help=help_)
     idle = [(*step_path(i, t), "when") for i, t in steps if not runs_on(t, split) and t.when and getattr(t, "size", None) is not None]
     if idle:

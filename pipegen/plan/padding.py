@@ -8,7 +8,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.families.lengths import MarkLength, MeasureLength, PadLength
-from pipegen.ops.kinds.base import Numbers, single_values
+from pipegen.ops.kinds.base import Numbers, Samples, kind_of, single_values
 from pipegen.ops.sampling_sections import LengthBuckets, LengthColumn, Padding
 from pipegen.ops.stage import Stage
 from pipegen.plan.assembly import Findings
@@ -16,7 +16,7 @@ from pipegen.plan.outputs import meant_feature
 from pipegen.spec import lengths
 from pipegen.spec.expect import one_of
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import PipelineSpec, received
+from pipegen.spec.models import PipelineSpec
 from pipegen.spec.source_map import KeyPath
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval, length_name, times, valid_name
 
@@ -30,7 +30,7 @@ def padded(
     poisoned. `home` returns the feature of a record that a feature is a view of."""
     for name, x in type_.items():
         of = home(name)
-        if name in findings.poisoned or not lengths.is_padded(spec, of, x):
+        if name in findings.poisoned or not lengths.is_padded(spec, name, of, x):
             continue
         padding = lengths.padding_of(spec, of)
         wrong = (
@@ -57,10 +57,13 @@ def unpadded(spec: PipelineSpec, name: str, x: FeatureType, locate: Locate) -> D
     """The error of a feature of unknown length that is to be stacked, and that `batch.pad` does not pad."""
     pad = "{to: longest}" if spec.batch.pad is None else f"{{{name}: {{to: longest}}}}"
     message = f"`{name}` has no fixed length ({times(x.shape)}), so its examples cannot be stacked into a batch"
-    help_ = (
+    help_: tuple[str, ...] = (
         write(f"batch: {{pad: {pad}}}", "spec", "pad them to the longest one: {}"),
         "or to a fixed length, `to: 16000`, where `longer: cut` shortens longer ones and `longer: drop` leaves them out",
     )
+    if kind_of(x).has(Samples) and len(x.shape) == 2:
+        step = "or add {} or another step that fixes the length, before those that make spectra"
+        help_ = (*help_, write("- crop_or_pad: {seconds: 1}", "transforms", step))
     path = spec.source.described().get(name)
     return make("PG263", message, locate(("batch",) if path is None else ("source", spec.source.op, *path), key=True), help=help_)
 
@@ -89,7 +92,7 @@ def check_padding(spec: PipelineSpec, locate: Locate, record: ElementType | None
         if pad is not None:
             yield from _of_mix(spec, locate)
         return
-    able = [name for name in record if any(lengths.type_after(spec, split, name, record[name]) for split in spec.split_names())]
+    able = [name for name in record if any(any(lengths.types_after(spec, split, name, record[name])) for split in spec.split_names())]
     varying = [name for name in able if any(lengths.varies_on(spec, split, name) for split in spec.split_names())]
     for name in pad if isinstance(pad, dict) else ():
         at = locate(("batch", "pad", name), key=True)
@@ -113,10 +116,6 @@ def _check_feature(spec: PipelineSpec, name: str, record: ElementType, locate: L
     padding, pad, path = lengths.padding_of(spec, name), spec.batch.pad, lengths.pad_path(spec, name)
     if padding is None:
         return
-    asked = {length_name(name), valid_name(name)} & {*received(spec.output)}
-    if spec.views != 1 and asked:
-        message = f"with `views`, `{name}` has several lengths, and `{min(asked)}` names none of them"
-        yield make("PG264", message, locate(("output",), key=True), help=f"leave `{min(asked)}` out of `output`, or `views` out")
     yield from _reserved(spec, name, record, locate)
     if isinstance(padding.measured, LengthColumn):
         yield from _check_column(padding.measured.column, (*path, "measured", "column"), locate, record)

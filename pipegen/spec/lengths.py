@@ -10,6 +10,7 @@ from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.registry import default_decoder
 from pipegen.ops.sampling_sections import LengthBuckets, Padding
+from pipegen.ops.transform import Transform
 from pipegen.spec.models import PipelineSpec, names, received
 from pipegen.spec.source_map import KeyPath
 from pipegen.types import ElementType, FeatureType, length_name, valid_name
@@ -41,13 +42,14 @@ def padding_of(spec: PipelineSpec, name: str) -> Padding | None:
     return found
 
 
-def is_padded(spec: PipelineSpec, name: str, x: FeatureType) -> bool:
-    """Tests if a feature of type `x` before the batch is padded: its length varies, or the spec names it, its length or its mask."""
+def is_padded(spec: PipelineSpec, name: str, of: str, x: FeatureType) -> bool:
+    """Tests if a feature of type `x` before the batch, a view of the feature `of` of a record, is padded: its length varies, or the spec
+    names `of`, or the length or mask of the view."""
     if varies(x):
         return True
     asked = not {length_name(name), valid_name(name)}.isdisjoint(received(spec.output))
-    named = isinstance(spec.batch.pad, dict) and name in spec.batch.pad
-    return has_length(x) and (named or (asked and padding_of(spec, name) is not None))
+    named = isinstance(spec.batch.pad, dict) and of in spec.batch.pad
+    return has_length(x) and (named or (asked and padding_of(spec, of) is not None))
 
 
 def padded_by(name: str, type_: ElementType) -> str | None:
@@ -70,15 +72,21 @@ def bucketed_feature(spec: PipelineSpec) -> str | None:
 
 
 def varies_on(spec: PipelineSpec, split: str, name: str) -> bool:
-    """Tests if the examples of a split differ in the length of a feature, where they are stacked."""
+    """Tests if the examples of a split differ in the length of a feature, or of a view of it, where they are stacked."""
     record = spec.source.infer()
-    y = type_after(spec, split, name, record[name]) if name in record else None
-    return y is not None and varies(y)
+    return name in record and any(y is not None and varies(y) for y in types_after(spec, split, name, record[name]))
 
 
-def type_after(spec: PipelineSpec, split: str, name: str, x: FeatureType, length: int | None = None) -> FeatureType | None:
-    """The type of a feature after all steps of a split, or of an example whose stored form, once decoded, has this length; `None` if a step
-    cannot run."""
+def types_after(spec: PipelineSpec, split: str, name: str, x: FeatureType, length: int | None = None) -> list[FeatureType | None]:
+    """The types of each branch of views of a feature after all steps of a split, or of an example whose stored form, once decoded, has this
+    length; `None` if a step cannot run."""
+    branches = [view.transforms for view in spec.views.values()] if isinstance(spec.views, dict) else [()]
+    return [_type_after(spec, (*spec.transforms, *steps), split, name, x, length) for steps in branches]
+
+
+def _type_after(
+    spec: PipelineSpec, steps: Sequence[Transform], split: str, name: str, x: FeatureType, length: int | None
+) -> FeatureType | None:
     try:
         if x.encoded:
             written = (step for step in spec.transforms if isinstance(step, DecodeTransform) and step.feature in (None, name))
@@ -87,7 +95,7 @@ def type_after(spec: PipelineSpec, split: str, name: str, x: FeatureType, length
             return None
         if length is not None and x.shape[0] is None:
             x = x.with_(shape=(length, *x.shape[1:]))
-        for step in spec.transforms:
+        for step in steps:
             if isinstance(step, (DecodeTransform, CombiningTransform)) or step.feature not in (None, name) or not step.acts_on(kind_of(x)):
                 continue
             for form in on_split(step, split):
@@ -98,9 +106,10 @@ def type_after(spec: PipelineSpec, split: str, name: str, x: FeatureType, length
 
 
 def length_after(spec: PipelineSpec, split: str, name: str, x: FeatureType, length: int | None) -> int | None:
-    """The length of an example after the steps of a split, from its stored length (`None` if unknown); `None` if that does not tell."""
-    y = type_after(spec, split, name, x, length)
-    return None if y is None else y.shape[0]
+    """The length of an example after the steps of a split, from its stored length (`None` if unknown); `None` if that does not tell, or
+    views differ in it."""
+    found = {None if y is None else y.shape[0] for y in types_after(spec, split, name, x, length)}
+    return found.pop() if len(found) == 1 else None
 
 
 def room(spec: PipelineSpec, record: ElementType, name: str, padding: Padding) -> int | None:
@@ -111,6 +120,12 @@ def room(spec: PipelineSpec, record: ElementType, name: str, padding: Padding) -
     found = [length_after(spec, split, name, record[name], record[name].longest) for split in spec.split_names()]
     known = [length for length in found if length is not None]
     return max(1, *known) if known and len(known) == len(found) else None
+
+
+def with_longest(record: ElementType, known: ElementType | None) -> ElementType:
+    """Adds the largest lengths of `known`, the type of a record as the data shows it, to the type of a record."""
+    shown = {name: t.longest for name, t in known.items() if t.longest is not None} if known is not None else {}
+    return record.replace(**{name: record[name].with_(longest=longest) for name, longest in shown.items() if name in record})
 
 
 def longest_that_fits(spec: PipelineSpec, split: str, name: str, x: FeatureType, lengths: Sequence[int], room: int) -> int | None:

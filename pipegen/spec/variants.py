@@ -16,7 +16,7 @@ from pipegen.spec import lengths
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import Features, Output, PipelineSpec, View, received
 from pipegen.spec.source_map import KeyPath
-from pipegen.types import ElementType, FeatureType, valid_name
+from pipegen.types import ElementType, FeatureType, length_name, valid_name
 
 _VALID = valid_name("")
 
@@ -125,6 +125,8 @@ class _Names:
                     group = self._view(feature, lane.branch)
                     self._known[group] = own if group == name else (*self._known.get(group, ()), *own)
             self._known[feature] = tuple(self._view(feature, lane.suffix) for lane in present if lane.shows(image)) or (feature,)
+        for made in (length_name, valid_name):  # what padding makes of each view
+            self._known = {made(name): tuple(map(made, own)) for name, own in self._known.items()} | self._known
 
     def _view(self, feature: str, suffix: str) -> str:
         """The name of a feature in a view; a mask of valid items is named by the view of the items."""

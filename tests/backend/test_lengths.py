@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 import pipegen
 
@@ -269,7 +272,7 @@ WORKS: dict[str, Any] = {
 REFUSED: dict[str, tuple[Any, str]] = {
     "preview": (lambda pipe, _: pipe.preview("train"), "a sheet shows images"),
     "export": (lambda pipe, at: pipe.export(at, "train"), "export writes images"),
-    "predict_on": (lambda pipe, _: pipe.predict_on([content(3)]), "`predict_on` takes images alone"),
+    "predict_on": (lambda pipe, _: pipe.predict_on([content(3)]), "`predict_on` takes images or sounds alone"),
     "serving_fn": (lambda pipe, _: pipe.serving_fn(model_of(pipe)), "which holds arrays; a request has only"),
     "layer": (lambda pipe, _: pipe.layer(), "which holds arrays; a request has only"),
     "eject": (lambda pipe, at: pipe.eject(at / "graph"), "that only Python reads"),
@@ -298,3 +301,23 @@ def test_batches_by_hand_have_one_length(folder: Path, pad: Any) -> None:
     else:
         read = pipe.lowered("train")
         assert read.steps == pipe.steps("train")
+
+
+@given(
+    hnp.arrays(np.float32, hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=9), elements=st.floats(-9, 9, width=32)),
+    st.integers(1, 12),
+    st.integers(-3, 3),
+)
+def test_any_array_is_padded_as_by_numpy_and_comes_back(array: Any, to: int, value: int) -> None:
+    import tensorflow as tf
+
+    from pipegen.backend.kernels.lower import apply_element
+    from pipegen.ops.families.lengths import MarkLength, MeasureLength, PadLength
+
+    features = {"a": tf.constant(array)}
+    for stage in (MeasureLength("a_length", "a", to), PadLength("a", to, value, "cut"), MarkLength("a_valid", "a_length", to)):
+        apply_element(stage, features)
+    kept = array[:to]
+    np.testing.assert_array_equal(features["a"], np.pad(kept, [[0, to - len(kept)], *[[0, 0]] * (array.ndim - 1)], constant_values=value))
+    np.testing.assert_array_equal(features["a"].numpy()[features["a_valid"].numpy()], kept)
+    np.testing.assert_array_equal(features["a"].numpy()[: int(features["a_length"])], kept)

@@ -229,8 +229,8 @@ FORMS: dict[str, tuple[Callable[[Path], dict[str, Any]], str, int]] = {
 }
 """For each form what writes it, the code of the finding, and the records that there would be."""
 WITHOUT_FILES = {
+    **dict.fromkeys(("audio_folder", "image_folder"), "every file that is found is a record"),
     "series": "rows of one file",
-    "image_folder": "every file that is found is a record",
     **dict.fromkeys(("array_record", "arrow", "hdf5", "lmdb", "mds", "prepared", "sqlite", "tfds", "tfrecord", "webdataset", "zarr", "zip"),
                     "records hold their bytes"),
     "arrays": "rows of arrays",

@@ -382,6 +382,11 @@ MARKED = {
 }
 SOUND = {"arrays": {"features": {"sound": {"kind": "audio", "rate": 8000}}}}
 RARE: list[dict[str, Any]] = [
+    {
+        **BASE,
+        "source": {"audio_folder": {"path": "words/", "rate": 8000}},
+        "transforms": [{"random_crop": {"seconds": 1, "when": "train"}}],
+    },
     {**BASE, "source": {"arrays": {"features": {"sound": {"kind": "audio"}}}}, "transforms": [], "output": {"x": "sound", "y": None}},
     {
         **BASE,

@@ -13,6 +13,7 @@ import pytest
 from docs.generated.other_libraries import FLAT, NONE, Answer, answers
 from pipegen.diagnostics.suggest import NOTHING, every_row
 from pipegen.phases.compilation import inspect
+from pipegen.spec.peers.words import OF_SOUND
 from pipegen.spec.templates import parsed, steps_of
 
 sys.path.append(str(Path(__file__).parents[1]))
@@ -21,7 +22,9 @@ from collect_transforms import FOLDER, LIBRARIES, collected
 SIZED = {"resize": {"size": 32}}
 
 
-@pytest.mark.parametrize("library", ["keras", "torchvision", pytest.param("albumentations", marks=pytest.mark.peers)])
+@pytest.mark.parametrize(
+    "library", ["keras", "torchvision", *(pytest.param(one, marks=pytest.mark.peers) for one in ("albumentations", "audiomentations"))]
+)
 def test_the_lists_are_the_installed_libraries(library: str) -> None:
     """A version other than the list's is compared by `python tests/collect_transforms.py` and its diff."""
     if util.find_spec(library) is None:
@@ -41,8 +44,12 @@ def test_every_transform_has_an_answer(library: str) -> None:
     assert all(a.row.remark for a in found if a.row and a.row.lines == NOTHING), "whoever gets no lines is told why"
 
 
-def _specs(answer: Answer) -> Iterator[dict[str, Any]]:
+def _specs(answer: Answer, library: str) -> Iterator[dict[str, Any]]:
     """Specs with the steps of an answer, before and behind what fixes the size; or with its sections."""
+    if library in OF_SOUND and answer.meaning is not None:
+        source = {"audio_folder": {"path": "words/", "rate": 16000, "classes": ["a", "b"]}}
+        yield {"pipegen": 1, "source": source, "transforms": [*answer.meaning.steps, {"crop_or_pad": {"seconds": 1}}]}
+        return
     spec: dict[str, Any] = {"pipegen": 1, "source": {"image_folder": {"path": "photos/", "classes": ["a", "b"]}}}
     if answer.row is not None and answer.row.place == "spec":
         yield {**spec, "transforms": [SIZED], **parsed(answer.row)}
@@ -70,7 +77,7 @@ def test_every_form_is_a_right_spec(library: str, every: int) -> None:
     for answer in [*answers(library)][::every]:
         lines = answer.row.lines if answer.row is not None else "steps" if answer.meaning is not None and answer.meaning.steps else NOTHING
         if lines != NOTHING and "python" not in lines:
-            found = [[d.message for d in inspect(spec).diagnostics if d.severity.value == "error"] for spec in _specs(answer)]
+            found = [[d.message for d in inspect(spec).diagnostics if d.severity.value == "error"] for spec in _specs(answer, library)]
             if all(found):
                 wrong[answer.name] = found
     assert wrong == {}

@@ -14,6 +14,7 @@ from pipegen.ops.families.combining import WHOLE, CombiningTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.selections import Selection
+from pipegen.ops.families.sounds import SoundTransform
 from pipegen.ops.registry import transforms
 from pipegen.ops.step_bases import ColourTransform, CropTransform, GeometricTransform
 from pipegen.ops.transform import Policy, Transform
@@ -69,6 +70,7 @@ OWN_NAMES = {
     "random_pca_lighting",
     "random_photometric_distort",
     "random_tone_curve",
+    "random_time_warp",  # whose speeds matter only beside each other
 }
 """Steps, beside policies, that name what comes of their arguments instead of the arguments."""
 
@@ -90,7 +92,7 @@ def drawn(step: Transform, u: Array) -> dict[str, Array]:
 
 
 def shape_for(step: Transform) -> tuple[int, int, int]:
-    return SHAPE if "image" in step.kinds else SOUND_SHAPE
+    return SOUND_SHAPE if isinstance(step, SoundTransform) else SHAPE
 
 
 def effect(step: Transform, u: Array) -> list[Array]:

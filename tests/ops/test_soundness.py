@@ -215,6 +215,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "random_window_warp": [{"fraction": 0.99, "factor": [0.01, 100]}, {"factor": [1, 1]}, {"probability": 0}],
     "crop_or_pad": [{"seconds": 0.7, "align": "center"}, {"seconds": 3, "align": "end"}, {"seconds": 1.5}],
     "random_invert": [{"probability": 1}, {"probability": 0}],
+    "delta": [{"width": 3, "order": 2}],
     "log": [{"base": 10, "scale": -0.25, "shift": 1}, {"offset": 0.5, "top": 3}, {"base": "db", "floor": 0.01}],
     "mel_spectrogram": [
         {"bands": 8, "preset": "librosa"}, {"preset": "torchaudio", "window": 150, "bands": 9, "power": 1}, {"preset": "kaldi", "bands": 5},

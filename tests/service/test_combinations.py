@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import pipegen
+from pipegen.ops.lowering.sounds import encode_wav
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,6 +96,25 @@ def test_boxes(most: int | None, tmp_path: Path, fleet: Fleet) -> None:
         "transforms": [RESIZE, "random_flip", "mosaic"],
         "batch": {"size": 4},
         "output": {"x": "image", "y": {"boxes": "boxes", "there": "boxes_valid", "labels": "labels"}},
+    }
+    of_both(*both(fleet, spec))
+
+
+@pytest.mark.parametrize(
+    "how", [{"pad": {}}, {"buckets": {"by": "length", "sizes": [500, 1200]}, "remainder": "keep"}], ids=["padded", "buckets"]
+)
+def test_sounds_of_several_lengths(how: dict[str, Any], tmp_path: Path, fleet: Fleet) -> None:
+    rng = np.random.default_rng(0)
+    for i in range(16):
+        (tmp_path / f"c{i % 2}").mkdir(exist_ok=True)
+        (tmp_path / f"c{i % 2}" / f"{i}.wav").write_bytes(encode_wav(rng.uniform(-1, 1, (100 + 60 * i, 1)).astype(np.float32), 1000))
+    spec = {
+        "pipegen": 1,
+        "source": {"audio_folder": {"path": str(tmp_path), "rate": 1000}},
+        "splits": {"parts": {"train": 12, "validation": 4}},
+        "transforms": [{"random_gain": {"db": 6}}],
+        "batch": {"size": 4, **how},
+        "output": {"x": ["audio", "audio_length", "audio_valid"]},
     }
     of_both(*both(fleet, spec))
 

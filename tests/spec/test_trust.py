@@ -408,7 +408,8 @@ NO_PLACES = {
     "PipelineSpec.name", "Splits.parts", "Splits.group", "PathGroup.path", "ArrayFeature.key", "Files.key", "Yolo.split", "Accepted.key",
     "Accepted.path", "Disjoint.key", "Disjoint.path", "Present.key", "Present.path", "Unique.key", "Unique.path", "ImageFolder.classes",
     "ImageFolder.pattern", "Mix.parts", "Csv.features", "DataFrame.features", "Excel.features", "Files.features", "JsonLines.features",
-    "Parquet.features", "Sql.features", "GeoTiff.window",
+    "Parquet.features", "Sql.features", "GeoTiff.window", "AudioFolder.pattern", "FilesFeature.duration", "FilesFeature.offset",
+    "RecordFeature.duration", "RecordFeature.offset", "TableFeature.duration", "TableFeature.offset",
 }  # fmt: skip
 """Texts whose documentation speaks of files, and that name none: columns, patterns within a folder, features by name."""
 ABOUT_PLACES = re.compile(r"\b(?:file|folder|address|variable of the env|environment variable|module:function|TensorFlow device)\b", re.I)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
@@ -81,8 +81,8 @@ class DecodeTransform(ElementTransform):
         return tf.shape(self.decode(contents))[:2]
 
     def stored_length(self, file: Opened) -> int | None:
-        """Returns the length along the first axis of what `decode` gives, by the header of an opened file; `None` if the
-        header does not tell. Raises `OSError` or `ValueError` if it is damaged."""
+        """Returns the length along the first axis of what `decode` gives, by the header of an opened file alone; `None` if the header does
+        not tell. On damage raises any exception of the reader."""
         return None
 
     def fitted(self, image: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
@@ -204,7 +204,7 @@ class ArrayDecoder(DecodeTransform):
     def stored_length(self, file: Opened) -> int | None:
         from pipegen.ops.lowering.array_formats import npy_header
 
-        shape = npy_header(cast("BinaryIO", file))[0] if self.format == "npy" else ()
+        shape = npy_header(file)[0] if self.format == "npy" else ()
         return shape[0] if shape else None
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:

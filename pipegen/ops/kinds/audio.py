@@ -70,6 +70,7 @@ class Audio(FeatureKind):
     arguments = ("root", "ending", "rate", "channels", "offset", "duration")
     storage = "encoded"
     samples = SoundSamples()
+    details = Sound
 
     def check(self, name: str, feature: Any) -> None:
         if feature.rate is None:

@@ -71,6 +71,7 @@ class Dense(FeatureKind):
     arguments = ("of", "root", "ending", "size", "channels", "bits", "format", "values", "interpolation", "ignore")
     storage = "encoded"
     pixels = DenseValues()
+    details = DenseRules
     rules_of = "image"
 
     def check(self, name: str, feature: Any) -> None:

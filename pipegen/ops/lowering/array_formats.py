@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from pipegen.lazy import np, tf
 from pipegen.mounts import content_of, mounted
@@ -123,8 +123,8 @@ def read_npy(contents: bytes) -> Any:
     return values.reshape(shape, order="F" if fortran else "C")
 
 
-def npy_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, Any]:
-    """Reads the header of a `.npy` file: the shape, whether the first axis runs fastest, and the dtype."""
+def npy_header(file: Any) -> tuple[tuple[int, ...], bool, Any]:
+    """Reads the header of a `.npy` file, from an object with `read`: the shape, whether the first axis runs fastest, and the dtype."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(file)

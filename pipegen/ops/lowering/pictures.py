@@ -35,7 +35,7 @@ def levels(image: Array, interval: Interval | None = None) -> Array:
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
 
 
-_WIDTH, _HEIGHT = 400, 100  # of a drawn sound, in pixels
+_WIDTH, _HEIGHT = 400, 200  # of a drawn sound, in pixels
 
 
 def waveform(samples: Array) -> Array:

@@ -74,12 +74,15 @@ def of_channels(values: tf.Tensor, channels: int) -> tf.Tensor:
     return tf.transpose(tf.reshape(values, [-1, channels, steps, bands]), [0, 2, 3, 1])
 
 
+_MOST_BLOCKS = 64  # parts of a window that are put together; more would make a large graph
+
+
 def framed(rows: tf.Tensor, analysis: Analysis) -> tf.Tensor:
     """Cuts rows of samples `(n, frames)` into windows, weighted: `(n, steps, window)`. Fails if a row of unknown length is too short for
     one step; known lengths are checked by `infer`."""
     given = rows.shape[1] if rows.shape[1] is not None else tf.shape(rows)[1]
     steps = analysis.steps(given)
-    if not isinstance(given, int):
+    if not isinstance(given, int) or tf.executing_eagerly():  # one example by itself, whose record an error has to name
         message = f"a spectrogram needs sounds of {analysis.needed():,} samples or more, and this one has"
         enough = tf.raw_ops.Assert(condition=given >= analysis.needed(), data=[message, given])
         with tf.control_dependencies([enough] if enough is not None else []):
@@ -87,30 +90,21 @@ def framed(rows: tf.Tensor, analysis: Analysis) -> tf.Tensor:
     window, hop = analysis.window, analysis.hop
     several = -(-window // hop)  # rows of `hop` samples that a window reads
     held = surrounded(rows, analysis.before, (steps - 1) * hop + window, (steps - 1 + several) * hop, analysis.pad)
-    shift: tf.Tensor | None = None
+    share, before = analysis.pre_emphasis, tf.concat([held[:, :1], held[:, :-1]], 1)  # of the first sample, itself
+    heard = held - share * before if share else held
+    if several > _MOST_BLOCKS:
+        frames = tf.signal.frame(heard, window, hop)[:, :steps]
+    else:
+        blocks = tf.reshape(heard, [-1, steps - 1 + several, hop])
+        frames = tf.concat([blocks[:, j : j + steps, : min(hop, window - j * hop)] for j in range(several)], -1)
     if analysis.remove_mean:
-        shift = (1.0 - analysis.pre_emphasis) * _means(held, steps, analysis)
-    if analysis.pre_emphasis:
-        held = held - analysis.pre_emphasis * tf.concat([held[:, :1], held[:, :-1]], 1)
-    frames = tf.concat(_pieces(held, steps, analysis), -1)
-    if shift is not None:
-        frames = frames - shift
+        mean = _times(frames, np.full((window, 1), 1.0 / window))
+        if share:  # the mean of the samples less that share of it: that of the frame, but for its ends
+            last, first = (part[:, : (steps - 1) * hop + 1 : hop, None] for part in (held[:, window - 1 :], before))
+            mean = mean - (last - first) * (share / window)
+        frames = frames - mean
     own = np.array(weights(analysis.window_function, window)) * analysis.full_scale
     return frames * tf.constant(own, rows.dtype)
-
-
-def _pieces(held: tf.Tensor, steps: Whole, analysis: Analysis) -> list[tf.Tensor]:
-    """Lists the parts of each window, one in each of the rows of `hop` samples that it reads: `(n, steps, at most hop)` each."""
-    window, hop = analysis.window, analysis.hop
-    several = -(-window // hop)
-    blocks = tf.reshape(held, [-1, steps - 1 + several, hop])
-    return [blocks[:, j : j + steps, : min(hop, window - j * hop)] for j in range(several)]
-
-
-def _means(held: tf.Tensor, steps: Whole, analysis: Analysis) -> tf.Tensor:
-    """Computes the mean of each window before it is weighted, `(n, steps, 1)`, from the sums of its parts."""
-    sums = [tf.reduce_sum(piece, -1, keepdims=True) for piece in _pieces(held, steps, analysis)]
-    return tf.add_n(sums) * (1.0 / analysis.window)
 
 
 def surrounded(rows: tf.Tensor, before: int, used: Whole, total: Whole, outside: Outside) -> tf.Tensor:

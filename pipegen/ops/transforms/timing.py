@@ -158,9 +158,10 @@ class RandomSpeed(FactorTransform):
 class RandomTimeStretch(FactorTransform):
     """Plays each sound faster or slower at the same pitch, by a factor drawn uniformly: above 1 it is shorter, below 1 longer.
 
-    The number of frames stays: silence follows a shorter sound, and a longer one is cut at its end. It is a phase vocoder without phase
-    locking, with a Hann window of the power of two nearest to 64 ms and a quarter of it as hop: output step j has the magnitude between the
-    two input steps around j · factor, and its phase goes on by the difference of theirs. Computed in float64.
+    The number of frames stays: silence follows a shorter sound, and a longer one is cut at its end. It is a phase vocoder with identity
+    phase locking, a Hann window of the power of two nearest to 64 ms and a quarter of it as hop. Output step j has the magnitude between
+    the two input steps around j · factor; the phase of a peak goes on by the difference of theirs, and the bins around the peak follow
+    it. Computed in float64.
 
     Sources: Flanagan and Golden, "Phase Vocoder" (1966); Laroche and Dolson, "Improved Phase Vocoder Time-Scale Modification of Audio"
     (1999).

@@ -139,3 +139,26 @@ def test_what_makes_no_sense_is_told() -> None:
     (lint,) = made("spec_augment: {time: 0.9}").lints(POWERS)
     assert "reaches 90%" in str(lint)
     assert made("spec_augment: {time: 0.1, fill: {constant: -5}}").infer(POWERS).interval == Interval(-5, 100)
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize(("width", "order"), [(3, 1), (9, 2)])
+def test_delta_is_the_slope_of_the_line_by_least_squares(width: int, order: int, jit: bool) -> None:
+    import tensorflow as tf
+
+    values = np.random.default_rng(0).normal(size=(2, 12, 5, 2)).astype(np.float32)
+    step = made(f"delta: {{width: {width}, order: {order}}}")
+    found = tf.function(lambda v: step.apply(v), jit_compile=jit, autograph=False)(tf.constant(values)).numpy()
+    expected, half = [values.astype(np.float64)], width // 2
+    for _ in range(order):
+        padded = np.pad(expected[-1], ((0, 0), (half, half), (0, 0), (0, 0)), mode="edge")
+        windows = np.lib.stride_tricks.sliding_window_view(padded, width, axis=1)
+        expected.append(np.apply_along_axis(lambda w: np.polyfit(np.arange(width), w, 1)[0], -1, windows))
+    np.testing.assert_allclose(found, np.concatenate(expected, 2), atol=1e-5)
+    assert found.shape[1:] == step.infer(POWERS.with_(shape=(12, 5, 2))).shape
+
+
+def test_an_even_width_is_rejected() -> None:
+    with pytest.raises(ValidationError, match="`width` is odd"):
+        made("delta: {width: 4}")

@@ -67,6 +67,10 @@ CASES = {
         lambda y: librosa_mel(y, 16000, n_fft=551, hop_length=221, n_mels=32, pad_mode="edge"),
     ),
     "torchaudio": ("mel_spectrogram: {preset: torchaudio}", torchaudio_mel),
+    "many steps": (
+        "mel_spectrogram: {preset: librosa, fft: 512, hop: 7, bands: 20}",
+        lambda y: librosa_mel(y, 16000, n_fft=512, hop_length=7, n_mels=20),
+    ),
     "torchaudio, fft alone": ("mel_spectrogram: {preset: torchaudio, fft: 1024}", lambda y: torchaudio_mel(y, n_fft=1024)),
 }
 

@@ -12,6 +12,7 @@ import soundfile
 import tensorflow as tf
 from sound_files import LIBRARY, RATE, decoded, encoded, noise, tone, with_chunk, with_sizes
 
+from pipegen.ops.lowering.graphs import made_for
 from pipegen.ops.lowering.library import UnreadableError
 from pipegen.ops.lowering.sounds import decode_sound, encode_wav, piece, piece_of_file, read_by_library, sound_format, stored_sound
 
@@ -189,3 +190,18 @@ def test_samples_are_written_as_they_are() -> None:
     np.testing.assert_array_equal(decoded(encode_wav(samples, 8000)), samples)
     np.testing.assert_array_equal(read(encode_wav(samples, 8000), rate=8000, channels=2), samples)
     assert soundfile.info(io.BytesIO(encode_wav(samples, 8000))).samplerate == 8000
+
+
+def test_a_saved_graph_reads_wav_and_says_what_it_lacks(tmp_path: Path) -> None:
+    module = tf.Module()
+    with made_for("file"):
+        read_wav = tf.function(
+            lambda content: decode_sound(content, RATE, 1), input_signature=[tf.TensorSpec([], tf.string)], autograph=False
+        )
+        module.read = read_wav.get_concrete_function()
+        tf.saved_model.save(module, str(tmp_path))
+    saved = tf.saved_model.load(str(tmp_path)).read
+    for content in (encoded(noise(500)), encoded(noise(500, 2), 8000, subtype="PCM_24"), encoded(noise(500), 44100, subtype="ULAW")):
+        np.testing.assert_array_equal(saved(tf.constant(content)), read(content))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="other files can be read only by Python"):
+        saved(tf.constant(encoded(noise(500), format="FLAC")))
