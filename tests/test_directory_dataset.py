@@ -246,5 +246,5 @@ def test_labels_in_a_list_have_no_spec(folder: str) -> None:
 
 
 def test_a_utility_that_is_not_there_says_so() -> None:
-    with pytest.raises(ImportError, match="import `text_dataset_from_directory` from `keras.utils`"):
+    with pytest.raises(ImportError, match=r"import `text_dataset_from_directory` from `keras.utils`"):
         _ = pipegen.compat.text_dataset_from_directory
