@@ -475,6 +475,8 @@ NOT_ATTACKED = {
     "dataframe": "a table in memory has no bytes",
     "by_split": "it reads by the sources of its splits, which are attacked",
     "mix": "it reads by the sources of its parts, which are attacked",
+    "audio_folder": "it lists as `image_folder` does; `tests/ops/test_sound_decoding.py` cuts and breaks sounds of every format",
+    "series": "it reads by tables and arrays, which are attacked",
 }
 """Sources without a container, and why."""
 

@@ -36,7 +36,7 @@ def _small(arguments: dict[str, Any], side: int) -> dict[str, Any]:
         small = {"sizes": [SIDE, SIDE + 4]}
     if "longer_side" in small:
         small["longer_side"] = 2 * SIDE
-    if "shape" in small:  # a function gives what it gives
+    if isinstance(small.get("shape"), list):  # a function gives what it gives
         small["shape"] = [None, None, small["shape"][2]]
     return small
 

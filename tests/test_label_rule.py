@@ -325,8 +325,11 @@ FORMS: dict[str, tuple[str, Callable[[Path, list[Any]], dict[str, Any]]]] = {
     "webdataset": ("webdataset", write_members(write_tar, "t.tar")),
     "zip": ("zip", write_members(write_zip, "t.zip")),
 }
-WITHOUT = frozenset({"by_split", "coco", "files", "image_folder", "labelme", "mix", "prepared", "tfds", "voc", "yolo"})
-"""Sources without a stored value for each record: their classes are folders or listed, or their records are those of another source."""
+WITHOUT = frozenset(
+    {"audio_folder", "by_split", "coco", "files", "image_folder", "labelme", "mix", "prepared", "series", "tfds", "voc", "yolo"}
+)
+"""Sources without a stored value for each record: their classes are folders or listed, their records are those of another source, or windows
+of rows."""
 
 
 @pytest.fixture(autouse=True)

@@ -196,7 +196,7 @@ def test_rows_without_a_file_are_for_the_spec_to_decide_on(folder: Path, text: s
         ({"features": {"a": {"kind": "label", "ignore": 1}}}, "`ignore` of `kind: label` must be a list of classes"),
         ({"features": {"a": {"kind": "mask", "values": {0: 256}}}}, "less than or equal to 255"),
         ({"features": {"image": {"kind": "image", "classes": 3}}}, "belongs to masks and labels"),
-        ({"features": FEATURES | {"label": {"kind": "label", "root": "x"}}}, "belongs to images, dense maps, masks and arrays"),
+        ({"features": FEATURES | {"label": {"kind": "label", "root": "x"}}}, "belongs to images, dense maps, masks, sounds and arrays"),
         ({"features": FEATURES | {"label": {"kind": "label", "classes": ["a", "a"]}}}, "is listed twice"),
         ({"separator": "ab"}, "invalid separator 'ab'; use one character"),
     ],

@@ -181,7 +181,7 @@ def test_damaged_bytes_are_errors_or_values_and_never_more(format: str) -> None:
         ({"kind": "mask", "format": "npy"}, "`format` belongs to images, dense maps, arrays and boxes, and this is `kind: mask`"),
         ({"format": "flo"}, "flips would not change the vectors of a flow"),
         ({"format": "nifti"}, "the number of channels of the volume"),
-        ({"format": "npy", "shape": [3]}, "`shape` belongs to arrays"),
+        ({"format": "npy", "shape": [3]}, "`shape` belongs to series, arrays"),
         ({"kind": "array", "of": None, "format": "npy"}, "an array needs its `shape`"),
         ({"kind": "array", "of": None, "shape": [3]}, "an array needs its `format`"),
         ({"kind": "array", "format": "npy", "shape": [3]}, "`of` belongs to images, dense maps, masks, boxes and keypoints"),

@@ -190,7 +190,7 @@ def test_a_field_that_is_not_there_is_named(tmp_path: Path, op: str, key: str, k
 
 
 def test_a_picture_is_no_field_of_json() -> None:
-    with pytest.raises(ValueError, match="is a field of JSON: it must be the only key, and cannot hold an image"):
+    with pytest.raises(ValueError, match="is a field of JSON: it must be the only key, and cannot hold a file"):
         sources()["webdataset"].model_validate({"path": "a.tar", "features": {"image": {"kind": "image", "key": "json.image"}}})
 
 
