@@ -328,8 +328,8 @@ FORMS: dict[str, tuple[str, Callable[[Path, list[Any]], dict[str, Any]]]] = {
 WITHOUT = frozenset(
     {"audio_folder", "by_split", "coco", "files", "image_folder", "labelme", "mix", "prepared", "series", "tfds", "voc", "yolo"}
 )
-"""Sources without a stored value for each record: their classes are folders or listed, their records are those of another source, or windows
-of rows."""
+"""Sources without a stored value for each record: their classes are folders or listed, or their records are those of another source, or
+windows of rows."""
 
 
 @pytest.fixture(autouse=True)
