@@ -70,6 +70,15 @@ ONE_HOT: Spec = {"encode": {"label": "one_hot"}}
 RAMP: Spec = {"linear": {"from": 0, "to": 20, "epochs": [0, 4]}}
 
 
+ALONG_TIME: dict[str, Spec] = {
+    "audio": {"arrays": {"path": "sounds.npz", "features": {"x": {"kind": "audio", "rate": 16000}}}},
+    "series": {
+        "series": {"npz": {"path": "rows.npz"}, "window": {"length": 96}, "features": {"x": {"kind": "series", "columns": ["a", "b"]}}}
+    },
+}
+"""Sources of sound and series."""
+
+
 def _mix(**own: Any) -> Spec:
     parts = {name: {"weight": weight, "source": PHOTOS} for name, weight in (("some", 0.75), ("more", 0.25))}
     return {"mix": {"epoch": 30, "parts": parts, **own}}
@@ -144,6 +153,8 @@ SPECS: dict[str, Spec] = {
 def write_data() -> None:
     """Writes pictures to the working folder: files in every form of every source, scenes with boxes, outlines and points, and masks."""
     rng = np.random.default_rng(7)
+    np.savez("sounds.npz", x=rng.normal(0, 0.2, (12, 16000)).clip(-1, 1).astype(np.float32))
+    np.savez("rows.npz", a=rng.normal(size=120), b=rng.normal(size=120))
     photos = []
     for i in range(COUNT):
         width, height = 40 + 8 * (i % 3), 36 + 6 * (i % 4)
@@ -213,6 +224,9 @@ def _fitting(step: Any, given: Any) -> Spec:
     from pipegen.phases.compilation import inspect
     from pipegen.types import BYTE_RANGE
 
+    if given.kind in ALONG_TIME:
+        before = [{"mel_spectrogram": {}}] if len(given.shape) == 3 else []
+        return {"source": ALONG_TIME[given.kind], "transforms": [*before, step], "output": {"x": "x", "y": "x"}}
     sized = [] if given.shape in ((), None) or given.height is None else [{"resize": {"size": [given.height, given.width]}}]
     floats = [{"rescale": {"to": [0, 1]}}] if given.dtype.startswith("float") and given.interval != BYTE_RANGE else []
     floats += [{"cast": {"dtype": given.dtype}}] if given.dtype.startswith("float") and not floats else []

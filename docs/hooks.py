@@ -55,6 +55,10 @@ FAMILIES = {
     "Mixing examples": ("mixup", "mosaic", "copy_paste"),
     "Policies": ("auto_augment", "rand_augment", "aug_mix", "one_of"),
     "Values and dtypes": ("decode", "rescale", "normalize", "standardize", "whiten"),
+    "Sound: level, noise and rooms": ("gain", "background", "reverb", "frequency_filters"),
+    "Sound: time and pitch": ("timing",),
+    "Spectra": ("spectrogram", "log", "delta", "spec_augment"),
+    "Time series": ("series", "time_warp"),
     "Own functions": ("python",),
 }
 """Modules of `pipegen.ops.transforms` under each heading of the gallery."""
@@ -164,7 +168,7 @@ def gallery_page() -> str:
     lines = [
         "# Steps",
         "",
-        "What each step makes of one photograph. A random step shows the strongest of four draws; its page shows all of them, its",
+        "What each step makes of one photograph, sound or series. A random step shows the strongest of four draws; its page shows all of them, its",
         f"arguments and examples. For data to read, see [sources]({SOURCES}).",
         "",
     ]
