@@ -168,8 +168,8 @@ def gallery_page() -> str:
     lines = [
         "# Steps",
         "",
-        "What each step makes of one photograph, sound or series. A random step shows the strongest of four draws; its page shows all of them, its",
-        f"arguments and examples. For data to read, see [sources]({SOURCES}).",
+        "What each step makes of one photograph, sound or series. A random step shows the strongest of four draws; its page shows all of",
+        f"them, its arguments and examples. For data to read, see [sources]({SOURCES}).",
         "",
     ]
     for family, modules in FAMILIES.items():
