@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from pipegen.frozen import dataclass
-from pipegen.ops.kinds.base import ExampleClass, kind_of
+from pipegen.ops.kinds.base import ExampleClass, Levels, having, kind_of
 from pipegen.ops.stage import Stage
 from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Node, Plan, Prefetch, Read, Send, Shuffle
 from pipegen.plan.plan_text import plan_json
@@ -268,13 +268,14 @@ def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> st
     what = "expected cost" if len(shown) == len(parts) else f"expected cost of the {len(shown)} most expensive stages"
     fitted = "; fitted to this machine" if given.factors else ""
     fitted += f"; in the bucket {times(plan.index.buckets[0])}" if plan.index.buckets else ""
-    lines = [f"{what}, in µs of one core for an image ({size}{fitted})"]
+    one, many = ("an image", "images") if having(read.out, Levels) else ("an example", "examples")
+    lines = [f"{what}, in µs of one core for {one} ({size}{fitted})"]
     lines += [f"  {us:>8,.1f}  {us / cost.first_us:>4.0%}  {text}" for us, text in shown]
     if any(isinstance(n, Cache) for n in plan.nodes):
         lines.append(f"  {cost.first_us:>8,.1f}        in all while the cache fills")
-        lines.append(f"  {cost.us:>8,.1f}        in all from then on: {1e6 / cost.us:,.0f} images/s on each core")
+        lines.append(f"  {cost.us:>8,.1f}        in all from then on: {1e6 / cost.us:,.0f} {many}/s on each core")
     else:
-        rate = f": {1e6 / cost.us:,.0f} images/s on each core" if cost.us else ""  # a table of numbers costs next to nothing
+        rate = f": {1e6 / cost.us:,.0f} {many}/s on each core" if cost.us else ""  # a table of numbers costs next to nothing
         lines.append(f"  {cost.us:>8,.1f}        in all{rate}")
     open_end = given.examples is None and any(isinstance(n, Cache) and n.kind.in_memory for n in plan.nodes)
     lines.append(f"expected memory: {format_bytes(cost.bytes)}{' and the cache' if open_end else ''}, beside TensorFlow itself")
