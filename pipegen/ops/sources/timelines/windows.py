@@ -65,7 +65,7 @@ class _Arrays:
         if key not in self.held:
             values = _two_axes(self.columns.numbers(name, field))
             table = isinstance(self.columns, TableColumns)
-            made = table or values.dtype.name not in _HELD
+            made = table or values.dtype.name not in _HELD or not values.dtype.isnative
             values = values.astype(np.float32) if made else values
             self.put(key, self.rows.sorted(values), made=made or self.rows.order is not None)
         return key, None
