@@ -404,3 +404,9 @@ def test_prediction_takes_windows_of_the_same_shape() -> None:
     for odd in (windows[:, :4], np.repeat(windows, 2, 2)):
         with pytest.raises(TypeError, match=r"need the shape \(n, 5, 1\)"):
             pipe.predict_on(odd)
+
+
+def test_a_number_beyond_float32_is_named() -> None:
+    source = {"order": None, "group": None, "window": {"length": 5}, "features": {"x": {"kind": "series", "column": "v"}}}
+    with pytest.raises(SpecError, match="row 7 of `data` holds a value of `x` that is infinite"):
+        pipegen.build(spec(source, output={"x": "x", "y": None}), data={"v": [1e39 if i == 7 else str(i) for i in range(60)]})
