@@ -359,3 +359,54 @@ def test_rows_of_a_file_that_is_large_for_the_memory_stay_in_it(tmp_path: Path) 
         "rows of a mapped file",
     ]
     assert keyed(held) == keyed(mapped)
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">f8", ">i4", ">u2"])
+def test_arrays_of_another_byte_order_hold_the_same_numbers(dtype: str) -> None:
+    values = np.random.default_rng(0).integers(0, 99, size=60)
+    features = {"x": {"kind": "series", "column": "v"}, "y": {"kind": "tensor", "column": "v", "at": "last"}}
+    source = {"order": None, "group": None, "window": {"length": 5}, "features": features}
+    found = [keyed(pipegen.build(spec(source), data={"v": values.astype(dtype)})) for dtype in (dtype, "float32")]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "timedelta64[s]"])
+def test_values_that_are_no_numbers_are_refused(dtype: str) -> None:
+    source = {"order": None, "group": None, "window": {"length": 5}, "features": {"x": {"kind": "series", "column": "v"}}}
+    with pytest.raises(SpecError, match="PG419"):
+        pipegen.build(spec(source, output={"x": "x", "y": None}), data={"v": np.arange(60).astype(dtype)})
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        (["2024-01-01", "2024-01-02", "3000-01-01"], "row 2 of `data` has '3000-01-01'"),
+        (["1500-01-01", "1900-01-02", "2000-01-01"], "row 0 of `data` has '1500-01-01'"),
+        (np.array(["2024-01-01", "3000-01-01", "2024-01-03"], "datetime64[D]"), "row 1 of `data` has the time 3000-01-01"),
+        (["2024-01-01T00:00Z", "2024-01-01T01", "2024-01-01T02:00Z"], "row 1 of `data` with none, '2024-01-01T01'"),
+        (["2024-01-01 00:00", "2024-01-01 01:00", "2024-01-01 02:00+02:00"], "row 2 of `data` with one"),
+    ],
+)
+def test_times_that_cannot_be_told_apart_are_refused(times: Any, said: str) -> None:
+    source = {"order": "t", "group": None, "window": {"length": 1}, "features": {"x": {"kind": "series", "column": "v"}}}
+    with pytest.raises(SpecError, match="PG423") as error:
+        pipegen.build(spec(source, output={"x": "x", "y": None}), data={"v": np.arange(3.0), "t": times})
+    assert said in str(error.value)
+
+
+def test_prediction_takes_windows_of_the_same_shape() -> None:
+    source = {"order": None, "group": None, "window": {"length": 5}, "features": {"x": {"kind": "series", "column": "v"}}}
+    pipe = pipegen.build(
+        spec(source, output={"x": "x", "y": None}, transforms=[{"random_jitter": {"std": 1}}]), data={"v": np.arange(60.0)}
+    )
+    windows = np.random.default_rng(0).normal(size=(7, 5, 1)).astype(np.float32)
+    assert np.array_equal(np.concatenate([x.numpy() for x in pipe.predict_on(windows).dataset]), windows)
+    for odd in (windows[:, :4], np.repeat(windows, 2, 2)):
+        with pytest.raises(TypeError, match=r"need the shape \(n, 5, 1\)"):
+            pipe.predict_on(odd)
+
+
+def test_a_number_beyond_float32_is_named() -> None:
+    source = {"order": None, "group": None, "window": {"length": 5}, "features": {"x": {"kind": "series", "column": "v"}}}
+    with pytest.raises(SpecError, match="row 7 of `data` holds a value of `x` that is infinite"):
+        pipegen.build(spec(source, output={"x": "x", "y": None}), data={"v": [1e39 if i == 7 else str(i) for i in range(60)]})

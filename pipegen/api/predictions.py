@@ -323,11 +323,14 @@ def rows_like(record: ElementType, wanted: Any) -> tuple[Rows, ElementType]:
         raise TypeError("this pipeline was built on arrays, so predict_on takes images as an array or as a list of arrays of one size")
     kind = kind_of(like)
     if kind.samples is not None:
-        feature = ArrayFeature(kind=like.kind, channels=like.shape[1], **kind.arguments_of(like))
+        given: dict[str, Any] = {"channels": like.shape[1]} if "channels" in kind.arguments else {}
+        feature = ArrayFeature(kind=like.kind, **given, **kind.arguments_of(like))
         try:
             column = kind.read_array(name, feature, wanted, lambda row: f"row {row}")
         except OpError as error:
             raise TypeError(f"{error.message}; {error.help}" if error.help else error.message) from None
+        if any(due not in (None, side) for due, side in zip(like.shape, column.type.shape, strict=True)):
+            raise TypeError(f"the {kind.plural} of `{name}` need the shape {_listed(like.shape)}, not {_listed(column.type.shape)}")
         return Rows({name: column.values}), ElementType(((name, column.type.with_(interval=like.interval)),))
     bounds = like.interval if like.dtype == "float32" else None
     feature = ArrayFeature(kind="image", channels=like.channels, range=(bounds.low, bounds.high) if bounds is not None else None)
@@ -338,6 +341,11 @@ def rows_like(record: ElementType, wanted: Any) -> tuple[Rows, ElementType]:
     if found.dtype != like.dtype:
         raise TypeError(f"the images are {found.dtype}, but the pipeline was built on {like.dtype}")
     return Rows({name: array}), ElementType(((name, found.with_(interval=like.interval)),))
+
+
+def _listed(shape: tuple[int | None, ...]) -> str:
+    """Formats the shape of several rows."""
+    return f"(n, {', '.join('any' if side is None else str(side) for side in shape)})"
 
 
 def _numbered(rows: Rows) -> _Stored:

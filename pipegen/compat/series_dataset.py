@@ -66,6 +66,9 @@ def timeseries_dataset_from_array(
         UnsupportedArgument: For values of a dtype that a pipeline has not.
     """
     _check(len(data), start_index, end_index, sampling_rate, sequence_stride)
+    for name, size in (("sequence_length", sequence_length), ("batch_size", batch_size)):
+        if size is not None and size < 1:
+            raise ValueError(f"`{name}` must be 1 or more, got {size}")
     one_of("format", format, ("tf", "grain"), repr)
     if format == "grain" and batch_size is None:
         raise UnsupportedArgument("batch_size", "Grain gets batches of a pipeline, not single windows", "give a number")
@@ -90,7 +93,7 @@ def timeseries_dataset_from_array(
         "splits": {"parts": {"train": "rest"}, "method": "time"},
         "shuffle": "global" if shuffle else "none",
         "seed": drawn,
-        "batch": {"size": int(batch_size or 128), "remainder": "keep"},
+        "batch": {"size": 128 if batch_size is None else int(batch_size), "remainder": "keep"},
         "output": {"x": "x", "y": "y" if targets is not None else None},
     }
     rows = listing.shards.rows  # type: ignore[union-attr]  # it has shards
@@ -127,6 +130,8 @@ def _dataset(pipe: Pipeline, dtypes: list[Any], *, batched: bool, format: str) -
 def _rows(name: str, values: Any, first: int, end: int) -> Any:
     """Takes the rows that are used; raises `UnsupportedArgument` for values that are no numbers."""
     array = values[first:end]
+    if isinstance(array, (list, tuple)):
+        array = tf.convert_to_tensor(array).numpy()  # its dtypes are not NumPy's: int32 and float32
     array = array if isinstance(array, np.ndarray) else np.asarray(array)
     if array.dtype.kind not in "biuf":
         raise UnsupportedArgument(name, f"its dtype is {array.dtype}", "pass numbers")

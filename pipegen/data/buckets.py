@@ -41,15 +41,15 @@ class InBuckets:
     @classmethod
     def by_length(cls, spec: PipelineSpec, split: str, x: FeatureType, stored: Ints) -> InBuckets:
         """Chooses the shortest bucket that holds each example after the steps of a split, the last one for examples longer than all; `x` is
-        the stored type of the feature, and `stored` has its lengths, int64 `(n,)`. An unknown length, -1, counts as the shortest."""
+        the stored type of the feature, and `stored` has its lengths, int64 `(n,)`. An unknown length, -1, counts as the shortest,
+        and so do examples that are all too short for a step."""
         buckets, name = spec.batch.buckets, lengths.bucketed_feature(spec)
         if not isinstance(buckets, LengthBuckets) or name is None:
             raise InternalError("the spec has no buckets of lengths")
         rising = np.unique(stored[stored >= 0])
         ends = [lengths.longest_that_fits(spec, split, name, x, rising.tolist(), size) for size in buckets.sizes]
-        if None in ends:
-            raise InternalError(f"the length of `{name}` after the steps is unknown")
-        of = np.searchsorted(np.array(ends), np.searchsorted(rising, stored), side="right")
+        known = [len(rising) if end is None else end for end in ends]
+        of = np.searchsorted(np.array(known), np.searchsorted(rising, stored), side="right")
         return cls.of_each(np.minimum(np.where(stored < 0, 0, of), len(buckets.sizes) - 1).astype(np.int32), len(buckets.sizes))
 
     @classmethod

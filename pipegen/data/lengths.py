@@ -163,13 +163,17 @@ def _too_long(spec: PipelineSpec, name: str, manifest: Manifest, split: str, loc
     records = manifest.numbers(split)
     none: Array = np.zeros(len(records), bool)
     padding = lengths.padding_of(spec, name)
-    if padding is None or not isinstance(padding.to, int) or padding.longer == "cut" or not lengths.varies_on(spec, split, name):
+    if padding is None or not isinstance(padding.to, int) or not lengths.varies_on(spec, split, name):
+        return none, []
+    if padding.longer == "cut" and name != lengths.bucketed_feature(spec):
         return none, []
     stored, path = manifest.lengths[name][records], lengths.pad_path(spec, name)
     x, rising = (manifest.listing.type or spec.source.infer())[name], np.unique(stored[stored >= 0])
     fit = lengths.longest_that_fits(spec, split, name, x, rising.tolist(), padding.to)
     if fit is None:
         return none, [_untold(name, locate(path, key=True))]
+    if padding.longer == "cut":
+        return none, []
     over = stored > (rising[fit - 1] if fit else -1) if fit < len(rising) else none
     if not over.any():
         return none, []

@@ -115,10 +115,10 @@ def _rows_before(line: Timeline, time: Any) -> Ints:
     """Returns the first row of each shard's series that is not before a time: int64 `(shards,)`."""
     if line.times is None:
         raise InternalError("rows have no times")
-    found: Ints = np.zeros(len(line.begins), np.int64)
-    for begin, end in {*zip(line.begins.tolist(), line.ends.tolist(), strict=True)}:
-        found[line.begins == begin] = begin + int(np.searchsorted(line.times[begin:end], time, side="left"))
-    return found
+    begins, first, own = np.unique(line.begins, return_index=True, return_inverse=True)  # the stretches of a series share its rows
+    ends = line.ends[first]
+    before = [np.searchsorted(line.times[begin:end], time, side="left") for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+    return (begins + np.array(before, np.int64))[own]
 
 
 def _at_times(splits: Splits, line: Timeline) -> list[Ints]:

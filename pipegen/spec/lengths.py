@@ -131,14 +131,15 @@ def with_longest(record: ElementType, known: ElementType | None) -> ElementType:
 def longest_that_fits(spec: PipelineSpec, split: str, name: str, x: FeatureType, lengths: Sequence[int], room: int) -> int | None:
     """The number of stored lengths, rising, that the steps of a split leave no longer than `room`; `None` if they do not tell.
 
-    A step must not make a longer example shorter than a shorter one: so the place is found by bisection."""
+    A step must not make a longer example shorter than a shorter one: so the place is found by bisection. An example that is too short for
+    a step counts as one that fits; it is an error once it is read."""
     low, high = 0, len(lengths)
+    if high and length_after(spec, split, name, x, lengths[-1]) is None:
+        return None
     while low < high:
         middle = (low + high) // 2
         length = length_after(spec, split, name, x, lengths[middle])
-        if length is None:
-            return None
-        low, high = (middle + 1, high) if length <= room else (low, middle)
+        low, high = (middle + 1, high) if length is None or length <= room else (low, middle)
     return low
 
 

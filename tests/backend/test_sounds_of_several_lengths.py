@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pipegen
+from pipegen.errors import DataError, SpecError
 from pipegen.mounts import Opened
 from pipegen.ops.families.decoder import SoundDecoder
 from pipegen.ops.lowering.sounds import encode_wav
@@ -232,3 +233,25 @@ def test_what_leaving_out_leaves_has_to_fill_a_batch(folder: Path) -> None:
         build(folder, {"pad": {"to": 1, "longer": "drop"}})
     with pytest.raises(pipegen.SpecError, match="fewer than one batch of 8"):
         build(folder, {"size": 8, "pad": {"to": 700, "longer": "drop"}})
+
+
+BUCKETS = {"buckets": {"by": "length", "sizes": [4, 8]}, "pad": {"longer": "cut"}}
+
+
+def test_pitch_of_sounds_of_unknown_length_is_drawn(folder: Path) -> None:
+    given = build(folder, {"pad": {}}, [{"random_pitch": {"semitones": 2}}])
+    assert sorted(length for _, length in epoch(given, "train")) == sorted(
+        length for _, length in epoch(build(folder, {"pad": {}}), "train")
+    )
+
+
+@pytest.mark.parametrize("batch", [BUCKETS, {"pad": {"to": 8, "longer": "drop"}}], ids=["buckets", "drop"])
+def test_a_sound_that_is_too_short_for_a_step_is_named(folder: Path, batch: Any) -> None:
+    pipe = build(folder, batch, [{"mel_spectrogram": {"bands": 8, "window_ms": 200, "hop_ms": 200}}])
+    with pytest.raises(DataError, match=r"0[06]\.wav .*needs sounds of 200 samples or more, and this one has 1(50|23);"):
+        _ = epoch(pipe, "train"), epoch(pipe, "validation")
+
+
+def test_buckets_after_a_step_whose_length_depends_on_the_values_are_refused(folder: Path) -> None:
+    with pytest.raises(SpecError, match="PG265"):
+        build(folder, BUCKETS, ["trim"])

@@ -57,6 +57,12 @@ def test_values_keep_their_dtype_and_shape(dtype: str) -> None:
         )
 
 
+@pytest.mark.parametrize("number", [int, float])
+def test_lists_have_the_dtypes_of_keras(number: type) -> None:
+    data = [number(i) for i in range(ROWS)]
+    equal(timeseries_dataset_from_array(data, data, 5), keras.utils.timeseries_dataset_from_array(data, data, 5))
+
+
 def test_fewer_targets_end_the_windows() -> None:
     data = np.arange(ROWS, dtype=np.float32)
     equal(timeseries_dataset_from_array(data, data[30:], 5), keras.utils.timeseries_dataset_from_array(data, data[30:], 5))
@@ -92,6 +98,8 @@ def test_shuffled_windows_are_all_and_in_a_new_order() -> None:
         {"sampling_rate": 0},
         {"sequence_stride": ROWS},
         {"sequence_length": ROWS + 1},
+        {"sequence_length": 0},
+        {"batch_size": 0},
         {"format": "torch"},
     ],
     ids=str,

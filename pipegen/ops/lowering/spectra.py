@@ -83,8 +83,9 @@ def framed(rows: tf.Tensor, analysis: Analysis) -> tf.Tensor:
     given = rows.shape[1] if rows.shape[1] is not None else tf.shape(rows)[1]
     steps = analysis.steps(given)
     if not isinstance(given, int) or tf.executing_eagerly():  # one example by itself, whose record an error has to name
-        message = f"a spectrogram needs sounds of {analysis.needed():,} samples or more, and this one has"
-        enough = tf.raw_ops.Assert(condition=given >= analysis.needed(), data=[message, given])
+        message = f"a spectrogram needs sounds of {analysis.needed():,} samples or more, and this one has "
+        said = tf.strings.join([message, tf.strings.as_string(given)])
+        enough = tf.raw_ops.Assert(condition=given >= analysis.needed(), data=[said])
         with tf.control_dependencies([enough] if enough is not None else []):
             rows = tf.identity(rows)
     window, hop = analysis.window, analysis.hop

@@ -159,7 +159,7 @@ def resampled_by(sounds: tf.Tensor, step: tf.Tensor, count: Whole, fastest: floa
     def some(tap: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         for i in range(_UNROLLED):
             total = total + part(tap + i)
-        return tap + _UNROLLED, total
+        return tap + _UNROLLED, tf.ensure_shape(total, none.shape)  # as it was given, where the number of frames is unknown
 
     none = tf.zeros_like(share, sounds.dtype)[..., None] + tf.zeros([channels], sounds.dtype)
     done = tf.while_loop(lambda tap, _: tap <= reach, some, (tf.constant(1 - reach), none))

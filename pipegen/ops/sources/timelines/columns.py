@@ -17,6 +17,7 @@ from pipegen.ops.sources.tables.table import Table
 
 _MISSING = frozenset({"", "nan", "na", "n/a", "#n/a", "<na>", "null", "none", "nat", "?"})
 """Texts, in lower case, of cells without a value."""
+_YEARS = "years 1678 to 2261"
 
 
 class RowColumns:
@@ -48,7 +49,8 @@ class RowColumns:
         return label_texts(self.cells(column, field))
 
     def numbers(self, column: str | int, field: str) -> Any:
-        """Reads a column of numbers: an array `(rows,)` or `(rows, channels)`, NaN for missing ones; `PG423` for other cells."""
+        """Reads a column of numbers: an array `(rows,)` or `(rows, channels)`, NaN for missing ones; `PG423` for other cells, `PG419` for
+        arrays of another dtype."""
         raise NotImplementedError
 
 
@@ -138,6 +140,8 @@ class ArrayColumns(RowColumns):
         array = self.array(column, field)
         if array.dtype.kind in "OUSM":
             return as_floats(self.cells(column, field).tolist(), self.place, field)  # type: ignore[attr-defined]  # an array
+        if array.dtype.kind not in "buif":
+            raise OpError("PG419", f"the values of `{column}` are {array.dtype}", field=field, help="they must be numbers")
         if array.ndim > 2:
             raise OpError("PG204", f"the rows of `{column}` have the shape {array.shape[1:]}, and need one axis of channels", field=field)
         return array
@@ -199,8 +203,14 @@ def read_times(columns: RowColumns, column: str | int, field: str) -> Times:
 def _moments_or_numbers(columns: RowColumns, cells: Sequence[Any], field: str) -> Any:
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
         texts: Sequence[str] = []
-        found = cells.astype("datetime64[ns]").view(np.int64)
+        exact = cells.astype("datetime64[ns]")
+        found = exact.view(np.int64)
         empty = np.flatnonzero(np.isnat(cells))
+        wide = np.flatnonzero((exact.astype(cells.dtype) != cells) & ~np.isnat(cells))  # too far from 1970 to count in nanoseconds
+        if len(wide):
+            row = int(wide[0])
+            message = f"{columns.place(row)} has the time {cells[row]}, and times are in the {_YEARS}"
+            raise OpError("PG423", message, field=field, help="correct such rows, or write times as numbers")
     else:
         texts = [str(cell).strip() if not is_missing(cell) else "" for cell in cells]
         empty = np.flatnonzero([text.lower() in _MISSING for text in texts])
@@ -216,22 +226,38 @@ def _moments_or_numbers(columns: RowColumns, cells: Sequence[Any], field: str) -
     try:
         return (as_moments(texts),)
     except ValueError:
-        row = next(row for row, text in enumerate(texts) if not _is_moment(text))
-        message = f"{columns.place(row)} has {texts[row]!r:.60}, which is neither a number nor a time in ISO 8601"
-        raise OpError("PG423", message, field=field, help="write times such as `2024-05-31 13:00:00`, or as numbers") from None
+        row = next((row for row, text in enumerate(texts) if not _is_moment(text)), -1)
+        if row >= 0:
+            message = f"{columns.place(row)} has {texts[row]!r:.60}, which is neither a number nor a time in ISO 8601 in the {_YEARS}"
+            raise OpError("PG423", message, field=field, help="write times such as `2024-05-31 13:00:00`, or as numbers") from None
+        row = next(row for row, text in enumerate(texts) if _has_offset(text) != _has_offset(texts[0]))
+        first, other = ("an offset", "none") if _has_offset(texts[0]) else ("no offset", "one")
+        message = f"{columns.place(0)} has a time with {first} from UTC, {texts[0]!r:.60}, "
+        message += f"and {columns.place(row)} with {other}, {texts[row]!r:.60}"
+        raise OpError("PG423", message, field=field, help="write all times with an offset, or none") from None
 
 
 def as_moments(texts: Sequence[str]) -> Any:
     """Converts dates and times in ISO 8601 to nanoseconds since 1970, int64 `(n,)`, those with an offset to UTC. `ValueError` for
-    others."""
+    others, for years that have no place in 64 bits, and if only some have an offset."""
     if not all(text[:1].isdigit() for text in texts):  # NumPy also reads `now`
         raise ValueError("not a time")
+    if texts and not (min(texts) >= "1678" and max(texts) < "2262"):  # NumPy wraps around in silence
+        raise ValueError("not in the range of the times")
+    offsets = sum(map(_has_offset, texts))
+    if offsets not in (0, len(texts)):
+        raise ValueError("some have an offset")
     try:
-        if not any(text[-1:] == "Z" or "+" in text or text.count("-") > 2 for text in texts):
+        if not offsets:
             return np.array(texts, "datetime64[ns]").view(np.int64)
     except ValueError:
         pass
     return np.array([_moment(text) for text in texts], "datetime64[ns]").view(np.int64)
+
+
+def _has_offset(text: str) -> bool:
+    """Tells whether a time says how far it is from UTC."""
+    return text[-1:] == "Z" or "+" in text or text.count("-") > 2
 
 
 def _moment(text: str) -> Any:

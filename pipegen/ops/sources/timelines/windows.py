@@ -55,7 +55,7 @@ class _Arrays:
             if "@together" not in self.held:
                 each = [_two_axes(self.columns.numbers(name, field)) for name in self.together]
                 self.widths = [one.shape[1] for one in each]
-                self.put("@together", self.rows.sorted(np.concatenate([one.astype(np.float32) for one in each], 1)))
+                self.put("@together", self.rows.sorted(np.concatenate([_float32(one) for one in each], 1)))
             ends = np.cumsum(self.widths).tolist()
             at = {name: range(end - width, end) for name, end, width in zip(self.together, ends, self.widths, strict=True)}
             channels = (*chain.from_iterable(at[name] for name in names),)
@@ -65,8 +65,8 @@ class _Arrays:
         if key not in self.held:
             values = _two_axes(self.columns.numbers(name, field))
             table = isinstance(self.columns, TableColumns)
-            made = table or values.dtype.name not in _HELD
-            values = values.astype(np.float32) if made else values
+            made = table or values.dtype.name not in _HELD or not values.dtype.isnative
+            values = _float32(values) if made else values
             self.put(key, self.rows.sorted(values), made=made or self.rows.order is not None)
         return key, None
 
@@ -268,6 +268,11 @@ def _check_values(arrays: _Arrays, key: str, channels: tuple[int, ...] | None, n
             "missing: 0", "arguments", "or {}, beside a feature of the same columns with `observed: true`, which a model sees, too"
         )
         raise OpError("PG492", message, field=field, help=(keep, zero))
+
+
+def _float32(values: Any) -> Any:
+    with np.errstate(all="ignore"):  # overflow becomes infinite, which is reported with its row
+        return values.astype(np.float32)
 
 
 def _two_axes(values: Any) -> Any:
