@@ -39,7 +39,7 @@ def type_of(sounds: Array, rate: int = RATE) -> FeatureType:
 def applied(
     step: SoundTransform, sounds: Array, u: Array | None = None, *, jit: bool = False, rate: int = RATE, known: bool = True
 ) -> Array:
-    """The step on a batch of sounds, with the frames statically `known` or not."""
+    """The step on a batch of sounds, with the frames statically `known` or not; a batch of one is known as one, as pipelines have it."""
     import tensorflow as tf
 
     on: Any = step.on(type_of(sounds, rate)).at(tf.constant(0))
@@ -49,7 +49,7 @@ def applied(
         return on.apply(x, *on.parameters(u, frames, x.shape[2]))
 
     u = draws(step, len(sounds)) if u is None else u
-    shape = sounds.shape if known else (None, None, sounds.shape[2])
+    shape = sounds.shape if known else (1 if len(sounds) == 1 else None, None, sounds.shape[2])
     signature = [tf.TensorSpec(shape, tf.float32), tf.TensorSpec([shape[0], u.shape[1]], tf.float64)]
     return tf.function(whole, jit_compile=jit, autograph=False, input_signature=signature)(tf.constant(sounds), tf.constant(u)).numpy()
 

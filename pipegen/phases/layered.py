@@ -306,5 +306,5 @@ def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Di
             many = f"at least {len(named)} files" if named[1:] else "a file"
             first = f", the first of them {named[0][0]}" if named[1:] else f": {named[0][0]}"
             message = f"`{stage.feature}` of split `{plan.split}` has {many} that only Python reads ({named[0][1]}){first}"
-            help_ = ("save them in a format that TensorFlow decodes: gray PNG for masks, else PNG or JPEG", *_by_hand(spec))
+            help_ = (f"save them in a format that TensorFlow decodes: {stage.decode.step.in_graph}", *_by_hand(spec))
             yield make("PG551", message, spec.loaded.locate.label(source_of(spec, part), key=True), help=help_)

@@ -237,7 +237,9 @@ def _of_pictures(seen: Survey, at: Label) -> Iterator[Diagnostic]:
     keys, labels = seen.manifest.every_key, seen.manifest.every_label
     if seen.leaks.unreadable:
         named = f": {quoted(seen.unreadable)}" if seen.unreadable and seen.manifest.listing.location.kind != "row" else ""
-        help_ = "`pipegen validate SPEC --data=all` says what is wrong with each file; files that Pillow cannot read are not compared"
+        help_ = (
+            "`pipegen validate SPEC --data=all` says what is wrong with each file; what Pillow cannot read, such as sounds, is not compared"
+        )
         yield make("PG742", f"{count(seen.leaks.unreadable, 'record')} could not be checked{named}", at, help=help_)
     if seen.contradictions and labels is not None:
         first = seen.contradictions[0]

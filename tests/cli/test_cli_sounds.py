@@ -69,6 +69,37 @@ def test_init_on_flat_folders_splits_and_several_channels(cli: Cli, tmp_path: Pa
     assert cli("validate", "words.pipegen.yaml").exit_code == 0
 
 
+def test_init_names_sounds_of_formats_that_are_not_read(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "calls" / "owl").mkdir(parents=True)
+    (tmp_path / "calls" / "owl" / "1.m4a").write_bytes(b"\0\0\0\x18ftypM4A ")
+    result = cli("init", "calls")
+    assert result.exit_code != 0
+    assert "1 sound of unsupported formats (MP4)" in result.output
+    assert "WAV, FLAC" in result.output
+
+
+def test_init_counts_rates_that_it_does_not_name(cli: Cli, tmp_path: Path) -> None:
+    for rate in (8000, 11025, 16000, 22050, 44100):
+        write_sounds(tmp_path / "calls", 1 + (rate == 16000), rate=rate)
+    assert cli("init", "calls").exit_code == 0
+    assert "6 sounds examined: 16000 Hz, 11025 Hz, 22050 Hz, 44100 Hz and 1 more; " in (tmp_path / "calls.pipegen.yaml").read_text()
+
+
+def test_a_graph_of_sounds_advises_wav(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_sounds(tmp_path / "calls" / "owl", 2, ending="flac")
+    pipe = pipegen.build(
+        {
+            "pipegen": 1,
+            "source": {"audio_folder": {"path": str(tmp_path / "calls"), "rate": RATE}},
+            "transforms": [{"crop_or_pad": {"seconds": 0.1}}],
+            "batch": {"size": 2},
+        }
+    )
+    with pytest.raises(pipegen.SpecError, match="save them in a format that TensorFlow decodes: WAV"):
+        pipe.eject(tmp_path / "graph")
+
+
 def test_images_beside_a_few_sounds_are_still_images(cli: Cli, tmp_path: Path) -> None:
     write_sounds(tmp_path / "mixed", 1)
     for row in range(3):

@@ -168,6 +168,13 @@ def test_damage_is_named(name: str) -> None:
     assert says in refused(content)
 
 
+def test_a_request_speaks_of_sounds() -> None:
+    with made_for("file"):
+        text = {name: refused(DAMAGED[name][0]) for name in ("text", "not numbers")}
+    assert "[a sound of the request is not a whole WAV" in text["text"]
+    assert "[a sound of the request holds samples" in text["not numbers"]
+
+
 @pytest.mark.parametrize("name", LIBRARY)
 def test_a_file_of_another_format_that_is_cut_short_is_refused(name: str) -> None:
     format, subtype = LIBRARY[name]

@@ -59,6 +59,7 @@ class SoundSample:
         looked, lines = len(self.seconds) + len(self.unreadable), []
         if self.seconds:
             rates = ", ".join(f"{rate} Hz" for rate, _ in self.rates.most_common(4))
+            rates += f" and {len(self.rates) - 4} more" if len(self.rates) > 4 else ""
             shortest, longest = (f"{extreme(self.seconds):.3g}" for extreme in (min, max))
             lasting = shortest if shortest == longest else f"{shortest} to {longest}"
             lines.append(f"{looked:,} sounds examined: {rates}; {lasting} seconds long")
@@ -71,9 +72,10 @@ class SoundSample:
 
 
 def holds_sounds(folder: str) -> bool:
-    """Checks that a folder has sounds, and no more images than these."""
-    found = [len(Scan(os.path.abspath(folder), wanted=wanted).tree()) for wanted in (sounds(), IMAGES)]
-    return found[0] > 0 and found[0] >= found[1]
+    """Checks that a folder has sounds, and no more images than these. Sounds of formats that are not read count where nothing else is."""
+    scans = [Scan(os.path.abspath(folder), wanted=wanted) for wanted in (sounds(), IMAGES)]
+    found = [len(scan.tree()) for scan in scans]
+    return found[0] >= max(found[1], 1) or (found[1] == 0 and bool(scans[0].tally.unsupported))
 
 
 def first_sounds(folder: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> Written:

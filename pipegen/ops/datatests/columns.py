@@ -231,7 +231,11 @@ class NoLeak(DataTest):
         total = sum(map(data.num_examples, splits))
         if total and not looked_at:
             message = f"none of the {many(total, 'record')} of {listed_splits(splits)} could be compared"
-            raise OpError("PG702", message, help="`pipegen validate SPEC --data` names files that cannot be read")
+            raise OpError(
+                "PG702",
+                message,
+                help="`pipegen validate SPEC --data` names files that cannot be read; sounds are compared by `no_leak: exact` alone",
+            )
         compared = many(total, "record") if looked_at == total else f"{looked_at:,} of {many(total, 'record')}"
         seen = f"{compared} of {listed_splits(splits)} compared"
         help_ = _HELP if data.known.source.split_names() is None else _HELP[:1]

@@ -47,6 +47,7 @@ class DecodeTransform(ElementTransform):
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
     names_unread: ClassVar[bool] = False  # whether a saved graph of it says itself which formats it does not read
     ns_per_byte: ClassVar[float] = 14.5  # nanoseconds to decode a stored byte
+    in_graph: ClassVar[str] = "gray PNG for masks, else PNG or JPEG"  # formats that a graph decodes without Python, for advice
     turnable: ClassVar[bool] = True  # whether pixels aligned with a file's image are right once they are turned like it
 
     @classmethod
@@ -221,6 +222,7 @@ class SoundDecoder(DecodeTransform):
     """Decodes a sound file to float32 `(frames, channels)` of one rate; a file of another rate is resampled by a windowed sinc."""
 
     names_unread = True
+    in_graph = "WAV"
     ns_per_byte: ClassVar[float] = 2.0
     turnable = False
 

@@ -174,7 +174,9 @@ def as_array(name: str, given: Any) -> Any:
     if array.dtype == object:
         message = f"`{name}` is not an array of numbers: its items are objects, or differ in shape"
         raise OpError(
-            "PG418", message, help="images of different sizes cannot be rows of one array; keep them as files, or resize them first"
+            "PG418",
+            message,
+            help="images or sounds of different sizes cannot be rows of one array; keep them as files, or give them one size first",
         )
     return array
 

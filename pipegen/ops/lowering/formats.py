@@ -156,10 +156,10 @@ def _magics() -> tuple[list[list[int]], list[list[bool]], list[int]]:
     return [[*start] for start, _ in flat], [[byte != ord("?") for byte in start] for start, _ in flat], [kind for _, kind in flat]
 
 
-def sure(*checks: tuple[tf.Tensor, str]) -> Any:
-    """Makes a context that checks conditions; messages continue the name of the file."""
+def sure(*checks: tuple[tf.Tensor, str], what: str = "an image") -> Any:
+    """Makes a context that checks conditions; messages continue the name of the file, or of `what` a request holds."""
     # The raw op: `tf.debugging.Assert` wraps it in a branch. Eagerly it returns `None`.
-    of = "" if target() == "process" else "an image of the request "
+    of = "" if target() == "process" else f"{what} of the request "
     asserts = [tf.raw_ops.Assert(condition=condition, data=[of + message]) for condition, message in checks]
     return tf.control_dependencies([a for a in asserts if a is not None])
 

@@ -81,7 +81,9 @@ def reason(error: Exception) -> str:
     text = re.sub(r"\{\{[^}]*\}\}\s*", "", text)
     text = re.sub(r"\s*\[Op:[^\]]*\].*", "", text, flags=re.DOTALL)
     text = re.sub(r"^Expected .* to be true\. Summarized data: b?(['\"]?)(.*)\1$", r"\2", text, flags=re.DOTALL)
-    text = re.sub(r"^.*?assertion failed:\s*", "", text, flags=re.DOTALL)
+    text, failed = re.subn(r"^.*?assertion failed:\s*", "", text, flags=re.DOTALL)
+    if failed:
+        text = text.replace("] [", " ")  # between the values of an assertion, each in brackets
     text = text.removeprefix(f"{CallFailed.__name__}: ")
     line = next((part.strip() for part in text.splitlines() if part.strip()), "unknown error")
     return line.strip("[]'\" ").removeprefix("b'").rstrip(".")

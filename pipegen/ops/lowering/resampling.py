@@ -53,8 +53,9 @@ def resample(sounds: tf.Tensor, from_rate: int | tf.Tensor, to_rate: int) -> tf.
         return _by_frames(sounds, from_rate, to_rate)
 
     is_usual = tf.reduce_any(tf.equal(tf.constant(usual, tf.int64), from_rate))
-    way = tf.where(tf.equal(from_rate, to_rate), 0, tf.where(is_usual, 1, 2))
-    return tf.ensure_shape(chosen(way, [same, of_table, other], sounds, from_rate), [*sounds.shape[:1], None, *sounds.shape[2:]])
+    ways = [same, of_table, other] if usual else [same, other]
+    way = tf.where(tf.equal(from_rate, to_rate), 0, tf.where(is_usual, 1, len(ways) - 1))
+    return tf.ensure_shape(chosen(way, ways, sounds, from_rate), [*sounds.shape[:1], None, *sounds.shape[2:]])
 
 
 def _by_table(sounds: tf.Tensor, from_rate: tf.Tensor, rates: list[int], to_rate: int) -> tf.Tensor:

@@ -226,7 +226,8 @@ def _decode(contents: tf.Tensor, rate: int, channels: int, offset: float, durati
         return tf.strings.substr(contents, first, length), about
 
     def library(contents: tf.Tensor, *_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        lacking = "is not a whole WAV of PCM or floats that lasts longer than its offset, and other files can be read only by Python"
+        unread = "is not a whole WAV of PCM or floats that lasts longer than its offset"
+        lacking = f"a sound of the request {unread}, and other files can be read only by Python"
         made = call_reader(partial(piece, offset=offset, duration=duration), contents, [], tf.string, describe, lacking)
         words = tf.cast(tf.io.decode_raw(tf.strings.substr(made, _ABOUT, 14), tf.uint16, fixed_length=14), tf.int64)
         known, stored, own_rate = _form(words)
@@ -257,7 +258,7 @@ def _readers() -> list[Callable[[tf.Tensor], tf.Tensor]]:
 
     def floats(dtype: tf.DType, held: tf.Tensor) -> tf.Tensor:
         values = tf.cast(tf.io.decode_raw(held, dtype), tf.float32)
-        with sure((tf.reduce_all(tf.math.is_finite(values)), "holds samples that are not finite numbers")):
+        with sure((tf.reduce_all(tf.math.is_finite(values)), "holds samples that are not finite numbers"), what="a sound"):
             return tf.identity(values)
 
     return [
@@ -278,7 +279,7 @@ def _changed(rate: int, channels: int, samples: tf.Tensor, own_rate: tf.Tensor, 
     of_rate = ["has a rate of ", tf.strings.as_string(own_rate), f" Hz, which cannot be resampled to {rate}"]
     fits = (stored == 1) | (stored == channels) | (channels == 1)
     near = (own_rate * MOST >= rate) & (own_rate <= rate * MOST)
-    with sure((fits, tf.strings.join(of_channels)), (near, tf.strings.join(of_rate))):
+    with sure((fits, tf.strings.join(of_channels)), (near, tf.strings.join(of_rate)), what="a sound"):
         if channels == 1:
             samples = tf.cond(stored == 1, lambda: tf.identity(samples), lambda: tf.reduce_mean(samples, axis=1, keepdims=True))
         else:

@@ -63,7 +63,8 @@ def stretched(sounds: tf.Tensor, step: tf.Tensor, count: Whole, window: int) -> 
     pieces = tf.signal.irfft(tf.transpose(made, [0, 2, 1, 3]), [window]) * bell
     weights = tf.ones([1, 1, outputs, 1], tf.float64) * tf.square(bell)
     whole = (_overlapped(pieces, hop) / _overlapped(weights, hop))[..., window // 2 : window // 2 + count]
-    return tf.cast(tf.transpose(whole, [0, 2, 1]), sounds.dtype)
+    made = tf.cast(tf.transpose(whole, [0, 2, 1]), sounds.dtype)
+    return tf.ensure_shape(made, [sounds.shape[0], count if isinstance(count, int) else None, channels])
 
 
 def _locked(first: tf.Tensor, turns: tf.Tensor, peak: tf.Tensor, beside: tf.Tensor) -> tf.Tensor:

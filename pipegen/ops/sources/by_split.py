@@ -11,6 +11,7 @@ from pydantic import field_validator, model_serializer, model_validator
 
 from pipegen.errors import OpError, OpErrors
 from pipegen.lazy import np
+from pipegen.ops.families.decoder import SoundDecoder
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.kinds.base import ExampleClass, Indices, Levels, LossWeight, having, kind_of, several_labels
 from pipegen.ops.sources.listing.base import PREDICTED, Listing, Source, of_each
@@ -19,6 +20,13 @@ from pipegen.ops.sources.parts.adapted import with_values
 from pipegen.ops.sources.parts.merge import merge
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType, FeatureType
+
+
+def _apart(decoder: Transform, other: Transform | None) -> str:
+    """Names what two decoders of a feature differ in."""
+    fields = type(decoder).model_fields if isinstance(decoder, SoundDecoder) else ()
+    odd = next((field for field in fields if getattr(decoder, field) != getattr(other, field, None)), None)
+    return "other `values` or `classes`" if odd is None else f"another `{odd}`"
 
 
 class BySplit(Source):
@@ -97,7 +105,8 @@ class BySplit(Source):
             known = parts[first].decoders()
             apart = next((name for name, decoder in source.decoders().items() if decoder != known.get(name)), None)
             if apart is not None:
-                raise ValueError(f"`{apart}` of `{split}` has other `values` or `classes` than in `{first}`; use the same in both")
+                odd = _apart(source.decoders()[apart], known.get(apart))
+                raise ValueError(f"`{apart}` of `{split}` has {odd} than in `{first}`; use the same in both")
         return parts
 
     @property

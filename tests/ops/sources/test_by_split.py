@@ -37,6 +37,15 @@ def test_records_carry_their_split_and_the_classes_of_train(tree: Tree) -> None:
     assert [listing.location.paths[i] for i in range(3)] == [str(root / p) for p in ("b/dog/1.jpg", "a/cat/1.jpg", "a/dog/1.jpg")]
 
 
+def test_sounds_of_another_rate_are_refused_by_that_name() -> None:
+    def parts(**given: int) -> dict[str, Any]:
+        return {split: {"audio_folder": {"path": split, "rate": rate}} for split, rate in given.items()}
+
+    BySplit.model_validate(parts(train=16000, validation=16000))
+    with pytest.raises(ValidationError, match="`audio` of `validation` has another `rate` than in `train`"):
+        BySplit.model_validate(parts(train=16000, validation=8000))
+
+
 def test_only_folders_of_classes_are_stored_class_by_class() -> None:
     records = {"tfrecord": {"path": "a", "features": {"image": {"kind": "image"}, "label": {"kind": "label", "classes": 2}}}}
     assert not BySplit.from_yaml({"train": records, "validation": records}).by_class()

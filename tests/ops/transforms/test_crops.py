@@ -122,6 +122,8 @@ def test_random_crop_is_uniform_over_all_places() -> None:
 def test_an_image_that_is_too_small_stops_with_a_clear_message(step: CropTransform) -> None:
     import tensorflow as tf
 
+    from pipegen.ops.lowering.python_calls import reason
+
     u = tf.zeros([step.num_draws()], tf.float64)
 
     @tf.function(input_signature=[tf.TensorSpec([], tf.int32)] * 2, autograph=False)
@@ -129,8 +131,9 @@ def test_an_image_that_is_too_small_stops_with_a_clear_message(step: CropTransfo
         return step.window(u, height, width)
 
     assert window(20, 30).numpy().tolist() == [0, 0, 20, 30]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="the crop of 20x30 exceeds the image"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the crop of 20x30 exceeds the image") as caught:
         window(19, 30)
+    assert reason(caught.value) == "the crop of 20x30 exceeds the image, whose height and width are 19 30"
 
 
 @pytest.mark.tf
