@@ -410,3 +410,33 @@ def test_a_number_beyond_float32_is_named() -> None:
     source = {"order": None, "group": None, "window": {"length": 5}, "features": {"x": {"kind": "series", "column": "v"}}}
     with pytest.raises(SpecError, match="row 7 of `data` holds a value of `x` that is infinite"):
         pipegen.build(spec(source, output={"x": "x", "y": None}), data={"v": [1e39 if i == 7 else str(i) for i in range(60)]})
+
+
+def test_series_without_a_window_in_a_part_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With a stride above 1 the windows of a series need not end where it ends."""
+    rows = [(group, time, time) for group, length in (("a", 60), ("b", 61), ("c", 62)) for time in range(length)]
+    (tmp_path / "t.csv").write_text("group,time,value\n" + "\n".join(",".join(map(str, row)) for row in rows), encoding="utf-8")
+    features = {"x": {"kind": "series", "column": "value"}, "y": {"kind": "series", "column": "value", "at": "horizon"}}
+    source = {"csv": {"path": str(tmp_path / "t.csv")}, "order": "time", "group": "group", "features": features}
+    for stride, none in ((3, True), (1, False)):
+        spec = {
+            "pipegen": 1,
+            "source": {"series": source | {"window": {"length": 5, "horizon": 4, "stride": stride}}},
+            "splits": {"parts": {"train": "rest", "validation": 4}, "method": {"time": {"history": True}}},
+            "output": {"x": "x", "y": "y"},
+        }
+        caplog.clear()
+        pipegen.build(spec)
+        assert ("2 of 3 series have no window in `validation`, so nothing is measured on them" in caplog.text) == none
+
+
+def test_training_is_the_first_part(tmp_path: Path) -> None:
+    source = {"series": {"window": {"length": 5}, "features": {"x": {"kind": "series"}}}}
+    spec = {
+        "pipegen": 1,
+        "source": source,
+        "splits": {"parts": {"validation": 0.3, "train": 0.7}, "method": "time"},
+        "output": {"x": "x", "y": "x"},
+    }
+    with pytest.raises(SpecError, match="before those that it learns from"):
+        pipegen.build(spec, data={"x": np.zeros((50, 2), np.float32)})

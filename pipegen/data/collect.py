@@ -186,6 +186,8 @@ def _collect_part(
         manifest = _members(spec, listing, name or spec.source.op, spec.split_names())
         far = far_from_asked(spec, manifest, locate)
         copies, findings = excluded_keys(spec, {"": listing}, base, locate, "splits", frozenset(listing.excluded))
+        of_splits = (note for note in manifest.listing.notes if note not in listing.notes and note.severity != "info")
+        findings += _findings_of(spec, [*of_splits], locate)
         manifest = _without(manifest, copies | also)
         try:
             manifest = with_subset(manifest, spec.sampling.subset if spec.sampling is not None else None)

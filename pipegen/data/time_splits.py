@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
@@ -26,6 +27,9 @@ def by_time(splits: Splits, listing: Listing) -> Listing:
         return listing
     if line is None:
         raise OpError("PG302", "`method: time` divides windows of time series", field="method", help="use the source `series`")
+    if splits.folds is None and "train" in splits.parts and next(iter(splits.parts)) != "train":
+        message = "`train` is not the first part, so the model would be measured on times before those that it learns from"
+        raise OpError("PG301", message, field="parts.train", help="list parts in order of time, `train` first")
     shards = shards_of(listing)
     names, bounds = (*splits.parts,), _bounds(splits, line)
     if splits.folds is not None:
@@ -46,7 +50,8 @@ def by_time(splits: Splits, listing: Listing) -> Listing:
     rows = np.where(np.array([name != _UNUSED for name in names])[codes], rows, 0)
     some = np.flatnonzero(rows)
     left = shards.total - int(rows.sum())
-    notes = (Note("PG411", _said(left, shards.total), None, None, "info", (LeftOut(left, _ONE, _SEVERAL),)),) if left > 0 else ()
+    notes = [Note("PG411", _said(left, shards.total), None, None, "info", (LeftOut(left, _ONE, _SEVERAL),))] if left > 0 else []
+    notes += _without_windows(line.begins[shards.numbers], rows.reshape(len(names), -1), names, line.stride)
     cut = listing.take(own[some])
     held = shards_of(cut)
     sizes = cut.location.sizes.astype(np.int64) // np.maximum(held.rows, 1) * rows[some]
@@ -58,6 +63,17 @@ def by_time(splits: Splits, listing: Listing) -> Listing:
         shards=replace(held, rows=rows[some], offsets=offsets[some]),
         cells=listing.cells_of(own[some], rows[some], offsets[some]),
     )
+
+
+def _without_windows(begins: Ints, rows: Ints, names: tuple[str, ...], stride: int) -> Iterator[Note]:
+    """Yields a note for each part after the first that has no window of some series, from the windows of each part and shard."""
+    series, own = np.unique(begins, return_inverse=True)
+    each = np.array([np.bincount(own, weights=part, minlength=len(series)) for part in rows])
+    for name, found in zip(names[1:], each[1:], strict=True):
+        none = int(((found == 0) & (each.sum(0) > 0)).sum())
+        if name != _UNUSED and none > 0:
+            message = f"{none:,} of {len(series):,} series have no window in `{name}`, so nothing is measured on them"
+            yield Note("PG493", message, "use a `stride` of 1, or a longer part" if stride > 1 else "make the part longer")
 
 
 _UNUSED = ""  # the time behind the validation of a fold

@@ -169,8 +169,8 @@ def _together(types: Sequence[ElementType]) -> ElementType:
             raise NoCutError(f"`{name}` is not decoded before it")
         if kind_of(first).storage == "made":
             continue  # computed with its items
-        if kind_of(first).storage == "encoded" and kind_of(first).values is None:
-            raise NoCutError(f"`{name}` is an array in a file for each example, and a store has none of these")
+        if kind_of(first).storage == "encoded" and kind_of(first).pixels is None:
+            raise NoCutError(f"`{name}` has a file for each example, and a store has no {kind_of(first).plural}")
         if has_length(first) and any(t.shape[0] is None or t.shape[0] != first.shape[0] for t in others):
             raise NoCutError(f"examples of `{name}` differ in length, and a store has rows of one shape")
         if kind_of(first).ragged:

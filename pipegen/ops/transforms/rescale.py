@@ -100,8 +100,10 @@ class Cast(PointwiseTransform):
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
-        lossy = x.interval is not None and (not BYTE_RANGE.contains(x.interval, slack=0.5) or x.interval.high <= 1)
+        of_bytes = x.interval is not None and BYTE_RANGE.contains(x.interval, slack=0.5) and x.interval.high > 1
+        lossy = not of_bytes and (x.interval is not None or kind_of(x).samples is not None)
         if self.dtype == "uint8" and x.dtype != "uint8" and lossy:
-            message = f"`cast` to uint8 keeps whole numbers from 0 to 255, but the values are in {x.interval}"
+            given = f"the values are in {x.interval}" if x.interval is not None else f"{kind_of(x).plural} are fractions"
+            message = f"`cast` to uint8 keeps whole numbers from 0 to 255, but {given}"
             raise OpError("PG208", message, field="dtype", help=write("rescale: {to: [0, 255]}", "before", "put {} before it"))
         return super().infer(x)
