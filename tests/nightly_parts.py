@@ -34,7 +34,9 @@ def _folders(names: str) -> tuple[str, ...]:
 
 PARTS = {
     "steps": Part(
-        "each step by itself", 12, (*_folders("ops/transforms"), *_files("contract soundness schedules drawn traced_once", "ops/"))
+        "each step by itself",
+        12,
+        (*_folders("ops/transforms"), *_files("contract soundness schedules drawn traced_once sound_decoding resampling", "ops/")),
     ),
     "arguments": Part("every wrong argument is judged", 15, _files("wrong_arguments", "ops/")),
     "kinds": Part("boxes, masks, keypoints, and the sources by themselves", 7, _folders("ops/kinds ops/sources")),
@@ -55,7 +57,7 @@ PARTS = {
         8,
         _files(
             "every_choice mix mixing_docs data_tests fitting from_image_dataset directory_dataset recognised_maps masking tasks pipeline"
-            " changed_import own_source plan_page several_labels ten_pipelines unlabelled_split"
+            " changed_import own_source plan_page several_labels sound_directory ten_pipelines unlabelled_split"
         ),
     ),
     "views": Part("every step in views", 15, _files("views tta")),

@@ -26,14 +26,19 @@ from pipegen.types import BYTE_RANGE, FeatureType, times
 VALUED = frozenset({"image", "audio", "series"})  # the kinds whose values steps scale and shift, whatever their axes mean
 
 
+def require_kind(step: Transform, x: FeatureType) -> None:
+    """Rejects, as `PG203`, a feature of a kind that a step does not act on."""
+    if not step.acts_on(kind_of(x)):
+        known = f"it knows: {', '.join(step.known_kinds())}"
+        raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=known)
+
+
 def require_image(step: Transform, x: FeatureType) -> None:
     """Rejects all but decoded images, and sounds for a step that acts on them: another kind as `PG203`, a wrong rank as `PG204`."""
     if x.encoded:
         needed = "a decoded image" if kind_of(x).samples is None else f"decoded {kind_of(x).plural}"
         raise OpError("PG203", f"`{step.op}` needs {needed} and gets an encoded file", help="`decode` must come first")
-    if not step.acts_on(kind_of(x)):
-        known = f"it knows: {', '.join(step.known_kinds())}"
-        raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=known)
+    require_kind(step, x)
     if len(x.shape) != 3 and kind_of(x).samples is None:
         raise OpError("PG204", f"`{step.op}` needs an image of shape height × width × channels and gets rank {len(x.shape)}")
 

@@ -49,7 +49,8 @@ def padded(
         y = x.with_(
             shape=(to, *x.shape[1:]), uniform=x.uniform or to is None, interval=None if x.interval is None else interval, longest=None
         )
-        yield PadLength(name, to, padding.value, padding.longer), {name: y}
+        listed = of == lengths.bucketed_feature(spec)
+        yield PadLength(name, to, padding.value, padding.longer, listed), {name: y}
         yield MarkLength(mask, length, to), {mask: FeatureType("valid", "bool", (to,), uniform=to is None)}
 
 

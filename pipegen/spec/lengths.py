@@ -42,6 +42,16 @@ def padding_of(spec: PipelineSpec, name: str) -> Padding | None:
     return found
 
 
+def uncut(spec: PipelineSpec) -> Padding | dict[str, Padding] | None:
+    """The section `batch.pad` with an error for a bucketed feature that is longer than its bucket, since its listed length is wrong."""
+    pad, name = spec.batch.pad, bucketed_feature(spec)
+    found = pad.get(name or "") if isinstance(pad, dict) else pad
+    if found is None or found.longer != "cut" or name is None:
+        return pad
+    own = found.model_copy(update={"longer": "error"})
+    return {**pad, name: own} if isinstance(pad, dict) else own
+
+
 def is_padded(spec: PipelineSpec, name: str, of: str, x: FeatureType) -> bool:
     """Tests if a feature of type `x` before the batch, a view of the feature `of` of a record, is padded: its length varies, or the spec
     names `of`, or the length or mask of the view."""

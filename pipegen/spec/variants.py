@@ -167,8 +167,10 @@ def of_bucket(spec: PipelineSpec, number: int | None = None) -> PipelineSpec:
     """The spec of the examples of one bucket; by default of the images of the first, and of examples of any length."""
     buckets = spec.batch.buckets
     if isinstance(buckets, LengthBuckets) and number is not None:
-        own = buckets.model_copy(update={"sizes": (buckets.sizes[number],)})
-        return spec.model_copy(update={"batch": spec.batch.model_copy(update={"buckets": own})})
+        own: dict[str, object] = {"buckets": buckets.model_copy(update={"sizes": (buckets.sizes[number],)})}
+        if number < len(buckets.sizes) - 1:  # only the last one holds examples that are longer
+            own["pad"] = lengths.uncut(spec)
+        return spec.model_copy(update={"batch": spec.batch.model_copy(update=own)})
     size = buckets.sizes[number or 0] if isinstance(buckets, Buckets) else _NOWHERE
     if not says_bucket(spec.transforms) and not isinstance(spec.views, dict):
         return spec

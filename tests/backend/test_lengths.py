@@ -134,6 +134,23 @@ def test_lengths_of_a_column_are_those_of_headers(folder: Path) -> None:
     np.testing.assert_array_equal(by_header._manifest.lengths["sound"], LENGTHS)
 
 
+def test_an_example_that_is_longer_than_its_listed_length_is_an_error(folder: Path, tmp_path: Path) -> None:
+    """Even with `longer: cut`, which is for examples longer than the last bucket."""
+    lines = (folder / "table.csv").read_text().splitlines()
+    wrong = next(i for i, length in enumerate(LENGTHS) if length == 5)
+    lines[1 + wrong] = lines[1 + wrong].removesuffix(",5") + ",3"
+    (tmp_path / "table.csv").write_text("\n".join(line.replace(",tokens/", f",{folder}/tokens/") for line in lines))
+    for file in folder.glob("*.npy"):
+        (tmp_path / file.name).symlink_to(file)
+    frames = {"frames": {"kind": "tensor", "column": "frames"}}
+    pad = {"measured": {"column": "frames"}, "longer": "cut"}
+    pipe = build(tmp_path, pad, batch={"size": 1, "buckets": {"by": "length", "sizes": [4, 8]}}, features=frames)
+    said = rf"{wrong:02}\.npy.*`sound` has a length of 5, but at most 4 by its header or its column, whose length is wrong"
+    split = next(name for name in ("train", "validation") if wrong in map(number, pipe.files(name)))
+    with pytest.raises(pipegen.DataError, match=said):
+        list(pipe[split])
+
+
 def test_what_is_not_asked_for_is_not_made(folder: Path) -> None:
     plan = build(folder, x="sound")._engine.executor("train").plan
     assert "sound_length" not in plan.out
@@ -280,6 +297,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.by_day(12)
 @pytest.mark.parametrize("pad", [ONE, SEVERAL], ids=["padded", "buckets"])
 @pytest.mark.parametrize("way", [*WORKS, *REFUSED])
 def test_each_way_works_or_is_refused_with_a_reason(folder: Path, tmp_path: Path, way: str, pad: Any) -> None:

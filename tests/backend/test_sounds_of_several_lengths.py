@@ -140,6 +140,7 @@ def test_combined_sounds_are_padded_first_and_have_no_length(folder: Path) -> No
 def test_training_on_crops_and_evaluation_on_whole_sounds(folder: Path) -> None:
     crop = [{"random_crop": {"seconds": 0.5, "padding": "as_needed", "when": "train"}}]
     pipe = build(folder, {"pad": {"audio": {"to": LONGEST}}}, crop)
+    assert "random_crop(when: train, seconds: 0.5, padding: as_needed)" in pipe.explain()
     assert {(sound.shape, length) for sound, length in epoch(pipe, "train")} == {((LONGEST, 1), 500)}
     assert {length for _, length in epoch(pipe)} <= {*FRAMES}
     with pytest.raises(pipegen.SpecError, match="a model takes one of them"):

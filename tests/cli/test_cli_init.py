@@ -648,3 +648,19 @@ def test_a_table_with_times_is_time_series(cli: Cli, tmp_path: Path) -> None:
     assert manifest.num_examples("train") == 2 * (96 - 14)
     (tmp_path / "twice.csv").write_text("\n".join(["time,load,heat", *(f"2024-01-{1 + i // 4:02},{i}.5,{i}.25" for i in range(40))]))
     assert "series" not in written(cli, "twice.csv")[0]
+
+
+def test_numbers_that_float32_rounds_are_named_in_the_spec(cli: Cli, tmp_path: Path) -> None:
+    rows = [f"2024-01-{1 + hour // 24:02} {hour % 24:02}:00,{16777217 + 2 * hour},{hour}.5" for hour in range(120)]
+    (tmp_path / "energy.csv").write_text("\n".join(["time,load,heat", *rows]))
+    assert "x: {kind: series, columns: [load, heat], dtype: float32}" in written(cli, "energy.csv")[0]
+    assert cli("validate", "energy.pipegen.yaml", "--data").exit_code == 0
+    (tmp_path / "sizes.csv").write_text("\n".join(["size,age,price", *(f"{16777217 + 2 * i},{i},{i}.5" for i in range(40))]))
+    text = written(cli, "sizes.csv")[0]
+    assert "columns: [size, age], dtype: float32}" in text
+    assert "column: price}" in text
+    assert cli("validate", "sizes.pipegen.yaml", "--data").exit_code == 0
+    (tmp_path / "ids.csv").write_text("\n".join(["id,price", *(f"{i},{i}.5" for i in range(40))]))
+    result = cli("init", "ids.csv")
+    assert result.exit_code != 0
+    assert "has no numbers but ids and `price`, which would be predicted" in result.output

@@ -21,7 +21,10 @@ def pad_length(stage: PadLength, features: Features) -> None:
     if stage.longer == "cut":
         value = value[:to]
     else:
-        text = f"`{stage.feature}` has a length of {{}}, but `batch.pad` has room for {to}; raise `to`, or write `longer: cut`"
+        known = f"at most {to} by its header or its column, whose length is wrong" if stage.listed else None
+        text = f"`{stage.feature}` has a length of {{}}, but " + (
+            known or f"`batch.pad` has room for {to}; raise `to`, or write `longer: cut`"
+        )
         fits = tf.debugging.Assert(length <= to, [tf.strings.format(text, length)])
         with tf.control_dependencies([fits] if fits is not None else []):
             value = tf.identity(value)

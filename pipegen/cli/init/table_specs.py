@@ -22,6 +22,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.fields.classes import read_labels
 from pipegen.ops.fields.label_values import LIST, WHITESPACE
+from pipegen.ops.fields.numbers import EXACT
 from pipegen.ops.kinds.image import read_image
 from pipegen.ops.sources.features.feature import ArrayFeature
 from pipegen.ops.sources.listing.base import Listing
@@ -54,10 +55,12 @@ def _number_spec(table: Table, op: str, arguments: Mapping[str, Any]) -> Written
     label = usual or min((c for c in columns if c.labels and c.numbers is None), key=lambda c: c.values, default=None)
     chosen = label or next(c for c in reversed(columns) if c.numbers is not None)
     inputs = [c for c in columns if c.numbers is not None and c is not chosen and c.name.lower() not in ("id", "index")]
+    if not inputs:
+        raise CannotRun(f"{table.called} has no numbers but ids and `{chosen.called}`, which would be predicted", _DUE)
     shown = inputs[:_NAMED]
     name = "label" if label is not None else "target"
-    target = label.label(label.called) if label is not None else {"kind": "tensor", "column": chosen.called}
-    features: Features = {"inputs": {"kind": "tensor", "columns": [c.called for c in shown]}, name: target}
+    target = label.label(label.called) if label is not None else {"kind": "tensor", "column": chosen.called, **_dtype(chosen)}
+    features: Features = {"inputs": {"kind": "tensor", "columns": [c.called for c in shown], **_dtype(*shown)}, name: target}
     source = block(op, arguments, features, unused(columns, {c.number for c in (*shown, chosen)}))
     if label is None and chosen.name.lower() not in LABELS:
         source = [f"{line}  # {_TARGET}" if line.lstrip().startswith("target: ") else line for line in source]
@@ -71,6 +74,11 @@ def _number_spec(table: Table, op: str, arguments: Mapping[str, Any]) -> Written
         steps=[],
         output=f"output: {{x: inputs, y: {name}}}",
     )
+
+
+def _dtype(*columns: Column) -> dict[str, str]:
+    """The argument that lets float32 round integers, if a column may have some that it cannot represent."""
+    return {"dtype": "float32"} if any(max(map(abs, c.numbers)) > EXACT for c in columns if c.numbers is not None) else {}
 
 
 def _series_spec(table: Table, op: str, arguments: Mapping[str, Any]) -> Written | None:
@@ -100,8 +108,8 @@ def _series_spec(table: Table, op: str, arguments: Mapping[str, Any]) -> Written
     given = {op: arguments, "order": time.called, "group": None if own is None else own.called}
     given |= {"window": {"length": length, "horizon": horizon}}
     features: Features = {
-        "x": {"kind": "series", "columns": [c.called for c in values]},
-        "y": {"kind": "series", "column": values[0].called, "at": "horizon"},
+        "x": {"kind": "series", "columns": [c.called for c in values], **_dtype(*values)},
+        "y": {"kind": "series", "column": values[0].called, "at": "horizon", **_dtype(values[0])},
     }
     used = {c.number for c in (time, own, *values) if c is not None}
     source = block("series", {name: value for name, value in given.items() if value is not None}, features, unused(columns, used))

@@ -30,7 +30,7 @@ class MeasureLength(Stage):
 @dataclass(frozen=True, slots=True)
 class PadLength(Stage):
     """Pads an example along its first axis to the length `to` with a value; `to` is unknown before the data is listed. Of a longer one it
-    keeps the first `to` elements with `cut`; else it fails."""
+    keeps the first `to` elements with `cut`; else it fails: if its length was `listed`, that was wrong."""
 
     one_example: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.3
@@ -39,6 +39,7 @@ class PadLength(Stage):
     to: int | None
     value: float
     longer: Literal["error", "cut", "drop"]
+    listed: bool = False
 
     def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
         return x == y

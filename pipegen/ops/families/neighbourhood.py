@@ -63,7 +63,7 @@ class NeighbourhoodTransform(StagedTransform):
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         """Computes the output images, as a pure function of the images `(n, height, width, channels)` and the results of the last phase, or
-        the parameters where there are no phases. By default, the result of the last phase in the images' shape.
+        the parameters where there are no phases. By default, the result of the last phase, of images in their shape.
 
         Returns images of the dtype and shape that `infer` gives; uint8 is rounded half to even and clipped. Where floats have to be exact,
         the images are float64 of float32 values, and a step that keeps the dtype returns float64: see `ops/lowering/linear.py`.
@@ -71,7 +71,7 @@ class NeighbourhoodTransform(StagedTransform):
         from pipegen.ops.lowering.filters import sides  # not every spec needs it
 
         (values,) = given
-        return tf.reshape(values, [-1, *sides(images)])
+        return tf.reshape(values, [-1, *sides(images)]) if len(images.shape) == 4 and len(values.shape) < 4 else values
 
     def apply(self, images: tf.Tensor, *parameters: tf.Tensor, clip: Interval | None = None) -> tf.Tensor:
         """Transforms every image `(n, height, width, channels)`, whatever `probability` is, to the dtype and shape that `infer` gives: runs

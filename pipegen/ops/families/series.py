@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.kinds.base import kind_of
-from pipegen.ops.transform import Transform
+from pipegen.ops.step_bases import require_kind
 from pipegen.types import FeatureType
 
 WINDOW = FeatureType("series", "float32", (96, 2))  # a window of 96 values of two channels, for examples
-
-
-def require_series(step: Transform, x: FeatureType) -> None:
-    """Rejects all but series, as `PG203`."""
-    if not step.acts_on(kind_of(x)):
-        known = f"it knows: {', '.join(step.known_kinds())}"
-        raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=known)
 
 
 def extent(windows: tf.Tensor) -> tuple[int | tf.Tensor, int]:
@@ -34,13 +25,8 @@ class SeriesTransform(NeighbourhoodTransform):
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type, of unknown range."""
-        require_series(self, x)
+        require_kind(self, x)
         return x if self.idle() else x.with_(interval=None)
-
-    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        """Computes the output from the windows and the results of the last phase; by default that result."""
-        (values,) = given
-        return values
 
 
 class TimeMap(SeriesTransform):

@@ -11,8 +11,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.kinds.audio import Sound
-from pipegen.ops.kinds.base import kind_of
-from pipegen.ops.step_bases import ElementTransform
+from pipegen.ops.step_bases import ElementTransform, require_kind
 from pipegen.ops.traits import Example
 from pipegen.ops.transform import Transform
 from pipegen.types import FLOATING, FeatureType, Interval
@@ -26,9 +25,7 @@ SPECTRA = FeatureType("audio", "float32", (98, 64, 1), details=Sound(16000, 160.
 def require_sound(step: Transform, x: FeatureType, form: Literal["samples", "spectra", "either"] = "samples") -> Sound:
     """Returns the rate of a decoded sound. Rejects others: another kind or an encoded file as `PG203`, spectra or samples where the step
     takes the other form as `PG204`, and integers as `PG208`."""
-    if not step.acts_on(kind_of(x)):
-        known = f"it knows: {', '.join(step.known_kinds())}"
-        raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=known)
+    require_kind(step, x)
     if x.encoded:
         raise OpError("PG203", f"`{step.op}` needs a decoded sound and gets an encoded file", help="`decode` must come first")
     is_spectrum = len(x.shape) == 3
@@ -83,11 +80,6 @@ class SoundTransform(RatedTransform, NeighbourhoodTransform):
         """Infers the same type, with the interval that follows from the step's arguments."""
         require_sound(self, x, self.form)
         return x if x.interval is None or self.idle() else x.with_(interval=self.interval_after(x.interval))
-
-    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        """Computes the output from the sounds and the results of the last phase; by default that result."""
-        (values,) = given
-        return values
 
 
 class SoundWindow(RatedTransform, ElementTransform):

@@ -101,12 +101,34 @@ def changed_whole(values: Any, found: Any) -> Any:
     return None
 
 
-def rounded(where: str, number: int, field: str | None) -> OpError:
-    """Returns the `PG666` error of an integer that would be rounded."""
+def first_rounded(values: Any, at_once: int) -> tuple[int, int] | None:
+    """Returns the row of the first integer that float32 rounds, and that integer, of values `(rows, ...)` with NaN for missing ones; `None`
+    without one, or if some values are fractions. Looks at so many rows together."""
+    found = None
+    if values.dtype.kind not in "iuf" or values.dtype.itemsize < 4 + (values.dtype.kind == "f"):
+        return None
+    for begin in range(0, len(values), at_once):
+        some = values[begin : begin + at_once]
+        if values.dtype.kind == "f":
+            some = np.where(np.abs(some) <= _LARGEST, some, 0)  # neither NaN nor infinite as float32
+            if not (np.floor(some) == some).all():
+                return None
+        with np.errstate(all="ignore"):
+            lost = changed_whole(some, some.astype(np.float32)) if found is None else None
+        if lost is not None and lost.any():
+            at = np.unravel_index(int(np.argmax(lost)), lost.shape)
+            found = begin + int(at[0]), int(some[at])
+            if values.dtype.kind != "f":
+                break
+    return found
+
+
+def rounded(where: str, number: int, field: str | None, *, exact: bool = True) -> OpError:
+    """Returns the `PG666` error of an integer that would be rounded, where int64 may be `exact`."""
     near = int(np.float32(number))
     message = f"{where} holds {number}, which float32 would round to {near}"
-    help_ = (write("dtype: int64", "arguments", "{} keeps integers exact"), write("dtype: float32", "arguments", "{} rounds them"))
-    return OpError("PG666", message, field=field, help=help_)
+    keeps = (write("dtype: int64", "arguments", "{} keeps integers exact"),) if exact else ()
+    return OpError("PG666", message, field=field, help=(*keeps, write("dtype: float32", "arguments", "{} rounds them")))
 
 
 def read_numbers(

@@ -119,13 +119,20 @@ class CropOrPad(SoundWindow):
 
 
 class RandomSoundCrop(SoundWindow):
-    """A `random_crop` of sound."""
+    """A `random_crop` of sound, which `owner` is."""
 
     op = "random_crop"
     random = True
     draws = 2  # as for images, of which sound needs one
 
+    owner: Transform
     padded: bool
+
+    def written(self) -> Transform:
+        return self.owner
+
+    def meaning(self) -> dict[str, Any]:
+        return self.owner.meaning()
 
     def start(self, u: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
         over = frames - self.frames
@@ -192,7 +199,9 @@ class RandomCrop(RandomSizedCrop, PaddedWindow):
     def on(self, x: FeatureType) -> Transform:
         if self.seconds is None or not is_sound(x):
             return super().on(x)
-        return RandomSoundCrop(seconds=self.seconds, padded=self.padding is not None, when=self.when, feature=self.feature).on(x)
+        return RandomSoundCrop(owner=self, seconds=self.seconds, padded=self.padding is not None, when=self.when, feature=self.feature).on(
+            x
+        )
 
     def infer(self, x: FeatureType) -> FeatureType:
         if self.seconds is not None or is_sound(x):

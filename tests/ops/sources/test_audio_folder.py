@@ -251,6 +251,7 @@ WRITERS: dict[str, Callable[[Path], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.tf
 @pytest.mark.parametrize("name", WRITERS)
 def test_every_source_gives_the_samples_of_files(name: str, folder: Path) -> None:

@@ -37,6 +37,7 @@ def hours(count: int, **more: Any) -> dict[str, Any]:
 
 
 WINDOW = {"length": 3}
+TOGETHER = {"features": {"x": {"kind": "series", "columns": ["load", "heat"]}}}
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,14 @@ WINDOW = {"length": 3}
         ({"load": np.array([1, np.inf, 3, 4], np.float32)}, {}, "PG423", "row 1 of `data` holds a value of `x` that is infinite"),
         ({"load": np.array([1, 1e300, 3, 4])}, {}, "PG423", "row 1 of `data` holds a value of `x` that is infinite"),
         ({"load": ["1", "two", "3", ""]}, {}, "PG423", "row 1 of `data` has 'two', which is not a number"),
+        (
+            {"load": np.array([1, 2**24 + 1, 3])},
+            {},
+            "PG666",
+            "row 1 of `data` holds 16777217, which float32 would round to 16777216",
+        ),
+        ({"load": np.array([1, np.nan, 2.0**24 + 1])}, {}, "PG666", "row 2 of `data` holds 16777217"),
+        ({"load": ["1", "", "16777217"], "heat": ["1", "2", "3"]}, TOGETHER, "PG666", "row 2 of `data` holds 16777217"),
         ({"load": np.arange(2.0)}, {}, "PG402", "`data` has 2 rows, and a window takes 3 rows"),
         ({"load": np.zeros((0,))}, {}, "PG402", "`data` has no rows"),
         (hours(4, time=np.arange(5)), {"order": "time"}, "PG418", "`load` has 4 rows and `time` has 5 rows"),
@@ -81,6 +90,7 @@ def test_an_error_says_which_row_and_why(data: Any, arguments: dict[str, Any], c
         ({"features": {"x": {"kind": "series", "at": "last"}}}, "`at` of `kind: series` is one of"),
         ({"features": {"x": {"kind": "label", "at": "past"}}}, "`at` of `kind: label` is one of"),
         ({"features": {"x": {"kind": "label", "missing": 0}}}, "`missing` is not for `kind: label`"),
+        ({"features": {"x": {"kind": "series", "dtype": "int64"}}}, "a series is float32"),
         ({"features": {"x": {"kind": "series", "cyclic": True}}}, "`cyclic` is for features with a `calendar`"),
         ({"features": {"x": {"kind": "series", "column": "a", "columns": ["b"]}}}, "leave one of them out"),
         ({"features": X, "csv": {"path": "a"}, "npy": {"path": "b"}}, "`csv` and `npy` both say where the rows are"),
@@ -90,6 +100,23 @@ def test_arguments_that_contradict_each_other_are_refused(arguments: dict[str, A
     with pytest.raises(ValueError, match=r"(?s).*") as refused:
         sources()["series"].model_validate({"window": WINDOW} | arguments)
     assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "more"),
+    [
+        (np.array([1, 2**24 + 1, 3, 5]), {"dtype": "float32"}),
+        (np.array([1, 2**24 + 1, 3, 5]), {"observed": True}),
+        (np.array([1, 2**24 + 2, 3, 5]), {}),
+        (np.array([1, 2**24 + 1, 3.5, 5]), {}),
+        (np.array([1, 3.5, 2**24 + 1, 5]), {}),
+    ],
+)
+def test_integers_are_rounded_where_a_spec_says_so_or_beside_fractions(values: Any, more: dict[str, Any]) -> None:
+    found = listed({"load": values}, window=WINDOW, features={"x": X["x"] | more})
+    (window,) = found.readers[""].stored("x", np.zeros(1, np.int64), np.zeros(1, np.int64))
+    expected = np.ones(3) if "observed" in more else values[:3].astype(np.float32)
+    np.testing.assert_array_equal(np.ravel(window), expected)
 
 
 def test_gaps_and_short_series_are_told() -> None:

@@ -89,17 +89,20 @@ class SeriesFeature(Model):
     map: Annotated[dict[ClassName, ClassName], Field(min_length=1)] | None = None
     """For a label: the class meant by a stored one, such as `{pug: dog, chow: dog}`. Several with one name become one class."""
     dtype: NumberType | None = None
-    """For a tensor: `float32` (default), or `int64` for integers beyond 16,777,216."""
+    """For a series and a tensor: `float32` (default), or for a tensor `int64`, for integers beyond 16,777,216. By default an integer that
+    float32 cannot represent is an error; with an explicit `float32` it is rounded."""
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> SeriesFeature:
         along, kind = self.is_series, self.own_kind
         only = dict.fromkeys(("missing", "observed", "calendar", "cyclic"), along)
         only |= dict.fromkeys(("classes", "offset", "map"), kind.has(ExampleClass))
-        only["dtype"] = kind.has(Numbers) and not kind.has(LossWeight)
+        only["dtype"] = along or (kind.has(Numbers) and not kind.has(LossWeight))
         odd = next((name for name, fits in only.items() if not fits and name in self.model_fields_set), None)
         if odd is not None:
             raise PartError(f"`{odd}` is not for `kind: {self.kind}`", odd)
+        if along and self.dtype == "int64":
+            raise PartError("a series is float32; `dtype: int64` is for `kind: tensor`", "dtype")
         rows = ("past", "horizon", "all") if along else ("first", "last", "next", "series")
         if self.at is not None and self.at not in rows:
             listed = ", ".join(f"`{name}`" for name in rows)

@@ -13,7 +13,7 @@ from pipegen.lazy import np
 from pipegen.ops.fields.columns import Column
 from pipegen.ops.fields.label_values import Values
 from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
-from pipegen.ops.fields.numbers import read_numbers
+from pipegen.ops.fields.numbers import first_rounded, read_numbers, rounded
 from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.kinds.base import ExampleClass, LossWeight
 from pipegen.ops.sources.features.series import SeriesFeature, Window
@@ -42,6 +42,16 @@ class _Arrays:
         # Columns of a table that some feature reads together are one array, of which others read some channels.
         several = (f.named(name) for name, f in source.features.items() if f.is_series and f.calendar is None and len(f.named(name)) > 1)
         self.together = (*dict.fromkeys(chain.from_iterable(several)),)
+        exact = (f.named(name) for name, f in source.features.items() if f.is_series and not f.observed and f.dtype is None)
+        self.exact = frozenset(chain.from_iterable(exact))  # columns that float32 may not round
+
+    def numbers(self, name: str | int, field: str) -> Any:
+        """Reads a column of numbers, `(rows, channels)`; `PG666` for an integer that float32 would round, unless a spec allows it."""
+        values = _two_axes(self.columns.numbers(name, field))
+        found = first_rounded(values, _AT_ONCE) if name in self.exact else None
+        if found is not None:
+            raise rounded(self.columns.place(found[0]), found[1], ".".join(field.split(".")[:2]), exact=False)
+        return values
 
     def put(self, key: str, values: Any, *, made: bool = True) -> str:
         """Holds values that are sorted."""
@@ -53,7 +63,7 @@ class _Arrays:
         """Returns the array of some columns, and the channels in it; `None` for all."""
         if set(names) <= {*self.together}:
             if "@together" not in self.held:
-                each = [_two_axes(self.columns.numbers(name, field)) for name in self.together]
+                each = [self.numbers(name, field) for name in self.together]
                 self.widths = [one.shape[1] for one in each]
                 self.put("@together", self.rows.sorted(np.concatenate([_float32(one) for one in each], 1)))
             ends = np.cumsum(self.widths).tolist()
@@ -63,7 +73,7 @@ class _Arrays:
         (name,) = names
         key = f"{name}"
         if key not in self.held:
-            values = _two_axes(self.columns.numbers(name, field))
+            values = self.numbers(name, field)
             table = isinstance(self.columns, TableColumns)
             made = table or values.dtype.name not in _HELD or not values.dtype.isnative
             values = _float32(values) if made else values
