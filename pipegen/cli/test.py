@@ -136,7 +136,8 @@ def report(
     """Find copies in two splits, and odd images; write a page.
 
     Images of one split that are also in another are errors or warnings: byte by byte, or saved again, shrunk, slightly cropped or
-    mirrored. Repeated, dark, bright, flat and blurry images, odd sizes and uneven classes are notes. The page shows classes, sizes,
+    mirrored. Sounds, and windows of series, are compared byte by byte. Repeated, dark, bright, flat and blurry images, odd sizes and
+    uneven classes are notes. The page shows classes, sizes,
     samples, splits, copies with both images, oddities and statistics; it is one file without scripts. The measurements of each file are
     stored, so a second run takes seconds.
     Exit code 0: no copies, or only warnings; 1: copies, or a wrong spec; 2: could not run.
@@ -162,7 +163,7 @@ def report(
         seen.save(target)
     if write_exclude is not None:
         write_file(write_exclude, "splits", seen.manifest.left_out, seen.leaks.to_exclude(), loaded.loaded.base)
-    wrote = f"wrote {target}: {seen.leaks.looked_at:,} images of {len(seen.manifest.splits)} splits"
+    wrote = f"wrote {target}: {seen.leaks.compared} of {len(seen.manifest.splits)} splits"
     if output_format == "text":
         fine = [wrote if seen.diagnostics else f"{wrote}; no findings"]
         print_report(briefly(seen.diagnostics), seen.spec.loaded.texts, fine, output_format)

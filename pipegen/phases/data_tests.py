@@ -45,7 +45,7 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
 
         found = find_leaks(manifest, look_at(manifest, model.runtime, progress=progress), splits, model.runtime, near=near)
         pairs = [Copies(p.split, p.key, p.other_split, p.other_key, p.same, p.mirrored, p.severity) for p in found.pairs]
-        return pairs, found.looked_at
+        return pairs, found.looked_at + (0 if near else found.bytes_only)
 
     data = ListedData(known_of(model, bound.plans), manifest, copies)
     return Run(bound, data, {} if results is None else results)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
-from pipegen.quality.looks import CHUNK, SEEN, UNREADABLE, NotAPictureError, Pictures, at_once, cut, flat, gray
+from pipegen.quality.looks import CHUNK, SEEN, UNREADABLE, NotAPictureError, Pictures, at_once, cut, flat, gray, hashed
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
@@ -258,9 +258,16 @@ class Leaks:
     pairs: tuple[Pair, ...]
     """The pairs, the most certain first. A record with equal contents is paired once, with the first of the other split; of a record with
     many near ones, the nearest eight were compared."""
-    looked_at: int  # number of records compared
+    looked_at: int  # number of records whose pictures were compared
     unreadable: int = 0  # number of records without a picture that Pillow reads
+    bytes_only: int = 0  # of those, the number whose stored bytes were compared
     left_out: int = 0  # number of candidates beyond `MOST`, which were not compared
+
+    @property
+    def compared(self) -> str:
+        """What was compared, in words."""
+        images = f"{self.looked_at:,} images"
+        return images if self.looked_at or not self.bytes_only else f"the bytes of {self.bytes_only:,} records"
 
     def to_exclude(self) -> list[str]:
         """Lists the keys to exclude so that no error and no warning is left, each once, in order."""
@@ -287,8 +294,8 @@ def find_leaks(
     pairs = [*search.same(), *copies]
     rank = {"error": 0, "warning": 1, "info": 2}
     pairs.sort(key=lambda p: (rank[p.severity], not p.same, p.distance, p.other_key, p.key))
-    unreadable = int((inside & (looks["state"] == UNREADABLE)).sum())
-    return Leaks(tuple(pairs), int((inside & (looks["state"] == SEEN)).sum()), unreadable, left_out)
+    seen, unreadable = inside & (looks["state"] == SEEN), inside & (looks["state"] == UNREADABLE)
+    return Leaks(tuple(pairs), int(seen.sum()), int(unreadable.sum()), int((unreadable & hashed(looks)).sum()), left_out)
 
 
 def content_numbers(looks: Array, records: Array) -> Array:
@@ -310,7 +317,7 @@ class _Search:
         self._manifest, self._names, self._looks, self._home = manifest, names, looks, home
         self._keys = manifest.every_key
         self._rank = [order.index(name) for name in names]  # of two records, the one of the lower rank is left out
-        self._seen: Array = np.flatnonzero((home >= 0) & (looks["state"] == SEEN))
+        self._seen: Array = np.flatnonzero((home >= 0) & hashed(looks))
         self._content = content_numbers(looks, self._seen)
 
     def _pair(self, a: int, b: int, **about: Any) -> Pair:
@@ -340,8 +347,10 @@ class _Search:
 
         Of two records, the likelier of mirrored and not counts. Equal contents in the split of the record to leave out are all paired.
         """
-        candidates, left_out = find_candidates(self._looks[self._seen], self._home[self._seen], self._content, LIKELY, MOST)
-        candidates[:, :2] = self._seen[candidates[:, :2]]
+        pictures = self._looks["state"][self._seen] == SEEN
+        seen, content = self._seen[pictures], self._content[pictures]
+        candidates, left_out = find_candidates(self._looks[seen], self._home[seen], content, LIKELY, MOST)
+        candidates[:, :2] = seen[candidates[:, :2]]
         copies = {several[0]: several for homes in self._groups() for several in homes.values()}
         best: dict[tuple[int, int], Pair] = {}
         found = likeness(Pictures(self._manifest), candidates[:, :2], candidates[:, 3].astype(bool), threads(runtime), progress)

@@ -22,7 +22,7 @@ from pipegen.frozen import dataclass
 from pipegen.kept import LOOKS, keep_or_warn, kept_folder, open_kept
 from pipegen.memory import threads
 from pipegen.mounts import content_of
-from pipegen.ops.kinds.base import Levels, having
+from pipegen.ops.kinds.base import Levels, Samples, having
 from pipegen.ops.lowering.library import ready_for
 from pipegen.types import Interval
 
@@ -40,7 +40,11 @@ _MOST_PIXELS = 2**27  # the most pixels of a picture that is decoded: more would
 
 
 class NotAPictureError(ValueError):
-    """A record has no picture that Pillow reads, or a too large one."""
+    """A record has no picture that Pillow reads, or a too large one; with the digest of its bytes, if they were read whole."""
+
+    def __init__(self, message: str, digest: bytes | None = None) -> None:
+        super().__init__(message)
+        self.digest = digest
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,9 @@ class Pictures:
         stored, interval = self._stored(record)
         if not isinstance(stored, np.ndarray):
             return decode(stored)
+        part = self._found(record)[0]
+        if part.type is not None and not having(part.type, Levels):
+            raise NotAPictureError("the record has no picture", _digest(np.ascontiguousarray(stored).data))
         height, width, _ = stored.shape
         return Picture(_digest(np.ascontiguousarray(stored).data), width, height, _shrunk(_eight_bits(stored, interval)))
 
@@ -86,12 +93,13 @@ class Pictures:
         return self._parts[part], self._parts[part].listing.place_of(record - self._firsts[part])
 
     def _stored(self, record: int) -> tuple[Any, Interval | None]:
-        """Reads the bytes of an encoded picture, or an array; raises `NotAPictureError` if the record has none, or it is damaged."""
+        """Reads the bytes of an encoded picture, or an array, of a record without a picture those of its sound; raises `NotAPictureError`
+        if it has neither, or its container is damaged."""
         part, (reader, place, name) = self._found(record)
         if not place:
             return content_of(name, _MOST_BYTES + 1), None
         # An archive has no type of its own: a member is the only image of its record.
-        image = "image" if part.type is None else next(iter(having(part.type, Levels)), None)
+        image = "image" if part.type is None else next(iter([*having(part.type, Levels), *having(part.type, Samples)]), None)
         if image is None:
             raise NotAPictureError("the record has no picture")
         try:
@@ -110,10 +118,10 @@ def decode(data: bytes) -> Picture:
             width, height = picture.size
             picture.draft("RGB", (SIDE, SIDE))
             return Picture(_digest(data), width, height, _shrunk(_rgb(picture)))
-    except NotAPictureError:
-        raise
+    except NotAPictureError as error:
+        raise NotAPictureError(str(error), _digest(data)) from None
     except Exception as error:  # Pillow raises many types for damaged files
-        raise NotAPictureError(str(error)) from error
+        raise NotAPictureError(str(error), _digest(data)) from error
 
 
 def _opened(data: bytes) -> Image.Image:
@@ -208,7 +216,7 @@ def _signs(low: Array) -> int:
 T = TypeVar("T")
 R = TypeVar("R")
 
-UNSEEN, SEEN, UNREADABLE = 0, 1, 2
+UNSEEN, SEEN, UNREADABLE = 0, 1, 2  # of an unreadable picture, or a sound, the digest alone is known, or nothing
 LOOK = np.dtype(
     [
         ("state", "u1"),
@@ -232,6 +240,11 @@ _FORMAT = 1
 _KEY = np.dtype([("path", "<u8", (2,)), ("size", "<i8"), ("changed", "<i8")])
 """The key of a kept look: the BLAKE2b of the record's name, and the size and the time (in nanoseconds) of its file."""
 CHUNK = 16  # records that a thread takes at once
+
+
+def hashed(looks: Array) -> Array:
+    """Finds the records whose stored bytes are known: bool `(n,)`."""
+    return np.asarray(looks["digest"].any(1))
 
 
 def flat(looks: Array) -> Array:
@@ -288,8 +301,11 @@ def _look(pictures: Pictures, record: int) -> Array:
     look: Array = np.zeros((), LOOK)
     try:
         picture = pictures.read(record)
-    except (OSError, NotAPictureError):
+    except (OSError, NotAPictureError) as error:
         look["state"] = UNREADABLE
+        digest = getattr(error, "digest", None)
+        if digest is not None:
+            look["digest"] = np.frombuffer(digest, "<u8")
         return look
     luma = gray(picture.small)
     look["state"] = SEEN

@@ -14,8 +14,9 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity
 from pipegen.frozen import dataclass
 from pipegen.ops.fields.notes import count, is_are, quoted
+from pipegen.ops.kinds.base import Levels, having
 from pipegen.quality.leaks import Leaks, Pair, content_numbers, equal_contents, find_leaks
-from pipegen.quality.looks import SEEN, UNREADABLE, flat
+from pipegen.quality.looks import SEEN, UNREADABLE, flat, hashed
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, Runtime
 from pipegen.spec.source_map import KeyPath
@@ -108,8 +109,8 @@ def classes_of(manifest: Manifest) -> Classes | None:
 
 
 def _groups(looks: Array, records: Array) -> list[list[int]]:
-    """Groups records with equal contents; skips those that were not seen."""
-    records = records[looks["state"][records] == SEEN]
+    """Groups records with equal contents; skips those that were not read."""
+    records = records[hashed(looks[records])]
     return equal_contents(records, content_numbers(looks, records))
 
 
@@ -159,7 +160,7 @@ _GROUP = "or keep what belongs together in one split, by `splits.group`"
 
 def findings(spec: PipelineSpec, seen: Survey, locate: Locate) -> list[Diagnostic]:
     """Makes the findings of a survey, those about copies first."""
-    return [*_leaks(spec, seen.leaks, locate), *_of_pictures(seen, locate(("source",))), *_labels(seen, locate(("source",)))]
+    return [*_leaks(spec, seen.leaks, locate), *_of_pictures(spec, seen, locate(("source",))), *_labels(seen, locate(("source",)))]
 
 
 def briefly(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -192,6 +193,7 @@ def in_full(seen: Survey) -> dict[str, Any]:
         "contradictions": [[keys[record] for record in group] for group in seen.contradictions],
         "odd": [{"code": kind.code, "name": kind.name, "records": records(kind)} for kind in seen.odd],
         "unreadable": list(seen.unreadable),
+        "bytes_only": seen.leaks.bytes_only,
     }
 
 
@@ -232,19 +234,23 @@ def said(pair: Pair) -> str:
     return f"{names} {'have similar hashes, but differ' if pair.severity == 'info' else 'are copies of one image'}: {measured}"
 
 
-def _of_pictures(seen: Survey, at: Label) -> Iterator[Diagnostic]:
+def _of_pictures(spec: PipelineSpec, seen: Survey, at: Label) -> Iterator[Diagnostic]:
     """Reports unreadable, repeated and odd pictures."""
     keys, labels = seen.manifest.every_key, seen.manifest.every_label
-    if seen.leaks.unreadable:
+    noun = "image" if having(spec.source.infer(), Levels) else "record"
+    unreadable = seen.leaks.unreadable - (seen.leaks.bytes_only if noun == "record" else 0)
+    if unreadable:
         named = f": {quoted(seen.unreadable)}" if seen.unreadable and seen.manifest.listing.location.kind != "row" else ""
         help_ = (
-            "`pipegen validate SPEC --data=all` says what is wrong with each file; what Pillow cannot read, such as sounds, is not compared"
+            "`pipegen validate SPEC --data=all` says what is wrong with each file"
+            if noun == "image" or seen.manifest.listing.in_files
+            else "rows of numbers are not compared, only images, and sounds by their bytes"
         )
-        yield make("PG742", f"{count(seen.leaks.unreadable, 'record')} could not be checked{named}", at, help=help_)
+        yield make("PG742", f"{count(unreadable, 'record')} could not be checked{named}", at, help=help_)
     if seen.contradictions and labels is not None:
         first = seen.contradictions[0]
         classes = dict.fromkeys(f"`{seen.manifest.class_names[int(labels[record])]}`" for record in first)
-        stored = count(len(seen.contradictions), "image is", "images are")
+        stored = count(len(seen.contradictions), f"{noun} is", f"{noun}s are")
         message = f"{stored} stored under several classes, such as {' and '.join(classes)}: {quoted([keys[r] for r in first])}"
         yield make("PG740", message, at, help="keep one of them, and remove the others")
     told = {record for group in seen.contradictions for record in group}
@@ -253,7 +259,7 @@ def _of_pictures(seen: Survey, at: Label) -> Iterator[Diagnostic]:
         if groups:
             more = count(sum(map(len, groups)) - len(groups), f"record of `{split}` repeats", f"records of `{split}` repeat")
             message = f"{more} the content of another record: {quoted([keys[r] for r in groups[0]])}"
-            yield make("PG741", message, at, help="a repeated image counts twice, in training and in metrics")
+            yield make("PG741", message, at, help=f"a repeated {noun} counts twice, in training and in metrics")
     for odd in seen.odd:
         examples = ", ".join(f"{keys[int(r)]!r} ({words})" for r, words in zip(odd.records[:3], odd.words, strict=False))
         message = f"{len(odd.records):,} of {seen.leaks.looked_at:,} images {is_are(len(odd.records))} {odd.name}: {examples}"

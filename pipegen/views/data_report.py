@@ -112,6 +112,8 @@ class _Report:
     def samples(self) -> list[Html]:
         split = "train" if "train" in self._manifest.splits else self._manifest.splits[0]
         members, labels = self._manifest.numbers(split), self._manifest.labels(split)
+        if not len(self._looks):
+            return []
         if labels is None:
             return [element("div", *(self._figure(int(members[i])) for i in spread(len(members), 2 * _SAMPLES)), class_="row")]
         parts: list[Html] = []
@@ -127,7 +129,7 @@ class _Report:
         if len(self._manifest.splits) < 2:
             return []
         if not pairs:
-            return [element("p", f"None among {self._seen.leaks.looked_at:,} images compared.")]
+            return [element("p", f"None; compared: {self._seen.leaks.compared}.")]
         cards = []
         for p in pairs[:_PAIRS]:
             both = [self._figure(record, f"in {split}") for record, split in ((p.record, p.split), (p.other_record, p.other_split))]

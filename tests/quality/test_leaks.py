@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
+import tarfile
+import wave
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image, ImageOps
 from quality_pictures import encoded, manifest_of, photos, put, spec_of
@@ -163,6 +168,45 @@ def test_what_cannot_be_read_is_counted(tmp_path: Path) -> None:
     found = all_leaks(manifest_of(spec), spec.runtime)
     assert (found.looked_at, found.unreadable, found.pairs) == (1, 1, ())
     assert look_at(manifest_of(spec), spec.runtime)["state"].tolist() == [UNREADABLE, SEEN]
+
+
+def _wav(samples: np.ndarray) -> bytes:
+    written = io.BytesIO()
+    with wave.open(written, "wb") as sound:
+        sound.setparams((1, 2, 8000, len(samples), "NONE", ""))
+        sound.writeframes(samples.tobytes())
+    return written.getvalue()
+
+
+@pytest.mark.parametrize("form", ["files", "webdataset", "parquet"])
+def test_sounds_are_compared_by_their_bytes(form: str, tmp_path: Path) -> None:
+    levels = np.random.default_rng(0).integers(-99, 99, (6, 80)).astype("<i2")
+    sounds = [_wav(levels[i % 6]) for i in range(12)]
+    features: dict[str, object] = {"a": {"kind": "audio", "rate": 8000}}
+    if form == "files":
+        put(tmp_path / "data", {f"x/{i:02}.wav": sound for i, sound in enumerate(sounds)})
+        source: dict[str, object] = {"audio_folder": {"path": str(tmp_path / "data"), "rate": 8000}}
+    elif form == "webdataset":
+        with tarfile.open(tmp_path / "data.tar", "w") as archive:
+            for i, sound in enumerate(sounds):
+                member = tarfile.TarInfo(f"{i:02}.wav")
+                member.size = len(sound)
+                archive.addfile(member, io.BytesIO(sound))
+        features["a"] = {"kind": "audio", "key": "wav", "rate": 8000}
+        source = {"webdataset": {"path": str(tmp_path / "data.tar"), "features": features}}
+    else:
+        pq.write_table(pa.table({"a": sounds}), tmp_path / "data.parquet")
+        features["a"] = {"kind": "audio", "column": "a", "rate": 8000}
+        source = {"parquet": {"path": str(tmp_path / "data.parquet"), "features": features}}
+    halves = {"parts": {"train": 0.5, "validation": 0.5}}
+    spec = spec_of(tmp_path / "data", source=source, splits=halves, transforms=[{"crop_or_pad": {"seconds": 0.01}}])
+    found = all_leaks(manifest_of(spec), spec.runtime)
+    assert {(pair.same, pair.severity) for pair in found.pairs} == {(True, "error")}
+    assert (found.looked_at, found.bytes_only) == (0, 12)
+    assert found.compared == "the bytes of 12 records"
+    (tmp_path / "copies.txt").write_text("\n".join(found.to_exclude()))
+    left = spec.model_copy(update={"splits": spec.splits.model_copy(update={"exclude": str(tmp_path / "copies.txt")})})
+    assert not all_leaks(manifest_of(left), left.runtime).pairs
 
 
 def test_copies_of_a_copy_all_go(tmp_path: Path) -> None:

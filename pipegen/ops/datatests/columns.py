@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.data_test import Copies, DataTest, Failure, Known, Listed, Outcome, Reads, listed_splits, many, named
+from pipegen.ops.kinds.base import Levels, having
 from pipegen.patterns import compile_pattern
 
 Name = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
@@ -210,7 +211,8 @@ _SHOWN = 3
 class NoLeak(DataTest):
     """Finds images of one split that are also in another: a model would be evaluated on images it was trained on.
 
-    A copy has the same content, or is an image whose perceptual hash and pixels are nearly the same; a possible copy is a warning.
+    A copy has the same content, or is an image whose perceptual hash and pixels are nearly the same; a possible copy is a warning. Sounds,
+    and windows of series, are compared by their bytes.
     """
 
     op = "no_leak"
@@ -234,22 +236,26 @@ class NoLeak(DataTest):
             raise OpError(
                 "PG702",
                 message,
-                help="`pipegen validate SPEC --data` names files that cannot be read; sounds are compared by `no_leak: exact` alone",
+                help=(
+                    "`pipegen validate SPEC --data` names files that cannot be read",
+                    "sounds are compared by `no_leak: exact` alone, and rows of numbers not at all",
+                ),
             )
         compared = many(total, "record") if looked_at == total else f"{looked_at:,} of {many(total, 'record')}"
         seen = f"{compared} of {listed_splits(splits)} compared"
         help_ = _HELP if data.known.source.split_names() is None else _HELP[:1]
         both = [(severity, [p for p in pairs if p.severity == severity]) for severity in ("error", "warning")]
-        return Outcome(seen, tuple(_failure(some, help_, doubtful=severity == "warning") for severity, some in both if some))
+        return Outcome(seen, tuple(_failure(some, help_, data.known, doubtful=severity == "warning") for severity, some in both if some))
 
 
-def _failure(pairs: Sequence[Copies], help_: tuple[str, ...], *, doubtful: bool) -> Failure:
+def _failure(pairs: Sequence[Copies], help_: tuple[str, ...], known: Known, *, doubtful: bool) -> Failure:
     between = Counter((p.split, p.other_split) for p in pairs)
     where = "; ".join(f"{n:,} in `{a}` and `{b}`" for (a, b), n in between.items())
     alike = ("is the same as" if p.same else "mirrors" if p.mirrored else "looks like" for p in pairs[:_SHOWN])
     shown = ", ".join(f"{p.key!r} {like} {p.other_key!r}" for p, like in zip(pairs, alike, strict=False))
     rest = f" and {len(pairs) - _SHOWN:,} more" if len(pairs) > _SHOWN else ""
-    what = many(len(pairs), "image is", "images are")
+    noun = "image" if having(known.source.infer(), Levels) else "record"
+    what = many(len(pairs), f"{noun} is", f"{noun}s are")
     message = f"{what} {'probably ' if doubtful else ''}in two splits ({where}): {shown}{rest}"
     return Failure("PG721", message, None, help_, doubtful)
 
