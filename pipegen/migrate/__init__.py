@@ -3,7 +3,7 @@
 file ── reading ──▶ Code, its tree and what line is where
      ── scopes, evaluate, interpret ──▶ generators, iterators and all their uses
      ── groups ──▶ one pipeline for related iterators
-     ── hoisting ──▶ functions that make iterators are removed with their calls, or get their own pipeline
+     ── hoisting ──▶ calls of functions that make iterators become splits
      ── steps, write_spec ──▶ the spec; rewrite ──▶ the changed code; mistakes, findings ──▶ the report
 """
 

@@ -31,10 +31,6 @@ def call_value(evaluator: Evaluator, node: ast.Call, frame: v.Frame) -> v.Value:
         return _instance(evaluator, node, frame, function)
     if isinstance(function, v.Local):
         return evaluator.returned(function, node, frame)[1]
-    if isinstance(function, v.RecordType):
-        defaults = (*[None] * (len(function.names) - len(function.defaults)), *function.defaults)
-        made = _record(evaluator, node, frame, list(zip(function.names, defaults, strict=True)))
-        return made or v.Unknown("its fields are not followed", node.lineno)
     if isinstance(function, v.Dotted):
         return _of_library(evaluator, node, frame, function.name)
     if isinstance(node.func, ast.Attribute):
@@ -77,11 +73,7 @@ def _of_library(evaluator: Evaluator, node: ast.Call, frame: v.Frame, name: str)
         return read_table(evaluator, node, frame, tab=last == "read_table")
     if last == "train_test_split" and name.split(".")[0] == "sklearn" and not are_several(values, node):
         return split_table(evaluator, node, frame, values)
-    given = (
-        of_arrays(name, values, node)
-        or from_outside(evaluator, node, name, values)
-        or _of_standard_library(evaluator, node, frame, name, values)
-    )
+    given = of_arrays(name, values, node) or from_outside(evaluator, node, name, values)
     if given is not None:
         return given
     if name == "builtins.zip" and len(values) == len(node.args) == 2 and not node.keywords:
@@ -191,25 +183,6 @@ def _record(
     items: dict[str, v.Value] = {name: given[name].value if name in given else default or missing for name, default in fields}
     changed = evaluator.assignments(definition) if definition is not None else {}
     return v.Record({**items, **{name: v.Unknown("a method assigns it, too", node.lineno) for name in items if name in changed}})
-
-
-def _of_standard_library(evaluator: Evaluator, node: ast.Call, frame: v.Frame, name: str, values: list[v.Value]) -> v.Value | None:
-    """Evaluates `namedtuple`, namespaces of the standard library and declarations of flags."""
-    parts = name.split(".")
-    if parts[-2:-1] == ["flags"] and parts[-1].startswith("DEFINE_") and values:
-        flag = v.certain(values[0])
-        return v.Record({"value": evaluator.outside.flag(flag, node.lineno)}) if isinstance(flag, str) else None
-    if name in ("types.SimpleNamespace", "argparse.Namespace") and not node.args:
-        given = _keywords(evaluator, node, frame)
-        return None if given is None else v.Record(given)
-    if name != "collections.namedtuple" or len(node.args) != 2 or any(k.arg != "defaults" for k in node.keywords):
-        return None
-    told = v.plain(evaluator.value(node.args[1], frame))
-    names = tuple(told.replace(",", " ").split()) if isinstance(told, str) else tuple(told) if isinstance(told, (list, tuple)) else ()
-    defaults = evaluator.value(node.keywords[0].value, frame) if node.keywords else v.Seq(())
-    if not names or not all(isinstance(n, str) for n in names) or not isinstance(defaults, v.Seq) or len(defaults.items) > len(names):
-        return None
-    return v.RecordType(names, defaults.items)
 
 
 _HARMLESS = ("dtype", "encoding", "engine", "low_memory", "usecols")

@@ -55,12 +55,10 @@ class Edits:
         at: Any = node  # only nodes with a position are passed
         return self.offset(at.lineno, at.col_offset), self.offset(at.end_lineno, at.end_col_offset)
 
-    def source(self, node: ast.AST, texts: dict[int, str] | None = None) -> str:
-        """The text of a node, with other texts for some nodes in it, by id."""
-        if hasattr(node, "made"):
-            return ast.unparse(node)
-        others = {self.span(n): texts[id(n)] for n in ast.walk(node) if id(n) in texts} if texts else {}
-        return self._joined(others, *self.span(node))
+    def source(self, node: ast.AST) -> str:
+        """The text of a node."""
+        first, last = self.span(node)
+        return self.text[first:last]
 
     def replace(self, node: ast.AST, text: str) -> None:
         """Replaces a node by another text."""
@@ -105,18 +103,6 @@ class Edits:
         indent = self.text[at:here]
         place = (here, here) if indent.strip() else (at, at)
         self._found[place] = self._found.get(place, "") + (f"{text}; " if indent.strip() else f"{indent}{text}\n")
-
-    def after(self, statement: ast.stmt, text: str) -> None:
-        """Inserts a line after a statement, or a statement if its line has several."""
-        _, last = self.span(statement)
-        if not self.is_alone(statement):
-            self._found[last, last] = self._found.get((last, last), "") + f"; {text}"
-            return
-        at = self._starts[statement.lineno - 1]
-        indent = self.text[at : self.offset(statement.lineno, statement.col_offset)]
-        place = last + len(self._rest(statement))
-        line = f"{indent}{text}\n" if self.text[place - 1 : place] == "\n" else f"\n{indent}{text}"
-        self._found[place, place] = self._found.get((place, place), "") + line
 
     def apply(self) -> str:
         """The edited text."""

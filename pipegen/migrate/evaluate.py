@@ -1,5 +1,7 @@
-"""Evaluates expressions without running code, by a table of handlers; follows functions and loops of the file, with a frame for each call
-and each round over literal values. An uncertain value is `Unknown`, with the reason and the line."""
+"""Evaluates expressions without running code, by a table of handlers; follows functions of the file, with a frame for each call.
+
+An uncertain value is `Unknown`, with the reason and the line.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,12 @@ from pipegen.migrate.signatures import is_keras
 
 _DEPTH = 8
 _MOST_FRAMES = 2000
-_MOST_ROUNDS = 12
 
 
 class Declared(Protocol):
-    """Values that a program gets from outside: options, flags and environment; see `Outside`."""
+    """Values that a program gets from outside: options and environment; see `Outside`."""
 
     def option(self, name: str, line: int, *, fixed: bool = False) -> v.Value: ...
-    def flag(self, name: str, line: int) -> v.Value: ...
     def environment(self, name: v.Value, default: v.Value, line: int) -> v.Value: ...
 
 
@@ -34,13 +34,10 @@ class Evaluator:
     def __init__(
         self,
         tree: ast.Module,
-        whole: frozenset[int],
         handlers: Mapping[type[ast.expr], Handler],
         outside: Callable[[Evaluator, ast.Module], Declared],
     ) -> None:
-        self.whole = whole  # ids of functions and loops that are not followed in each call and round
         self._handlers = {**_HANDLERS, **handlers}
-        self._given: dict[int, dict[str, v.Value]] = {}
         self._attributes = scopes.attributes_from_outside(tree)
         changers, classes = scopes.changers_of(tree), [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
         self._scope = cache(partial(scopes.scope_of, changers=changers))
@@ -49,8 +46,6 @@ class Evaluator:
         self.given_below = cache(partial(scopes.given_below, classes=classes))
         """Attributes and methods of a class that derived classes may override."""
         self._frames: dict[tuple[int, int, int], v.Frame] = {}
-        self.rounds: dict[tuple[int, int], list[v.Frame] | None] = {}
-        """Frames of unrolled comprehensions and loops, by the ids of the node and the frame around it."""
         self.module = v.Frame(self._scope(tree))
         self.outside = outside(self, tree)
         self.objects: dict[int, list[v.Instance]] = {}  # known objects of each plain class, by the id of its definition
@@ -73,14 +68,10 @@ class Evaluator:
         if key not in self._frames:
             if call is None and isinstance(node, nodes.Function):
                 defaults = {name: self.value(default, parent) for name, default in nodes.defaults_of(node.args)}
-                args = {**v.told(defaults, f"the caller of `{shown_name(node, parent)}`"), **self._given.get(id(node), {}), **args}
-            self._frames[key] = self.inner_frame(node, parent, args)
+                args = {**v.told(defaults, f"the caller of `{shown_name(node, parent)}`"), **args}
+            of_class = parent if isinstance(parent.scope.node, ast.ClassDef) else parent.class_frame
+            self._frames[key] = v.Frame(self._scope(node), parent, args, parent.depth + 1, of_class)
         return self._frames[key]
-
-    def inner_frame(self, node: scopes.Node, parent: v.Frame, args: dict[str, v.Value]) -> v.Frame:
-        """A new frame of a scope inside another."""
-        of_class = parent if isinstance(parent.scope.node, ast.ClassDef) else parent.class_frame
-        return v.Frame(self._scope(node), parent, args, parent.depth + 1, of_class)
 
     # Expressions
 
@@ -113,11 +104,10 @@ class Evaluator:
             return self.name(name, at, frame.module, inside=False)
         bindings = scope.bindings.get(name, [])
         hidden = isinstance(scope.node, ast.ClassDef) and not inside
-        # A name that a loop only changes belongs to the scope around it, which records these changes, too.
-        if bindings and not hidden and not (isinstance(scope.node, ast.For) and all(b.kind == "changed" for b in bindings)):
+        if bindings and not hidden:
             return self._bound(name, bindings, at, frame, inside)
         if frame.parent is not None:
-            own = isinstance(scope.node, (nodes.Comprehension, ast.For))
+            own = isinstance(scope.node, nodes.Comprehension)
             return self.name(name, at, frame.parent, inside=inside and own)
         for star in scope.stars:
             if is_keras(star) and name in ("ImageDataGenerator", "preprocess_input"):
@@ -133,8 +123,6 @@ class Evaluator:
         anew = next((b for b in base if b.after == scopes.ALWAYS), None)
         if anew is not None:
             return v.Unknown(f"`{name}` is assigned in a function, too", anew.line)
-        if isinstance(frame.scope.node, ast.For) and not (inside and prior and prior[-1].straight):
-            return v.Unknown(f"`{name}` gets its value in a loop", at[0])
         if len(base) == 1:
             chosen, where = self._one(base[0], frame), base[0].after
         elif inside and prior and prior[-1].straight and (frame.scope.is_once(at) or all(b.straight for b in base if b not in prior)):
@@ -148,8 +136,7 @@ class Evaluator:
         once = inside and frame.scope.is_once(at)  # then nothing later in the text runs earlier
         changes = [b for b in bindings if b.kind == "changed" and b.after > where]
         changes = [b for b in changes if not inside or b.after <= at or b.after == scopes.ALWAYS or not (b.straight or once)]
-        going_on = inside and any(b.loop is not None and nodes.start(b.loop) <= at <= nodes.end(b.loop) for b in changes)
-        made = None if going_on else filled(self, chosen, changes, frame)
+        made = filled(self, chosen, changes, frame)
         return made if made is not None else changed(name, chosen, changes)
 
     def _one(self, binding: scopes.Binding, frame: v.Frame) -> v.Value:
@@ -161,7 +148,7 @@ class Evaluator:
         if isinstance(binding.node, nodes.Function):
             return v.Local(binding.node, frame)
         if binding.kind == "param":
-            in_loop = isinstance(frame.scope.node, (nodes.Comprehension, ast.For))
+            in_loop = isinstance(frame.scope.node, nodes.Comprehension)
             function = getattr(frame.scope.node, "name", "a function")
             how = "gets its value in a loop" if in_loop else f"is an argument of `{function}`"
             return frame.args.get(binding.name, v.Unknown(f"`{binding.name}` {how}", line or nodes.start(frame.scope.node)[0]))
@@ -172,12 +159,6 @@ class Evaluator:
                     return v.unknown(value, "it is unpacked from an unknown value", line)
                 value = value.items[index]
             return value
-        if isinstance(binding.node, ast.For) and id(binding.node) in self.whole:
-            items = _items(self, binding.node.iter, frame)
-            bound = _bound(binding.node.target, items[0]) if items else None
-            first = v.told(bound or {}, f"a round of the loop in line {binding.node.lineno}")  # other rounds replace them
-            if binding.name in first:
-                return first[binding.name]
         return v.Unknown(f"`{binding.name}` gets its value in a loop or a block, or step by step", line)
 
     # Functions of the file
@@ -190,9 +171,6 @@ class Evaluator:
         args = bind(self, node.args, call, frame, function.frame, method=function.bound is not None)
         if args is None:
             return None, v.Unknown("its arguments are unpacked from an unknown value", call.lineno)
-        if id(node) in self.whole and not isinstance(node, ast.Lambda):
-            self._given.setdefault(id(node), v.told(args, f"the caller of `{shown_name(node, function.frame)}`"))
-            return None, v.Unknown(f"`{shown_name(node, function.frame)}` is called several times", call.lineno)
         if function.bound is not None and not isinstance(node, ast.Lambda) and node.args.args:
             args[node.args.args[0].arg] = function.bound
         inner = self.frame(node, function.frame, args, call=call, caller=frame)
@@ -296,11 +274,8 @@ def filled(evaluator: Evaluator, value: v.Value, changes: list[scopes.Binding], 
         return None
     held: v.Map | v.Seq | None = value
     for change in changes:
-        frames = _frames(evaluator, change, frame)
-        if not frames:
-            return None
-        for inner in frames:
-            held = _changed(evaluator, held, change, inner) if held is not None else None
+        certain = change.straight or (change.conditions and evaluator.taken(change.conditions, frame))
+        held = _changed(evaluator, held, change, frame) if held is not None and certain else None
     return held
 
 
@@ -322,17 +297,6 @@ def _changed(evaluator: Evaluator, held: v.Map | v.Seq, change: scopes.Binding, 
     more = {k.arg: evaluator.value(k.value, frame) for k in call.keywords if k.arg is not None}
     known = [value.items for value in given if isinstance(value, v.Map)]
     return v.Map({**held.items, **{key: of for items in known for key, of in items.items()}, **more}) if len(known) == len(given) else None
-
-
-def _frames(evaluator: Evaluator, change: scopes.Binding, frame: v.Frame) -> list[v.Frame]:
-    """Frames in which a statement runs: its own, or one for each round of its loop; empty if uncertain."""
-    if change.straight:
-        return [frame]
-    if change.conditions:
-        return [frame] if evaluator.taken(change.conditions, frame) else []
-    if change.loop is None or any(isinstance(n, (ast.Break, ast.Continue, ast.Return)) for n in ast.walk(change.loop)):
-        return []
-    return rounds(evaluator, change.loop, frame) or []
 
 
 def bind(
@@ -421,22 +385,12 @@ def arguments(
 
 
 def comprehension(evaluator: Evaluator, node: nodes.Comprehension, frame: v.Frame) -> v.Value:
-    """Evaluates a comprehension; a generator expression counts as a list, since it can be unpacked like one."""
-    computed = v.Unknown("it is computed at run time", node.lineno)
-    if isinstance(node, ast.SetComp):
-        return computed
-    source = evaluator.value(node.generators[0].iter, frame)
-    if isinstance(source, v.Zipped):
-        return source if isinstance(node, ast.GeneratorExp) and nodes.hands_on(node) else computed
-    frames = rounds(evaluator, node, frame)
-    if frames is None:
-        return computed
-    if not isinstance(node, ast.DictComp):
-        return v.Seq(tuple(evaluator.value(node.elt, inner) for inner in frames), is_list=True)
-    keys = [v.certain(evaluator.value(node.key, inner)) for inner in frames]
-    if not all(isinstance(key, str) for key in keys):
-        return v.Unknown("a key is not a known text", node.lineno)
-    return v.Map({key: evaluator.value(node.value, inner) for key, inner in zip(keys, frames, strict=True)})
+    """Evaluates a comprehension: only one that passes the pairs of a `zip` on is followed."""
+    if isinstance(node, ast.GeneratorExp) and nodes.hands_on(node):
+        source = evaluator.value(node.generators[0].iter, frame)
+        if isinstance(source, v.Zipped):
+            return source
+    return v.Unknown("it is computed at run time", node.lineno)
 
 
 def handed_on(evaluator: Evaluator, body: list[ast.stmt], frame: v.Frame) -> v.Zipped | None:
@@ -446,96 +400,6 @@ def handed_on(evaluator: Evaluator, body: list[ast.stmt], frame: v.Frame) -> v.Z
         return None
     value = evaluator.value(loop.iter, frame)
     return value if isinstance(value, v.Zipped) else None
-
-
-def rounds(evaluator: Evaluator, node: nodes.Comprehension | ast.For, frame: v.Frame) -> list[v.Frame] | None:
-    """A frame for each round of a comprehension or loop; `None` if its iterable is unknown."""
-    key = (id(node), id(frame))
-    if id(node) in evaluator.whole:
-        return None
-    if key not in evaluator.rounds:
-        evaluator.rounds[key] = _rounds(evaluator, node, frame)
-    return evaluator.rounds[key]
-
-
-def _rounds(evaluator: Evaluator, node: nodes.Comprehension | ast.For, frame: v.Frame) -> list[v.Frame] | None:
-    if isinstance(node, ast.For):
-        target, over = node.target, node.iter
-    else:
-        generator = node.generators[0]
-        if len(node.generators) > 1 or generator.ifs or generator.is_async:
-            return None
-        target, over = generator.target, generator.iter
-    items = _items(evaluator, over, frame)
-    if items is None or not 0 < len(items) <= _MOST_ROUNDS:
-        return None
-    bound = [_bound(target, item) for item in items]
-    return None if None in bound else [evaluator.inner_frame(node, frame, args or {}) for args in bound]
-
-
-def _items(evaluator: Evaluator, node: ast.expr, frame: v.Frame) -> list[v.Value] | None:
-    if isinstance(node, ast.Call) and not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args):
-        called = _by_call(evaluator, node, frame)
-        if called is not None:
-            return called
-    value = evaluator.value(node, frame)
-    if isinstance(value, v.Map):
-        return [v.Const(key) for key in value.items]
-    as_many = isinstance(node, nodes.Row) or not v.origins_of(value)  # an option may have more values than its default
-    return list(value.items) if isinstance(value, v.Seq) and as_many else None
-
-
-def _by_call(evaluator: Evaluator, node: ast.Call, frame: v.Frame) -> list[v.Value] | None:
-    """Items of a dict's `items()` and similar, of `enumerate`, `zip` and `range`."""
-    if isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "keys", "values") and not node.args:
-        owner = evaluator.value(node.func.value, frame)
-        if not isinstance(owner, v.Map):
-            return None
-        if node.func.attr == "items":
-            return [v.Seq((v.Const(key), value)) for key, value in owner.items.items()]
-        return [v.Const(key) for key in owner.items] if node.func.attr == "keys" else list(owner.items.values())
-    name = getattr(evaluator.value(node.func, frame), "name", "")
-    if name == "builtins.enumerate" and len(node.args) == 1:
-        inner = _items(evaluator, node.args[0], frame)
-        return None if inner is None else [v.Seq((v.Const(i), item)) for i, item in enumerate(inner)]
-    if name == "builtins.zip" and node.args:
-        parts = [_items(evaluator, a, frame) for a in node.args]
-        return None if None in parts else [v.Seq(items) for items in zip(*(p or [] for p in parts), strict=False)]
-    if name == "builtins.range" and len(node.args) == 1:
-        count = v.certain(evaluator.value(node.args[0], frame))
-        return [v.Const(i) for i in range(count)] if isinstance(count, int) and 0 < count <= _MOST_ROUNDS else None
-    return None
-
-
-def _bound(target: ast.expr, item: v.Value) -> dict[str, v.Value] | None:
-    """Variables of a loop's target in one round."""
-    if isinstance(target, ast.Name):
-        return {target.id: item}
-    if not isinstance(target, nodes.Row) or not isinstance(item, v.Seq) or len(item.items) != len(target.elts):
-        return None
-    parts = [_bound(inner, value) for inner, value in zip(target.elts, item.items, strict=True)]
-    return None if None in parts else {name: value for part in parts for name, value in (part or {}).items()}
-
-
-def reached(evaluator: Evaluator, body: list[ast.stmt], frame: v.Frame, calls: frozenset[str]) -> tuple[list[ast.AST], bool] | None:
-    """Code that runs in one round of a loop: of a branch its condition and the taken side, and nothing after `continue`. Returns the
-    statements and conditions, and True if the round ends with them. `None` if the taken side of a branch is unknown and the branch may end
-    the round or call one of the functions or methods of `calls`."""
-    found: list[ast.AST] = []
-    for statement in body:
-        if isinstance(statement, ast.Continue):
-            return found, True
-        if not nodes.branches(statement, calls):
-            found.append(statement)
-            continue
-        taken = taken_side(evaluator, statement, frame)
-        inner = reached(evaluator, taken, frame, calls) if taken is not None else None
-        if not isinstance(statement, ast.If) or inner is None:
-            return None
-        found += [statement.test, *inner[0]]
-        if inner[1]:
-            return found, True
-    return found, False
 
 
 _HANDLERS: dict[type[ast.expr], Handler] = {

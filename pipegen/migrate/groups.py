@@ -6,15 +6,15 @@ import ast
 import posixpath
 import re
 from dataclasses import field
-from typing import Any, cast
+from typing import Any
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.calls import form_of
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.interpret import Collected
-from pipegen.migrate.nodes import Comprehension, called
+from pipegen.migrate.nodes import called
 from pipegen.migrate.steps import Knobs, augments
-from pipegen.migrate.values import Const, Flow, Frame, Generator, Table, Unknown, Zipped, certain, origins_of, plain, same
+from pipegen.migrate.values import Const, Flow, Frame, Generator, Table, Unknown, Zipped, origins_of, plain, same
 
 _ROLES = {"training": "train", "validation": "validation"}
 
@@ -195,59 +195,6 @@ def _by_name(name: object) -> str:
     """Split that a name suggests; empty if none, or if it is not a text."""
     words = {"train": "train", "val": "validation", "dev": "validation", "test": "test"}
     return next((role for word, role in words.items() if isinstance(name, str) and word in name.lower()), "")
-
-
-@dataclass(frozen=True)
-class Display:
-    """One comprehension, or one call in a loop."""
-
-    node: Comprehension | ast.Call
-    element: ast.expr  # the call in it that makes each iterator
-    flows: tuple[Flow, ...]  # the iterators, in order
-    keys: tuple[str | int, ...] | None  # their keys in a dict; for a loop, the values of its variable
-    name: str = ""  # the variable of a loop
-    is_tuple: bool = False  # true for a call that returns a tuple
-
-
-def displays_of(found: Collected, group: Group, left_out: list[Flow]) -> list[Display]:
-    """Comprehensions that make only iterators of a group, each one a split of its own."""
-    displays: dict[int, Display] = {}
-    for flow in () if group.pairs else group.parts.values():
-        node, display = flow.frame.scope.node, None
-        if isinstance(node, Comprehension):
-            display = _display(found, node, flow)
-        elif isinstance(node, ast.For):
-            display = _in_loop(found, node, flow)
-        if display is not None and all(f in group.parts.values() and f not in left_out for f in display.flows):
-            displays.setdefault(id(display.element), display)
-    return list(displays.values())
-
-
-def _in_loop(found: Collected, node: ast.For, flow: Flow) -> Display | None:
-    """A call in a loop of its function whose rounds a loop variable tells apart."""
-    flows = tuple(f for f in found.flows if f.node is flow.node)
-    frames = found.evaluator.rounds.get((id(node), id(flow.frame.parent)))
-    if frames is None or any(f.frame not in frames for f in flows):
-        return None
-    for name in (n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)):
-        keys = tuple(certain(f.frame.args.get(name)) for f in flows)
-        known = all(isinstance(key, (str, int)) for key in keys)
-        if known and len(set(keys)) == len(keys) and len(flow.frame.scope.bindings.get(name, [])) == 1:
-            return Display(flow.node, flow.node, flows, keys, name)
-    return None
-
-
-def _display(found: Collected, node: Comprehension, flow: Flow) -> Display | None:
-    frames = found.evaluator.rounds.get((id(node), id(flow.frame.parent)))
-    if frames is None or isinstance(node, ast.SetComp):
-        return None
-    element = node.value if isinstance(node, ast.DictComp) else node.elt
-    flows = tuple(found.evaluator.value(element, frame) for frame in frames)
-    made = [f for f in found.flows if f.node is element]
-    if not all(isinstance(f, Flow) and f.node is element for f in flows) or len(made) != len(flows):
-        return None
-    keys = tuple(plain(found.evaluator.value(node.key, frame)) for frame in frames) if isinstance(node, ast.DictComp) else None
-    return Display(node, element, cast("tuple[Flow, ...]", flows), keys)
 
 
 UNLABELLED = (None, "input")

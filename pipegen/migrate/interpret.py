@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from pipegen.migrate.calls import HANDLERS
-from pipegen.migrate.evaluate import Evaluator, reached, rounds, taken_side
+from pipegen.migrate.evaluate import Evaluator, taken_side
 from pipegen.migrate.members import Outside
-from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called, given_to, makes_several, name_of, targets_of
+from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called, given_to, name_of, targets_of
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
 from pipegen.migrate.values import Class, Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, certain, plain, truth_of
 
@@ -116,9 +116,9 @@ _OBJECTS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.GeneratorExp) 
 _MOST_FRAMES = 500
 
 
-def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
-    """Collects from a parsed file; functions and loops in `whole` are walked once, for all their calls."""
-    evaluator = Evaluator(tree, whole, HANDLERS, Outside)
+def collect(tree: ast.Module) -> Collected:
+    """Collects from a parsed file."""
+    evaluator = Evaluator(tree, HANDLERS, Outside)
     mentions: dict[str, set[str]] = {}
     """Names mentioned by each function of the file, and by each class in its methods."""
     for inner in ast.walk(tree):
@@ -152,7 +152,6 @@ class _Walker:
         """Functions that handle generators, or call one that does: they are followed at each call."""
         while more := {name for name, inner in mentions.items() if inner & self.concerned} - self.concerned:
             self.concerned |= more
-        self.calls = frozenset(self.concerned - {"ImageDataGenerator"})
         self.values = found.evaluator
         self.pending: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Frame]] = []
         self.lambdas: list[tuple[ast.Lambda, Frame]] = []  # named lambdas, which are followed at each call, like functions
@@ -198,14 +197,6 @@ class _Walker:
         if isinstance(node, Comprehension):
             self._comprehension(node, frame, (*above[-3:], node))
             return
-        if isinstance(node, ast.If) and isinstance(frame.scope.node, ast.For):
-            taken = taken_side(self.values, node, frame)
-            if taken is not None:
-                for part in (node.test, *taken):
-                    self.visit(part, frame, (*above[-3:], node))
-                return
-        if isinstance(node, ast.For) and makes_several(node, self.calls) and self._loop(node, frame, (*above[-3:], node)):
-            return
         inside = self.values.frame(node, frame, {}) if isinstance(node, ast.Lambda) else frame
         for child in self._taken(node, frame) if isinstance(node, (ast.IfExp, ast.BoolOp)) else ast.iter_child_nodes(node):
             self.visit(child, inside, (*above[-3:], node))
@@ -229,37 +220,24 @@ class _Walker:
 
     def _taken(self, node: ast.IfExp | ast.BoolOp, frame: Frame) -> list[ast.expr]:
         """Condition and taken side of a branch, if known; else all sides."""
-        in_round = isinstance(frame.scope.node, (Comprehension, ast.For)) or bool(frame.args)
+        in_call = bool(frame.args)
         if isinstance(node, ast.BoolOp):
             ends = (i for i, side in enumerate(node.values, 1) if truth_of(self.values.value(side, frame)) == isinstance(node.op, ast.Or))
-            return node.values[: next(ends, None)] if in_round else node.values
-        test = certain(self.values.value(node.test, frame)) if in_round else None
-        sides = [node.body, node.orelse] if not in_round or isinstance(test, Unknown) else [node.body if test else node.orelse]
+            return node.values[: next(ends, None)] if in_call else node.values
+        test = certain(self.values.value(node.test, frame)) if in_call else None
+        sides = [node.body, node.orelse] if not in_call or isinstance(test, Unknown) else [node.body if test else node.orelse]
         return [node.test, *sides]
 
-    def _loop(self, node: ast.For, frame: Frame, above: tuple[ast.AST, ...]) -> bool:
-        """Walks through a loop, once for each known round, and only through what the round runs."""
-        frames = rounds(self.values, node, frame)
-        parts = [(inner, reached(self.values, node.body, inner, self.calls)) for inner in frames or ()]
-        known = [(inner, part[0]) for inner, part in parts if part is not None]
-        if frames is None or len(known) < len(frames):
-            return False
-        self.visit(node.iter, frame, above)
-        for statement, inner in (*((s, f) for f, part in known for s in part), *((s, frame) for s in node.orelse)):
-            self.visit(statement, inner, above)
-        return True
-
     def _comprehension(self, node: Comprehension, frame: Frame, above: tuple[ast.AST, ...]) -> None:
-        """Walks through a comprehension, once for each round, or once if the rounds are unknown."""
+        """Walks through a comprehension, once for all its rounds."""
         first, *others = node.generators
         self.visit(first.iter, frame, (*above[-3:], first))
-        frames = rounds(self.values, node, frame)
-        for inner in frames if frames is not None else [self.values.frame(node, frame, {})]:
-            for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
-                self.visit(part, inner, above)
-            for generator in node.generators:
-                for part in (*generator.ifs, *([generator.iter] if generator in others else [])):
-                    self.visit(part, inner, (*above[-3:], generator))
+        inner = self.values.frame(node, frame, {})
+        for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
+            self.visit(part, inner, above)
+        for generator in node.generators:
+            for part in (*generator.ifs, *([generator.iter] if generator in others else [])):
+                self.visit(part, inner, (*above[-3:], generator))
 
     def _expression(self, node: ast.expr, frame: Frame, above: tuple[ast.AST, ...]) -> None:
         if not isinstance(node, _OBJECTS) or isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):

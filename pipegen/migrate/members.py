@@ -1,4 +1,4 @@
-"""Evaluates attributes of modules, `self` and objects, and values from outside: the command line, flags of absl, the environment."""
+"""Evaluates attributes of modules, `self` and objects, and values from outside: the command line, the environment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, cast
 from pipegen.frozen import dataclass
 from pipegen.migrate import values as v
 from pipegen.migrate.evaluate import Evaluator
-from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, Row, called, is_undecorated, lies_in, names_in, parameters, start
+from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called, is_undecorated, lies_in, names_in, parameters, start
 from pipegen.migrate.scopes import Assignment, is_of_self
 
 _LATE = (1 << 30, 0)
@@ -23,10 +23,7 @@ def attribute(evaluator: Evaluator, node: ast.Attribute, frame: v.Frame) -> v.Va
         return _of_self(evaluator, node, frame)
     owner = evaluator.value(node.value, frame)
     if isinstance(owner, v.Dotted):
-        if owner.name.split(".")[-2:] != ["flags", "FLAGS"]:
-            return v.Dotted(f"{owner.name}.{node.attr}")
-        flag = evaluator.outside.flag(node.attr, node.lineno)
-        return v.Unknown(f"the flag `{node.attr}` is assigned", node.lineno) if evaluator.is_assigned(node.attr) else flag
+        return v.Dotted(f"{owner.name}.{node.attr}")
     if isinstance(owner, v.Flow) and node.attr == "batch_size":
         return owner.args["batch_size"].value if "batch_size" in owner.args else v.Const(32)
     if isinstance(owner, v.Table) and node.attr in ("iloc", "loc"):
@@ -157,10 +154,6 @@ def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: v.Frame) -> v.Val
     return v.told({name: value}, f"the caller of `{definition.name}`").get(name, value) if given else value
 
 
-_FLAGS = {
-    "integer": (int,), "float": (int, float), "string": (str,), "bool": (bool,), "boolean": (bool,), "enum": (str,),
-}  # fmt: skip
-"""Supported kinds of flags, with the types of their defaults."""
 _SWITCHES = {"store": None, "store_true": False, "store_false": True}
 _CONVERTED = {"builtins.int": int, "builtins.float": float, "builtins.str": str, "pathlib.Path": v.KnownPath}
 _NOWHERE = ("setdefault", "update", "pop", "clear", "putenv")
@@ -168,12 +161,11 @@ _NOWHERE = ("setdefault", "update", "pop", "clear", "putenv")
 
 @dataclass
 class Outside:
-    """Options, flags and variables that a file lets its user set."""
+    """Options and variables that a file lets its user set."""
 
     evaluator: Evaluator
     tree: ast.Module
     _options: dict[str, list[ast.Call]] = field(default_factory=dict)  # calls that declare each of them
-    _flags: dict[str, list[ast.Call]] = field(default_factory=dict)
     _reset: set[str] = field(default_factory=set)  # options whose default is set elsewhere, too; `*` for any
     _stored: set[str] = field(default_factory=set)  # environment variables that the code sets; `*` for any
     _read: bool = False
@@ -191,13 +183,6 @@ class Outside:
                 value = v.Unknown(f"the default of `{name}` is set in a way that is not followed", line)
             self._known[name, fixed] = value
         return self._known[name, fixed]
-
-    def flag(self, name: str, line: int) -> v.Value:
-        """A flag of absl by its name."""
-        self._scan()
-        if "*" in self._reset:
-            return v.Unknown(f"the default of the flag `{name}` is set in a way that is not followed", line)
-        return self._agreed([self._flag_default(call, name) for call in self._flags.get(name, [])], name, line)
 
     def environment(self, name: v.Value, default: v.Value, line: int) -> v.Value:
         """A variable of the environment, with a default."""
@@ -239,15 +224,6 @@ class Outside:
             return v.Unknown(f"`{shown}` of the command line has no known default{reason}", call.lineno)
         return value if fixed else v.setting(value, f"`{shown}`")
 
-    def _flag_default(self, call: ast.Call, name: str) -> v.Value:
-        kind = called(call).removeprefix("DEFINE_")
-        node = next((k.value for k in call.keywords if k.arg in ("default", "default_value")), call.args[1] if len(call.args) > 1 else None)
-        value = self.evaluator.value(node, self._frame(call)) if node is not None else v.Unknown("")
-        known = v.plain(value)
-        if kind not in _FLAGS or not isinstance(known, _FLAGS[kind]) or (isinstance(known, bool) and bool not in _FLAGS[kind]):
-            return v.Unknown(f"the flag `{name}` has no known default", call.lineno)
-        return v.setting(v.derived(float(known) if kind == "float" else known, value), f"`--{name}`")
-
     # Reading the file
 
     def _scan(self) -> None:
@@ -272,11 +248,6 @@ class Outside:
             self._options.setdefault(self._destination(call), []).append(call)
         elif name == "set_defaults":
             self._reset.update(k.arg or "*" for k in call.keywords)
-        elif name == "set_default" or (name == "FLAGS" and any(isinstance(a, Row) and len(a.elts) > 1 for a in call.args)):
-            self._reset.add("*")
-        elif name.startswith("DEFINE_"):
-            first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg in ("name", "flag_name")), None)
-            self._flags.setdefault(_text(first), []).append(call)
         elif name in _NOWHERE and (name == "putenv" or (owner is not None and _is_environment(owner))):
             single = name in ("setdefault", "putenv", "pop") and call.args
             self._stored.add(_text(call.args[0]) if single else "*")

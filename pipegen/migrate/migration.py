@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pipegen.migrate.findings import Findings, report_text
-from pipegen.migrate.groups import Group, Written
-from pipegen.migrate.hoisting import collect_once
-from pipegen.migrate.interpret import Collected
+from pipegen.migrate.groups import Group, Written, group_flows
+from pipegen.migrate.interpret import Collected, collect
 from pipegen.migrate.mistakes import find_mistakes
 from pipegen.migrate.nodes import name_of
 from pipegen.migrate.reading import Code, cell_mark, parse_code, patch_name, plain_text, restored, unified, with_sources
@@ -87,7 +86,8 @@ def migrate_code(code: Code, *, always: bool = False) -> Migration:
     if code.tree is None or not (always or "ImageDataGenerator" in code.text or "flow_from_d" in code.text):
         return result
     try:
-        found, groups = collect_once(code.tree)
+        found = collect(code.tree)
+        groups = group_flows(found)
         find_mistakes(found, groups, result.findings)
         result.concerned = bool(found.generators or found.flows)
         _without_flow(found, result.findings)

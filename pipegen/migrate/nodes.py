@@ -152,31 +152,3 @@ def passing_loop(statement: ast.stmt) -> ast.For | None:
     if isinstance(statement, ast.While) and endless and len(statement.body) == 1 and not statement.orelse:
         statement = statement.body[0]
     return statement if isinstance(statement, ast.For) and hands_on(statement) else None
-
-
-def makes_several(node: ast.For, calls: frozenset[str]) -> bool:
-    """True if each round of a loop makes its own object with one of these functions or methods, and none ends the loop."""
-    inside = [n for statement in node.body for n in ast.walk(statement)]
-    ends = any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom)) for n in inside)
-    if ends or getattr(getattr(node.iter, "func", None), "id", "") == "range":
-        return False
-    made = names_in(node.target)
-    for _ in range(3):
-        for n in inside:
-            if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None and names_in(n.value) & made:
-                made |= names_in(*targets_of(n))
-    return any(isinstance(n, ast.Call) and called(n) in calls and names_in(n) & made for n in inside)
-
-
-def branches(statement: ast.stmt, calls: frozenset[str]) -> bool:
-    """True if a statement may end the round, or call one of these functions or methods; inner loops do not count."""
-    if _continues(statement):
-        return True
-    branches = [] if isinstance(statement, ast.For) else [n for n in ast.walk(statement) if isinstance(n, ast.If)]
-    return any(isinstance(n, ast.Call) and called(n) in calls for branch in branches for n in ast.walk(branch))
-
-
-def _continues(node: ast.AST) -> bool:
-    if isinstance(node, Loop):
-        return any(map(_continues, node.orelse))
-    return isinstance(node, ast.Continue) or any(map(_continues, ast.iter_child_nodes(node)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -29,19 +30,11 @@ _COMPAT = (
 """Classes that it had before, and that `pipegen.compat` has."""
 
 
-def exchange_imports(edits: Edits, findings: Findings, hidden: str = "", *, pipegen: bool = True, compat: bool = False) -> None:
-    """Imports `pipegen`, and removes the import of `ImageDataGenerator` if no code and no `hidden` line uses it.
-
-    If unedited code uses it, imports it from `pipegen.compat` if `compat` is set; else reports the import.
-    """
-    try:
-        imports = _Imports(edits, frozenset(re.findall(r"\w+", hidden)), pipegen, compat)
-    except SyntaxError:
-        return  # the edits are undone as a whole
-    for statement in imports.exchange():
-        message = f"`{_NAME}` is still imported for code that is not edited, but `{statement.module}` does not have it in Keras 3"
-        help_ = "remove it with the code that uses it; until then, `from pipegen.compat import ImageDataGenerator` has the same methods"
-        findings.add("PG615", statement.lineno, message, help_)
+def exchange_imports(edits: Edits, hidden: str) -> None:
+    """Imports `pipegen`, and removes the import of `ImageDataGenerator`; if code or a `hidden` line uses it, imports it from the package
+    `pipegen.compat` instead."""
+    with suppress(SyntaxError):  # the edits are undone as a whole
+        _Imports(edits, frozenset(re.findall(r"\w+", hidden))).exchange()
 
 
 @dataclass
@@ -50,8 +43,6 @@ class _Imports:
 
     edits: Edits
     hidden: frozenset[str]  # names that lines which are not Python may use
-    pipegen: bool  # true if `pipegen` is imported
-    compat: bool  # true if `ImageDataGenerator` is imported from `pipegen.compat`
     read: set[str] = field(init=False)  # names that code reads after the edits
     _before: set[str] = field(init=False)
     _after: ast.Module = field(init=False)
@@ -64,20 +55,17 @@ class _Imports:
         self._after = ast.parse(self.edits.apply())
         self.read = {*self.hidden, *_names(self._after)}
 
-    def exchange(self) -> list[ast.ImportFrom]:
-        """Edits the imports; returns those of the class that stay and fail on Keras 3."""
+    def exchange(self) -> None:
+        """Edits the imports."""
         self._without_aliases()
-        kept: list[ast.ImportFrom] = []
         first = True
         for statement in [s for s in ast.walk(self.edits.tree) if isinstance(s, (ast.Import, ast.ImportFrom))]:
             gone = [a for a in statement.names if self._goes(statement, a)]
-            moved = [a for a in statement.names if a not in gone and _new_home(statement, a, self.compat) and self._serves(a)]
-            if any(a.name == _NAME and a not in gone and a not in moved and not _exists(statement, a) for a in statement.names):
-                kept += [statement] if isinstance(statement, ast.ImportFrom) and is_keras(statement.module or "") else []
+            moved = [a for a in statement.names if a not in gone and _new_home(statement, a) and self._serves(a)]
             if not gone and not moved:
                 continue
-            lines = _left(statement, gone, moved, self.compat)
-            if first and self.pipegen and statement in self.edits.tree.body and any(a.name == _NAME for a in gone):
+            lines = _left(statement, gone, moved)
+            if first and statement in self.edits.tree.body and any(a.name == _NAME for a in gone):
                 lines += _modules(self.edits)
                 first = False
             if lines:
@@ -85,9 +73,8 @@ class _Imports:
                 self.edits.replace(statement, ("\n" if alone else "; ").join(lines))
             else:
                 self.edits.delete(statement)
-        if first and self.pipegen:
+        if first:
             _insert(self.edits)
-        return kept
 
     def _without_aliases(self) -> None:
         """Removes `G = keras.preprocessing.image.ImageDataGenerator` if `G` is not read."""
@@ -138,13 +125,13 @@ def _exists(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
     return not full.startswith("keras.preprocessing.image.") or alias.name in (*_OF_KERAS_3, "*")
 
 
-def _new_home(statement: ast.Import | ast.ImportFrom, alias: ast.alias, compat: bool) -> str:
+def _new_home(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
     """New module of an image function that its old module no longer has; empty if none is needed."""
     if isinstance(statement, ast.ImportFrom) and (statement.module, alias.name) == ("keras_preprocessing", "image"):
         return "keras.preprocessing"
     if not isinstance(statement, ast.ImportFrom) or not (statement.module or "").endswith("preprocessing.image"):
         return ""
-    if alias.name == _NAME and compat and is_keras(statement.module or ""):
+    if alias.name == _NAME and is_keras(statement.module or ""):
         return "pipegen.compat"
     if not is_keras(statement.module or "") or statement.level or _exists(statement, alias):
         return ""
@@ -153,14 +140,14 @@ def _new_home(statement: ast.Import | ast.ImportFrom, alias: ast.alias, compat: 
     return "pipegen.compat" if alias.name in _COMPAT else ""
 
 
-def _left(statement: ast.Import | ast.ImportFrom, gone: list[ast.alias], moved: list[ast.alias], compat: bool) -> list[str]:
+def _left(statement: ast.Import | ast.ImportFrom, gone: list[ast.alias], moved: list[ast.alias]) -> list[str]:
     """Statements of an import without some names, and with some from another module."""
     rest = [a for a in statement.names if a not in gone and a not in moved]
     if isinstance(statement, ast.Import):
         return [f"import {', '.join(ast.unparse(a) for a in rest)}"] if rest else []
     homes: dict[str, list[str]] = {f"{'.' * statement.level}{statement.module or ''}": [ast.unparse(a) for a in rest]}
     for alias in moved:
-        homes.setdefault(_new_home(statement, alias, compat), []).append(ast.unparse(alias))
+        homes.setdefault(_new_home(statement, alias), []).append(ast.unparse(alias))
     return [f"from {home} import {', '.join(names)}" for home, names in homes.items() if names]
 
 
@@ -201,8 +188,6 @@ class Removal:
 
     def _take_out(self, generator: Generator) -> None:
         statement, frame = self.found.statements.get(id(generator), (None, generator.frame))
-        if statement is None:
-            statement = self._holder(generator)
         owners = [call.func.value for _, call in self.found.fits if isinstance(call.func, ast.Attribute)]
         own = (*owners, *(flow.node for flow in self.done), *self.gone)  # the exchanged calls, and those of `fit`
         known = frozenset(id(n) for root in own for n in ast.walk(root))
@@ -212,18 +197,6 @@ class Removal:
         calls = [call for owner, call in self.found.fits if owner is generator]
         for statement in (n for n in ast.walk(self.edits.tree) if isinstance(n, ast.Expr) and n.value in calls):
             self.edits.delete(statement)
-
-    def _holder(self, generator: Generator) -> ast.stmt | None:
-        """Assignment of a dict or a list of only unneeded generators."""
-        done = {id(g.node) for g in self.found.generators if self._is_done(g)}
-        for statement in ast.walk(self.edits.tree):
-            if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
-                value = statement.value
-                held = value.values if isinstance(value, ast.Dict) else value.elts if isinstance(value, nodes.Row) else []
-                held = [value.value] if isinstance(value, ast.DictComp) else held
-                if generator.node in held and all(id(h) in done for h in held):
-                    return statement
-        return None
 
 
 def is_read_elsewhere(evaluator: Evaluator, statement: ast.stmt, frame: Frame, known: frozenset[int]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import posixpath
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -11,11 +10,11 @@ from typing import cast
 from pipegen.migrate import uses
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.groups import Display, Group, Pair, Written, displays_of, folder_below, owner_of
-from pipegen.migrate.hoisting import Hoisted, hoisted, unused
-from pipegen.migrate.homes import branch_of, home_of, late_home, loop_around, of_function, waiting_name
+from pipegen.migrate.groups import Group, Pair, Written, folder_below, owner_of
+from pipegen.migrate.hoisting import at_calls, exchange, unused
+from pipegen.migrate.homes import branch_of, home_of, loops_around, of_function
 from pipegen.migrate.interpret import Collected, Use
-from pipegen.migrate.nodes import Comprehension, Function, Loop, begins_in, called, end, given_to, names_in, root_name, start, stored_in
+from pipegen.migrate.nodes import Comprehension, Function, Loop, begins_in, called, end, given_to, names_in, start, stored_in
 from pipegen.migrate.reading import Code
 from pipegen.migrate.removal import Leftovers, Removal, exchange_imports, is_read_elsewhere
 from pipegen.migrate.sources import Sources
@@ -32,158 +31,107 @@ class Rewriter:
     found: Collected
     findings: Findings
     edits: Edits = field(init=False)
-    draws: uses.Draws = field(init=False)
     done: list[Flow] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    moved: list[Flow] = field(default_factory=list)  # iterators that stand at calls of functions of the file
+    moved: list[ast.Call] = field(default_factory=list)  # calls of functions of the file that stand for iterators
     gone: list[Function] = field(default_factory=list)  # removed functions
-    compat: bool = False  # true if code remains that takes `ImageDataGenerator` from `pipegen.compat`
 
     def __post_init__(self) -> None:
         self.edits = Edits(self.code.text, cast("ast.Module", self.code.tree))
-        self.draws = uses.Draws(self.edits, self.found)
 
     def run(self, specs: list[Written]) -> str:
-        """The new code, for the groups that have a spec."""
+        """The new code, for the groups that have a spec; what is left of it takes `ImageDataGenerator` from `pipegen.compat`."""
         for written in specs:
             self._group(written)
-        if not self.done and not self.compat:
+        if not self.done:
             return self.code.text
         Removal(self.edits, self.found, self.done, self.gone).run()
         Leftovers(self.edits, self.found, self.findings, self.done, self.names[0] if len(self.names) == 1 else "pipe").report()
-        exchange_imports(self.edits, self.findings, self.code.hidden(), pipegen=bool(self.done), compat=self.compat)
+        exchange_imports(self.edits, self.code.hidden())
         return self.edits.apply()
 
     def _group(self, written: Written) -> None:
-        move = hoisted(self.found, written.group)
+        move = at_calls(self.found, written.group) if Refusals(written.group, self.found).reason() else None
         if move is not None:
-            before = self.found.flows, self.found.pairs, self.found.uses
-            move.apply(self.found)
-            if self._edit(replace(written, group=move.group), move):
-                self.moved += [new for _, new in move.moved]
-                for function in unused(self.edits.tree, move.makers, [new.node for new in self.moved]):
+            group, makers = move
+            before = self.found.flows, self.found.uses
+            exchange(self.found, written.group, group)
+            if not Refusals(group, self.found).reason():
+                self._edit(replace(written, group=group))
+                self.moved += [flow.node for flow in group.flows]
+                for function in unused(self.edits.tree, makers, self.moved):
                     self.edits.delete(function)
                     self.gone += [function]
                 return
-            self.found.flows, self.found.pairs, self.found.uses = before
+            self.found.flows, self.found.uses = before
         self._edit(written)
 
-    def _edit(self, written: Written, move: Hoisted | None = None) -> bool:
-        """Edits the code of a group. If it cannot, returns False and reports the reason, unless its iterators are moved."""
+    def _edit(self, written: Written) -> None:
+        """Edits the code of a group, or reports why it cannot."""
         group = written.group
-        first = min(group.flows, key=lambda f: (f.node.lineno, f.node.col_offset))
-        home = home_of(first)
+        home = home_of(min(group.flows, key=lambda f: start(f.node)))
         left_out = Sources(group).left_out()
-        displays = [*displays_of(self.found, group, left_out), *(move.displays if move is not None else ())]
-        problem = Refusals(group, self.found, frozenset(id(d.element) for d in displays)).reason()
+        problem = Refusals(group, self.found).reason()
         if problem or home is None:
-            return self._refuse(written, problem, quiet=move is not None)
-        nodes = move.nodes if move is not None else {}
-        build = BuildCall(written, self.found.evaluator, self.edits, self.findings, home, left_out, nodes)
-        build = self._out_of_loops(build, group)
-        home, call = build.home, build.text()
-        later = late_home(group.flows) if call is None and build.arrays_missing else None
-        if later is not None:
-            home, call = later, replace(build, home=later).text()
-        if call is None:
-            return self._refuse(written, build.problem, quiet=move is not None)
-        loop = round_of(self.edits.tree, self.found, group, home, call)
-        if loop is not None:
-            return self._keep(group, loop, quiet=move is not None)
+            self._refuse(written, problem)
+            return
+        build = BuildCall(written, self.found.evaluator, self.edits, self.findings, home, left_out)
+        call = build.text()
+        if call is None or self._draws_again(group, call):
+            self._refuse(written, build.problem if call is None else f"each round makes a new iterator {IN_LOOP}")
+            return
         owner = owner_of(group, self.found)
         self.names.append(self.edits.new_name("pipe"))
         pipe = f"{owner}.{self.names[-1]}" if owner else self.names[-1]
         self.edits.before(home, f"{pipe} = {call}")
-        waiting = [flow for flow in group.flows if later is not None and home_of(flow) is not later]
         self.done += group.flows
-        for display in displays:
-            self._display(display, group, pipe)
-        whole = {id(d.element) for d in displays}
         for split, flow in group.parts.items():
-            fresh = f"{pipe}.predict_on({self._folder(flow)})" if flow in left_out else self._fresh(pipe, split, flow)
-            own = self._of_place(flow, f"{uses.access(pipe, split)}{uses.ENDLESS}", home) or fresh
-            edits = uses.UseEdits(self.edits, self.found, self.findings, pipe, split, self.draws, flow in left_out, own)
+            endless = uses.ENDLESS if uses.goes_on(self.found, flow) else ""
+            own = f"{pipe}.predict_on({self._folder(flow)})" if flow in left_out else uses.access(pipe, split) + endless
+            edits = uses.UseEdits(self.edits, self.found, self.findings, pipe, split, flow in left_out, own)
             if split in group.pairs:
                 uses.edit_pair(edits, group.pairs[split].zipped)
                 continue
-            if flow in waiting:
-                self.edits.before(home, f"{waiting_name(flow)} = {fresh}")
-                self.edits.delete(cast("ast.stmt", home_of(flow)))
-            elif id(flow.node) not in whole and not any(u.kind == "loop" and u.node is flow.node for u in self.found.uses_of(flow)):
+            if not any(u.kind == "loop" and u.node is flow.node for u in self.found.uses_of(flow)):
                 self.edits.replace(flow.node, own)
             for use in self.found.uses_of(flow):
                 edits.edit(use)
-        return True
 
-    def _refuse(self, written: Written, problem: str, *, quiet: bool) -> bool:
+    def _refuse(self, written: Written, problem: str) -> None:
         """Reports why the code of a group is not edited, and what to write."""
-        if quiet:
-            return False
         group = written.group
         split = group.split_of(group.first)
         missing = next((what for what in ("arrays", "table") if problem.startswith(f"the {what} of")), "")
         where = f" where all its {missing} are there" if missing == "arrays" else " where its tables are there" if missing else ""
-        help_ = f"write `pipe = {hint(written)}`{where}, and `{uses.access('pipe', split)}` instead of the iterator"
-        if group.pairs:
-            help_ = help_.removesuffix("the iterator") + "both"
-        elif "together" in problem:
+        instead = "both" if group.pairs else "the iterator"
+        help_ = f"write `pipe = {hint(written)}`{where}, and `{uses.access('pipe', split)}` instead of {instead}"
+        if IN_LOOP in problem:
+            help_ = f"write `pipe = {hint(written)}` once before it, since a pipeline that is built again draws the same numbers again"
+            help_ += "; or only change the import: `from pipegen.compat import ImageDataGenerator`"
+        elif "together" in problem and not group.pairs:
             help_ = "write one spec with a feature for each of them"
         elif BY_NUMBER in problem:
             help_ = "`from pipegen.compat import ImageDataGenerator` also has batches by number, and the other code stays as it is"
-        return self._leave(group, problem, help_)
-
-    def _keep(self, group: Group, loop: ast.stmt, *, quiet: bool) -> bool:
-        """Leaves code to `pipegen.compat` if each of its rounds would begin with the same numbers."""
-        if quiet:
-            return False
-        self.compat = True
-        problem = f"each round of the loop in line {loop.lineno} makes a new iterator"
-        problem += ", but a pipeline that is built in each round would draw the same numbers again"
-        help_ = "`pipegen.compat` has the class, and draws other numbers in each round, as in Keras"
-        help_ += "; or build once before the loop, and loop over `pipe.train`, which counts its epochs"
-        return self._leave(group, problem, help_)
-
-    def _leave(self, group: Group, problem: str, help_: str) -> bool:
-        """Reports that code is not edited, and its data that no spec reads; returns False."""
         self.findings.add("PG615", min(f.line for f in group.flows), f"this code is not edited: {problem}", help_)
         for flow in Sources(group).left_out():
             folder = self._folder(flow) if "directory" in flow.args else "FOLDER"
             message = f"the {group.split_of(flow)} data of line {flow.line} is not in a spec, since it has no labels"
             self.findings.add("PG615", flow.line, message, f"write `pipe.predict_on({folder})` instead of its iterator")
-        return False
 
-    def _display(self, display: Display, group: Group, pipe: str) -> None:
-        """Writes out a comprehension, or a call in a loop, that makes iterators."""
-        texts = [self._fresh(pipe, group.split_of(flow), flow) for flow in display.flows]
-        text = f"({', '.join(texts)})" if display.is_tuple else f"[{', '.join(texts)}]"
-        if display.keys is not None:
-            keys = [json.dumps(key, ensure_ascii=False) for key in display.keys]
-            text = "{" + ", ".join(f"{key}: {text}" for key, text in zip(keys, texts, strict=True)) + "}"
-        if display.name:
-            text = texts[0] if len(texts) == 1 else f"{text}[{display.name}]"
-        self.edits.replace(display.node, text)
-
-    def _fresh(self, pipe: str, split: str, flow: Flow) -> str:
-        return uses.access(pipe, split) + (uses.ENDLESS if uses.goes_on(self.found, flow) else "")
-
-    def _out_of_loops(self, build: BuildCall, group: Group) -> BuildCall:
-        """Moves the call before the loops that draw from an iterator made in each round, if it can be made once."""
-        flow = group.first
-        in_place = len(group.flows) == 1 and all(u.node is flow.node and (u.is_next or u.is_first) for u in self.found.uses_of(flow))
-        begins_anew = flow.known("shuffle") is False or not varies(flow)  # each round then takes the same examples, not the next ones
-        for loop in uses.loops_around(flow) if in_place and self.found.uses_of(flow) and not begins_anew else ():
-            outer = replace(build, home=loop)
-            if outer.text() is not None:
-                return outer
-        return build
-
-    def _of_place(self, flow: Flow, endless: str, home: ast.stmt) -> str:
-        """Iterator in place of a call from which several rounds take batches; empty for other calls."""
-        if not any(u.node is flow.node and uses.region_of(u) is not None for u in uses.going_on(self.found, flow)):
-            return ""
-        name = self.edits.new_name("batches")
-        self.edits.before(home, f"{name} = {endless}")
-        return name
+    def _draws_again(self, group: Group, call: str) -> bool:
+        """True if `build` would be called in each round of a loop, and each would begin with the same numbers: for the same data, or for
+        single batches."""
+        if not any(map(varies, group.flows)):
+            return False
+        function = of_function(group.first.frame).scope.node
+        rounds = [(stored_in(loop), names_in(ast.parse(call, mode="eval"))) for loop in loops_around(group.first)]
+        for loop in (n for n in ast.walk(self.edits.tree) if isinstance(n, Loop) and isinstance(function, Function)):
+            counts = isinstance(loop, ast.For) and called(loop.iter) == "range"
+            bound = stored_in(loop) - (stored_in(loop.target) if counts and isinstance(loop, ast.For) else set())
+            inside = (n for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Call))
+            rounds += [(bound, names_in(*given_to(n))) for n in inside if called(n) == getattr(function, "name", "")]
+        drawn = any(u.is_next or u.is_first for f in group.flows for u in self.found.uses_of(f))
+        return any(drawn or not bound & read for bound, read in rounds)
 
     def _folder(self, flow: Flow) -> str:
         """Folder of an iterator without labels, as an expression."""
@@ -196,6 +144,7 @@ class Rewriter:
 
 
 BY_NUMBER = "by number"  # reason for batches that are not taken in order
+IN_LOOP = "in a loop"  # reason for iterators that are made again and again
 
 
 @dataclass
@@ -204,41 +153,35 @@ class Refusals:
 
     group: Group
     found: Collected
-    whole: frozenset[int] = frozenset()  # nodes that make several iterators, all of this group, and are replaced whole
 
     def reason(self) -> str:
         """Reason why the group's code is not edited; empty if it is."""
         flows = self.group.flows
         which = "the iterator is made" if len(flows) == 1 else "an iterator is made"
-        looped = any(isinstance(f.frame.scope.node, ast.For) and id(f.node) not in self.whole for f in flows)
-        if any(isinstance(of_function(f.frame).scope.node, ast.Lambda) for f in flows):
+        functions = [of_function(f.frame) for f in flows]
+        if any(isinstance(f.scope.node, ast.Lambda) for f in functions):
             return f"{which} by a lambda"
-        if looped or any(home_of(f) is None for f in flows):
-            return f"{which} in a branch or a loop"
-        first = min(flows, key=lambda f: start(f.node))
-        block, loop = branch_of(first), loop_around(first)
-        if (block is not None and not all(begins_in(f.node, *block) for f in flows)) or not all(map(self._stays, flows)):
+        if any(isinstance(f.frame.scope.node, Comprehension) or loops_around(f) != loops_around(flows[0]) for f in flows):
+            return f"{which} {IN_LOOP}"
+        block = branch_of(min(flows, key=lambda f: start(f.node)))
+        if any(home_of(f) is None for f in flows) or not all(self._stays(f, block) for f in flows):
             return f"{which} in a branch"
-        if loop is not None and not all(begins_in(f.node, loop) for f in flows):
-            return "some of its iterators are made in a loop, and others outside of it"
         if not self.group.pairs and any(self.found.is_paired(f) for f in flows):
             return "its iterators are advanced together, and must stay aligned"
-        if any(id(f.node) in self.found.shared and id(f.node) not in self.whole for f in flows):
+        if any(id(f.node) in self.found.shared for f in flows):
             return "one line makes several of the iterators"
-        if any(isinstance(f.frame.scope.node, Comprehension) and id(f.node) not in self.whole for f in flows):
-            return "an iterator is made in a comprehension that cannot be written out"
-        if any(of_function(f.frame) is not of_function(flows[0].frame) for f in flows):
+        if any(function is not functions[0] for function in functions):
             return "its iterators are made in several functions"
         return self._of_left_out() or self._of_generators() or self._of_uses()
 
-    def _stays(self, flow: Flow) -> bool:
+    def _stays(self, flow: Flow, block: list[ast.stmt] | None) -> bool:
         """True if an iterator made under a condition is used only there, and so is its variable."""
-        block, home = branch_of(flow), home_of(flow)
-        if block is None or home is None:
-            return True
+        own, home = branch_of(flow), home_of(flow)
+        if (block is not None and not begins_in(flow.node, *block)) or own is None or home is None:
+            return block is None or begins_in(flow.node, *block)
         bound = [b for name in stored_in(home) for b in of_function(flow.frame).scope.bindings.get(name, []) if b.kind != "changed"]
-        alone = all(start(block[0]) <= b.after <= end(block[-1]) for b in bound)
-        return alone and all(begins_in(u.node, *block) for u in self.found.uses_of(flow))
+        alone = all(start(own[0]) <= b.after <= end(own[-1]) for b in bound)
+        return alone and all(begins_in(u.node, *own) for u in self.found.uses_of(flow))
 
     def _of_left_out(self) -> str:
         left_out = Sources(self.group).left_out()
@@ -305,46 +248,10 @@ def _batch_of(flow: Flow) -> tuple[object, frozenset[str]] | None:
     return None if isinstance(known, Unknown) else (known, frozenset(origins_of(flow.argument("batch_size"))))
 
 
-def round_of(tree: ast.Module, found: Collected, group: Group, home: ast.stmt, call: str) -> ast.stmt | None:
-    """Loop whose rounds would each start with the same numbers, if `build` is called before a statement.
-
-    `None` if the call depends on values that change between rounds, such as the rows of a fold, or if each round trains its own model.
-    Single batches that rounds draw start with the same numbers even for other data.
-    """
-    if not any(map(varies, group.flows)):
-        return None
-    reads = names_in(ast.parse(call, mode="eval"))
-    function = of_function(group.first.frame).scope.node
-    drawn = any(u.is_next or u.is_first for f in group.flows for u in found.uses_of(f))
-    for loop in (n for n in ast.walk(function) if isinstance(n, Loop) and begins_in(home, *n.body)):
-        if drawn or not (reads & _bound(loop) or _trains_its_own(found, group, loop)):
-            return loop
-    if not isinstance(function, Function):
-        return None
-    for loop in (n for n in ast.walk(tree) if isinstance(n, Loop)):
-        calls = [n for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Call) and called(n) == function.name]
-        counter = [] if isinstance(loop, ast.While) or called(loop.iter) not in ("range", "trange", "count") else [loop.target]
-        if any(not names_in(*given_to(n)) & (_bound(loop) - names_in(*counter)) for n in calls):
-            return loop
-    return None
-
-
 def varies(flow: Flow) -> bool:
     """True if a new iterator gives other batches than the previous one: without a seed, shuffled or augmented."""
     drawn = isinstance(flow.generator, Generator) and any(name in flow.generator.args for name in RANDOM)
     return "seed" not in flow.args and (drawn or flow.known("shuffle") is not False)
-
-
-def _bound(loop: Loop) -> set[str]:
-    targets = [] if isinstance(loop, ast.While) else [loop.target]
-    return set().union(*map(stored_in, (*targets, *loop.body)))
-
-
-def _trains_its_own(found: Collected, group: Group, loop: Loop) -> bool:
-    """True if a loop makes the models that it passes the iterators to."""
-    used = [u for f in group.flows for u in found.uses_of(f)]
-    trained = [u.outer.func for u in used if u.kind == "model" and isinstance(u.outer, ast.Call)]
-    return bool(trained) and len(trained) == len(used) and all(root_name(function) in _bound(loop) for function in trained)
 
 
 _COUNTS = ("samples", "n", "batch_size", "target_size")  # members of an iterator of images that its pairs have, too

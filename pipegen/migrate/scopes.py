@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pipegen.frozen import dataclass
 from pipegen.migrate import nodes
 
-Node = ast.Module | nodes.Function | ast.ClassDef | ast.Lambda | nodes.Comprehension | ast.For
+Node = ast.Module | nodes.Function | ast.ClassDef | ast.Lambda | nodes.Comprehension
 
 Kind = Literal["value", "import", "definition", "param", "changed", "other"]
 Condition = tuple[ast.expr, bool]  # of a branch, with the truth that it requires
@@ -44,8 +44,6 @@ class Binding:
     """Conditions of the branches around the statement, each with its required truth, if they alone decide whether it runs once and in
     order; else `None`."""
     key: ast.expr | None = None  # for `changed` by `name[key] = value`: the key
-    loop: ast.For | None = None
-    """For the same in a loop: the loop, if the statement runs in each round, and the loop whenever its scope does."""
 
     @property
     def column(self) -> str | None:
@@ -55,7 +53,7 @@ class Binding:
 
 @dataclass(eq=False)
 class Scope:
-    """Names of a module, function, class, lambda, comprehension, or the body of an unrolled loop."""
+    """Names of a module, function, class, lambda or comprehension."""
 
     node: Node
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
@@ -76,7 +74,7 @@ def scope_of(node: Node, changers: Changers) -> Scope:
     """Scope of a node; `changers` are the functions of the file that change their arguments."""
     scope = Scope(node)
     names = [a.arg for a in nodes.parameters(node.args)] if isinstance(node, (nodes.Function, ast.Lambda)) else []
-    loops = [node] if isinstance(node, ast.For) else node.generators if isinstance(node, nodes.Comprehension) else []
+    loops = node.generators if isinstance(node, nodes.Comprehension) else []
     for name in (*names, *(name for loop in loops for name in _names(loop.target))):
         scope.add(Binding(name, (0, 0), "param", straight=True))
     if not isinstance(node, (ast.Lambda, nodes.Comprehension)):
@@ -123,7 +121,6 @@ class _Reader:
         self.scope = scope
         self.changers = changers
         self.conditions: tuple[Condition, ...] | None = ()
-        self.loop: ast.For | None = None
 
     def block(self, body: list[ast.stmt], *, straight: bool) -> None:
         for statement in body:
@@ -156,37 +153,35 @@ class _Reader:
         if isinstance(node, nodes.Loop):
             self.scope.loops.append((nodes.start(node), nodes.end(node)))
         if isinstance(node, (ast.For, ast.AsyncFor)):
-            self._other(node.target, nodes.start(node.body[0]), loop=node)
+            self._other(node.target, nodes.start(node.body[0]))
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             for item in node.items:
                 if item.optional_vars is not None:
                     self._other(item.optional_vars, nodes.start(node))
         stays = straight and (isinstance(node, (ast.With, ast.AsyncWith)) or (isinstance(node, ast.If) and nodes.is_main(node.test)))
-        outer = self.conditions, self.loop
+        outer = self.conditions
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(block, list):
-                self.conditions, self.loop = self._around(node, straight, first=name == "body")
+                self.conditions = self._around(node, first=name == "body")
                 self.block([s for s in block if isinstance(s, ast.stmt)], straight=stays and name == "body")
-                self.conditions, self.loop = outer
-        self.conditions, self.loop = None, None
+                self.conditions = outer
+        self.conditions = None
         for handler in getattr(node, "handlers", ()):
             if handler.name:
                 self._bind(handler.name, nodes.start(handler), "other", False)
             self.block(handler.body, straight=False)
         for case in getattr(node, "cases", ()):
             self._case(case, nodes.start(node))
-        self.conditions, self.loop = outer
+        self.conditions = outer
 
-    def _around(self, node: ast.stmt, straight: bool, *, first: bool) -> tuple[tuple[Condition, ...] | None, ast.For | None]:
-        """Conditions and loop around a block of a statement; `first` separates its body from `else`."""
+    def _around(self, node: ast.stmt, *, first: bool) -> tuple[Condition, ...] | None:
+        """Conditions around a block of a statement; `first` separates its body from `else`."""
         if isinstance(node, (ast.With, ast.AsyncWith)):
-            return self.conditions, self.loop
-        if isinstance(node, ast.If):
-            plain = () if first and nodes.is_main(node.test) else ((node.test, first),)
-            return (None if self.conditions is None else (*self.conditions, *plain)), None
-        whole = isinstance(node, ast.For) and straight and first and not node.orelse
-        return None, node if whole and isinstance(node, ast.For) else None
+            return self.conditions
+        if not isinstance(node, ast.If) or self.conditions is None:
+            return None
+        return self.conditions if first and nodes.is_main(node.test) else (*self.conditions, (node.test, first))
 
     def _case(self, case: ast.match_case, after: nodes.Position) -> None:
         for inner in ast.walk(case.pattern):
@@ -222,15 +217,13 @@ class _Reader:
         else:
             self._other(target, after, straight=straight)
 
-    def _other(
-        self, target: ast.expr, after: nodes.Position, *, straight: bool = False, loop: ast.AST | None = None, kind: Kind = "other"
-    ) -> None:
+    def _other(self, target: ast.expr, after: nodes.Position, *, straight: bool = False, kind: Kind = "other") -> None:
         if isinstance(target, (ast.Subscript, ast.Attribute)):
             if nodes.root_name(target) not in ("", "self"):
                 self._bind(nodes.root_name(target), after, "changed", straight)
             return
         for name in _names(target):
-            self._bind(name, after, kind, straight, node=loop)
+            self._bind(name, after, kind, straight)
 
     def _import(self, node: ast.Import | ast.ImportFrom, after: nodes.Position, straight: bool) -> None:
         for alias in node.names:
@@ -245,7 +238,7 @@ class _Reader:
 
     def _bind(self, name: str, after: nodes.Position, kind: Kind, straight: bool, **more: Any) -> None:
         conditions = () if straight else self.conditions
-        self.scope.add(Binding(name, after, kind, straight, conditions=conditions, loop=self.loop, **more))
+        self.scope.add(Binding(name, after, kind, straight, conditions=conditions, **more))
 
 
 def changed_objects(node: ast.AST, changers: Changers) -> list[ast.expr]:

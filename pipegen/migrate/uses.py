@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 from pipegen.migrate import nodes
@@ -12,147 +12,22 @@ from pipegen.migrate.findings import Findings
 from pipegen.migrate.homes import of_function, stands
 from pipegen.migrate.interpret import Collected, Use
 from pipegen.migrate.model_calls import drops, edit_model_call
-from pipegen.migrate.values import Flow, Frame, Unknown, Zipped, certain
+from pipegen.migrate.values import Flow, Unknown, Zipped, certain
 
 ENDLESS = ".repeat().as_numpy_iterator()"  # turns a split into endless batches
 
 
-def going_on(found: Collected, flow: Flow) -> list[Use]:
-    """Uses that must share one iterator, since each takes a further batch or new draws."""
-    uses = found.uses_of(flow)
-    nexts = [u for u in uses if u.is_next]
-    once = all(u.frame is flow.frame and u.frame.scope.is_once((u.line, 0)) for u in nexts[:1])
-    single = len({id(u.node) for u in nexts}) == 1 and once
-    return [*(() if single else nexts), *(u for u in uses if u.is_first and _is_drawn_anew(found, u))]
-
-
 def goes_on(found: Collected, flow: Flow) -> bool:
-    """True if an iterator can become endless batches: code only takes batches and members from it that the edits replace."""
-    drawn = going_on(found, flow)
+    """True if an iterator can become endless batches: code takes several batches, and only members beside them that the edits replace."""
+    nexts = [u for u in found.uses_of(flow) if u.is_next]
     edited = {"member": _REPLACED, "method": ("reset", "on_epoch_end")}
-    return bool(drawn) and all(u.kind == "len" or u.name in edited.get(u.kind, ()) for u in found.uses_of(flow) if u not in drawn)
+    others = (u for u in found.uses_of(flow) if not u.is_next)
+    return not _is_single(nexts) and all(u.kind == "len" or u.name in edited.get(u.kind, ()) for u in others)
 
 
-def region_of(use: Use) -> ast.AST | None:
-    """Innermost comprehension, loop or function that runs a use several times; `None` if it runs once."""
-    if isinstance(use.frame.scope.node, nodes.Comprehension):
-        return use.frame.scope.node
-    if use.node is use.flow.node:
-        return max(loops_around(use.flow), key=nodes.start, default=None)
-    function = of_function(use.frame).scope.node
-    loops = [n for n in ast.walk(function) if isinstance(n, nodes.Loop) and nodes.begins_in(use.node, *n.body)]
-    loops = [n for n in loops if of_function(use.flow.frame) is not of_function(use.frame) or not nodes.lies_in(use.flow.node, n)]
-    return max(loops, key=nodes.start, default=None) or (function if function is not of_function(use.flow.frame).scope.node else None)
-
-
-def _is_drawn_anew(found: Collected, use: Use) -> bool:
-    """True if `it[0]` has new draws each time it runs: no other part of the same batch has to match in its round."""
-    region = region_of(use)
-    if region is None:
-        return False
-    others = {id(u.node) for u in found.uses_of(use.flow) if u.is_first and nodes.lies_in(u.node, region)}
-    if not isinstance(region, nodes.Loop) and len(others) > 1:
-        return False
-    targets = [region.target] if isinstance(region, (ast.For, ast.AsyncFor)) else []
-    targets += [g.target for g in region.generators] if isinstance(region, nodes.Comprehension) else []
-    names = nodes.names_in(*targets)
-    body = [region] if not isinstance(region, nodes.Loop) else region.body
-    return not any(
-        isinstance(n, ast.Subscript) and _begins(n, use.outer) and names & nodes.names_in(n.slice) for part in body for n in ast.walk(part)
-    )
-
-
-def _begins(node: ast.expr, chain: ast.AST) -> bool:
-    """True if an expression is a chain of subscripts, attributes and calls that begins with a node."""
-    while node is not chain:
-        if isinstance(node, (ast.Subscript, ast.Attribute)):
-            node = node.value
-        elif isinstance(node, ast.Call):
-            node = node.func
-        else:
-            return False
-    return True
-
-
-@dataclass
-class Draws:
-    """Makes the continuing iterators beside datasets."""
-
-    edits: Edits
-    found: Collected
-    _names: dict[str, str] = field(default_factory=dict)
-    _placed: set[tuple[str, int]] = field(default_factory=set)
-    _rounds: dict[tuple[str, int], str] = field(default_factory=dict)
-
-    def iterator(self, use: Use, dataset: str) -> str | None:
-        """Variable of the iterator for a use, created at its dataset if there is a place."""
-        target = ast.unparse(use.node)
-        place = self._place(use, target)
-        if place is None or not isinstance(use.node, (ast.Name, ast.Attribute)):
-            return None
-        if target not in self._names:
-            name = self.edits.new_name("batches")
-            self._names[target] = f"self.{name}" if isinstance(use.node, ast.Attribute) else name
-        name = self._names[target]
-        if (name, id(place)) not in self._placed:
-            self._placed.add((name, id(place)))
-            text = f"{name} = {dataset}{ENDLESS}"
-            if isinstance(place, nodes.Function):
-                first = place.body[0]
-                documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(place.body) > 1
-                self.edits.before(place.body[1] if documented else first, text)
-            else:
-                self.edits.after(place, text)
-        return name
-
-    def of_round(self, use: Use, iterator: str) -> str:
-        """Expression for a use of `it[0]`: the next batch, shared by uses of the same round."""
-        region = region_of(use)
-        shared = [u for u in self.found.uses_of(use.flow) if u.is_first and region is not None and region_of(u) is region]
-        if len({id(u.node) for u in shared}) < 2 or not isinstance(region, nodes.Loop):
-            return f"next({iterator})"
-        key = (iterator, id(region))
-        if key not in self._rounds:
-            self._rounds[key] = self.edits.new_name("batch")
-            self.edits.before(region.body[0], f"{self._rounds[key]} = next({iterator})")
-        return self._rounds[key]
-
-    def _place(self, use: Use, target: str) -> ast.stmt | None:
-        """The statement that assigns the iterator of a use, or the function that receives it."""
-        statement, frame = self.found.statements.get(id(use.flow), (None, use.flow.frame))
-        assigned = statement is not None and target == ast.unparse(nodes.targets_of(statement)[0])
-        if isinstance(use.node, ast.Attribute):
-            inside = use.frame.class_frame is not None and use.frame.class_frame is frame.class_frame
-            return statement if assigned and inside and target.startswith("self.") else None
-        if not isinstance(use.node, ast.Name):
-            return None
-        around = _binding_frame(use.node.id, use.frame)
-        if around is None:
-            return None
-        if assigned and of_function(frame) is around and use.node.id not in around.scope.module_names:
-            return statement
-        bindings = around.scope.bindings[use.node.id]
-        node = around.scope.node
-        given = len(bindings) == 1 and bindings[0].kind == "param"
-        return node if given and isinstance(node, nodes.Function) else None
-
-
-def _binding_frame(name: str, frame: Frame) -> Frame | None:
-    """Frame of the function or module that binds a name read in a frame."""
-    for here in frame.outward:
-        if name in here.scope.module_names:
-            return None
-        if name in here.scope.bindings and here is of_function(here):
-            return here
-    return None
-
-
-def loops_around(flow: Flow) -> list[ast.stmt]:
-    """Loops of its function around an iterator, outermost first, up to one that changes its inputs."""
-    function = of_function(flow.frame).scope.node
-    loops = [n for n in ast.walk(function) if isinstance(n, nodes.Loop) and nodes.begins_in(flow.node, *n.body)]
-    read = nodes.names_in(*(a.node for a in (*flow.args.values(), *getattr(flow.generator, "args", {}).values())))
-    return sorted((loop for loop in loops if not nodes.stored_in(loop) & read), key=nodes.start)
+def _is_single(nexts: list[Use]) -> bool:
+    """True if at most one batch is taken, where the iterator is made."""
+    return len({id(u.node) for u in nexts}) <= 1 and all(u.frame is u.flow.frame and u.frame.scope.is_once((u.line, 0)) for u in nexts)
 
 
 MEMBERS = {
@@ -178,7 +53,6 @@ class UseEdits:
     findings: Findings
     pipe: str
     split: str
-    draws: Draws
     bare: bool = False  # true if the iterator becomes `predict_on`, since it has no labels and others do
     own: str = ""  # replacement of the call that makes the iterator
 
@@ -265,26 +139,19 @@ class UseEdits:
             self.findings.add("PG615", use.line, f"a dataset has no `.{use.name}()`", "remove or rewrite it")
 
     def _draw(self, use: Use) -> None:
-        """Edits a single batch: the next one of a shared iterator if others were taken before, else that of a new one."""
+        """Edits a single batch: the next one of endless batches, or the only one of a new iterator."""
         source = self.own if use.node is use.flow.node else self.edits.source(use.node)
         dataset = f"{source}.dataset" if self.bare and use.node is not use.flow.node else source
-        if use not in going_on(self.found, use.flow):
-            near = of_function(use.frame) is of_function(use.flow.frame) and not self.bare
+        if goes_on(self.found, use.flow) and not self.bare and not use.is_first:
+            self.edits.replace(use.outer, f"next({source})")
+        elif _is_single([use] if use.is_first else [u for u in self.found.uses_of(use.flow) if u.is_next]):
+            near = use.node is not use.flow.node and not self.bare
             batches = f'iter({self.pipe}.numpy("{self.split}"))' if near else f"{dataset}.as_numpy_iterator()"
             self.edits.replace(use.outer, f"next({batches})")
-            return
-        itself = use.node is use.flow.node or (goes_on(self.found, use.flow) and not self.bare)
-        iterator = source if itself else self.draws.iterator(use, dataset)
-        if iterator is None:
-            message = "`next` draws any number of batches, but a dataset is not an iterator"
+        else:
+            what = "`[0]` gave new draws of the first batch each time" if use.is_first else "`next` draws any number of batches"
             help_ = f"make one iterator, `batches = iter({dataset}.repeat())`, and write `next(batches)` here"
-            self.findings.add("PG615", use.line, message, help_)
-            return
-        self.edits.replace(use.outer, self.draws.of_round(use, iterator) if use.is_first else f"next({iterator})")
-        if use.is_first:
-            message = "`[0]` gave the first batch each time, with new draws; now it is the next batch each time"
-            shows = f"`{self.pipe}.preview(rows=1, draws=5)` shows several draws of one image" if region_of(use) is not None else ""
-            self.findings.add("PG622", use.line, message, shows)
+            self.findings.add("PG615", use.line, f"{what}, but a dataset is not an iterator", help_)
 
     def _filenames(self, use: Use, files: str) -> None:
         argument = use.flow.args.get("directory")
@@ -305,19 +172,7 @@ class UseEdits:
         place = use.outer if isinstance(use.outer, ast.expr) else use.node
         here = of_function(use.frame) is of_function(use.flow.frame) and use.frame is of_function(use.frame)
         same = here and stands(self.found.evaluator, node, use.flow.frame, place)
-        return self.edits.source(node) if same or self._is_of_object(node, use) else ""
-
-    def _is_of_object(self, node: ast.expr, use: Use) -> bool:
-        """True if an expression depends only on attributes that the constructor sets on the object of both methods."""
-        frames = (of_function(use.frame), of_function(use.flow.frame))
-        around = frames[0].class_frame
-        if around is None or around is not frames[1].class_frame or not isinstance(around.scope.node, ast.ClassDef):
-            return False
-        kinds = (ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.expr_context)
-        assigned = self.found.evaluator.assignments(around.scope.node)
-        read = [n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)]
-        fixed = all(name in assigned and all(a.method.name == "__init__" for a in assigned[name]) for name in read)
-        return fixed and all(isinstance(n, kinds) for n in ast.walk(node)) and nodes.names_in(node) == {"self"}
+        return self.edits.source(node) if same else ""
 
 
 def is_dropped(found: Collected, node: ast.expr) -> bool:

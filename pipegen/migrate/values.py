@@ -98,17 +98,9 @@ class Instance(Value):
 
 @dataclass(frozen=True, eq=False)
 class Record(Value):
-    """An object with only named values: a dataclass, a named tuple, a namespace."""
+    """An object with only named values: a dataclass or a named tuple."""
 
     items: dict[str, Value]
-
-
-@dataclass(frozen=True, eq=False)
-class RecordType(Value):
-    """A class made by `namedtuple`: the names, and the defaults of the last of them."""
-
-    names: tuple[str, ...]
-    defaults: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

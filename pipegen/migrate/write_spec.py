@@ -12,7 +12,7 @@ from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import WITHOUT_CLASSES, Group, Written, class_mode, folder_below, names_folders, weighted
-from pipegen.migrate.homes import array_stands, constants, of_function, stands
+from pipegen.migrate.homes import array_stands, of_function, stands
 from pipegen.migrate.nodes import Row, names_in
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import RANDOM, Knobs, Step, Steps, expression, grouped, permission
@@ -310,10 +310,7 @@ class BuildCall:
     findings: Findings
     home: ast.stmt  # the statement that the call comes before
     left_out: list[Flow]  # iterators that the spec does not read
-    moved: dict[int, ast.expr] = field(default_factory=dict)
-    """Replacements of constructor arguments at the call of their function, by node id."""
     problem: str = field(init=False, default="")  # reason why there is no call
-    arrays_missing: bool = field(init=False, default=False)  # true if the reason is that arrays differ there
 
     def text(self) -> str | None:
         """The call; `None`, with `problem` set, if the form or place of the arrays is uncertain."""
@@ -349,11 +346,8 @@ class BuildCall:
         return None
 
     def _missing(self, flow: Flow, what: str) -> None:
-        inside = flow.frame is not of_function(flow.frame)
-        where = "outside the comprehension" if inside else f"before line {self.home.lineno}"
         verb = "does" if what == "table" else "do"
-        self.arrays_missing = True
-        self.problem = f"the {what} of line {flow.line} {verb} not exist or may differ {where}"
+        self.problem = f"the {what} of line {flow.line} {verb} not exist or may differ before line {self.home.lineno}"
 
     def _arrays(self, flow: Flow) -> str | None:
         self.problem = "its arrays are not separate arguments"
@@ -410,10 +404,8 @@ class BuildCall:
         for knob in self.written.knobs.found:
             argument = generator.args[knob.argument]
             inside = argument.unpacked
-            moved = self.moved.get(id(argument.node))
-            whole, frame = (argument.node, generator.frame) if moved is None else (moved, self.written.group.first.frame)
-            node, text = expression(knob, whole, self._source(whole, frame), inside=inside)
-            if (not inside or isinstance(node, (ast.Name, ast.Attribute))) and self._is_same_here(node, frame):
+            node, text = expression(knob, argument.node, self.edits.source(argument.node), inside=inside)
+            if (not inside or isinstance(node, (ast.Name, ast.Attribute))) and self._is_same_here(node, generator.frame):
                 yield knob.param, text
 
     def _is_same_here(self, node: ast.expr, frame: Frame) -> bool:
@@ -444,7 +436,7 @@ class BuildCall:
             node, frame = table.named
             for param in params_of(group, flow, "dataframe", declared):
                 if of_function(frame) is of_function(flow.frame) and stands(self.evaluator, node, frame, self.home):
-                    yield param, self._source(node, frame)
+                    yield param, self.edits.source(node)
 
     def _numbers(self, flow: Flow) -> Iterator[tuple[str, str]]:
         for argument in ("target_size", "batch_size", "seed"):
@@ -476,11 +468,7 @@ class BuildCall:
 
     def _standing(self, node: ast.expr, flow: Flow) -> str:
         """Text of an expression that is valid before the call; else empty."""
-        return self._source(node, flow.frame) if stands(self.evaluator, node, flow.frame, self.home) else ""
-
-    def _source(self, node: ast.expr, frame: Frame) -> str:
-        """Text of an expression, with loop variables replaced by their values, since they do not exist before the loop."""
-        return self.edits.source(node, constants(self.evaluator, node, frame))
+        return self.edits.source(node) if stands(self.evaluator, node, flow.frame, self.home) else ""
 
     def _varies(self, flow: Flow, argument: str) -> bool:
         """True if an argument is unknown or may change at run time."""

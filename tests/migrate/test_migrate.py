@@ -62,10 +62,9 @@ def size_of(code: str) -> str:
         "d = {'s': 96}\nSIZE = d['s']\nd['s'] = 1",
         "d = {'s': 64}\nd['s'] = 96\nSIZE = d['s']",
         "d = {'s': 64}\ne = d\ne['s'] = 96\nSIZE = d['s']",
-        "d = {}\nfor k, n in (('s', 96), ('t', 64)):\n    d[k] = n\nSIZE = d['s']",
         "d = {'s': 64}\nd.update(s=96)\nSIZE = d['s']",
         "d = {'t': 64}\nd.update({'s': 96})\nSIZE = d['s']",
-        "L = []\nfor n in (32, 96):\n    L.append(n)\nSIZE = L[-1]",
+        "L = [32]\nL.append(96)\nSIZE = L[-1]",
         "DEBUG = False\nif DEBUG:\n    SIZE = 32\nelse:\n    SIZE = 96",
         "SIZE = None or 96",
         "def size(n=None):\n    if n is None:\n        n = 96\n    return n\nSIZE = size()",
@@ -232,9 +231,9 @@ def test_a_batch_in_a_loop_is_not_drawn_anew_each_time() -> None:
     assert "    x = next(it)\n" in result.changed
     assert not [c for c in codes(result) if c.startswith("PG615")]
     fitted = migrated(code + "model.fit(it)\n")
-    assert "it = pipe.train\nbatches = it.repeat().as_numpy_iterator()\n" in fitted.changed
-    assert "    x = next(batches)\nmodel.fit(it)\n" in fitted.changed
-    assert not [c for c in codes(fitted) if c.startswith("PG615")]
+    assert "it = pipe.train\nfor i in range(9):\n    x = it.next()\nmodel.fit(it)\n" in fitted.changed
+    (said,) = [f for f in fitted.findings.items if f.code == "PG615"]
+    assert "make one iterator, `batches = iter(it.repeat())`, and write `next(batches)` here" in said.help
 
 
 @pytest.mark.parametrize("use", ["print(g)", "g += 1", "other = g", "def f():\n    return g.mean", "del g"])
@@ -242,9 +241,7 @@ def test_a_generator_that_other_code_reads_stays(use: str) -> None:
     code = f"g = ImageDataGenerator()\nit = g.flow_from_directory('d')\nmodel.fit(it)\n{use}\n"
     result = migrated(code)
     assert "it = pipe.train\n" in result.changed
-    assert f"{IMPORT}g = ImageDataGenerator()\n" in result.changed.replace("import pipegen\n", "").replace(
-        'pipe = pipegen.build("train.pipegen.yaml")\n', ""
-    )
+    assert "import pipegen\nfrom pipegen.compat import ImageDataGenerator\ng = ImageDataGenerator()\n" in result.changed
     assert "g = " not in migrated(code.replace(use, "g = 3")).changed.replace("g = 3", "")
 
 

@@ -11,13 +11,14 @@ from pipegen.migrate.reading import parse_code
 
 HEAD = "import numpy as np, pandas as pd\nfrom keras.preprocessing.image import ImageDataGenerator\n"
 MADE = "g = ImageDataGenerator(rotation_range=10)\n"
-COMPAT = "from pipegen.compat import ImageDataGenerator\n"
+COMPAT = "from pipegen.compat import ImageDataGenerator"
+IN_LOOP = "in a loop"
 
 
 def changed(code: str, made: str = MADE) -> tuple[str, list[str]]:
     result = migrate_code(parse_code("train.py", f"{HEAD}{made}{code}".encode()))
     ast.parse(result.changed)
-    return result.changed, [f.message for f in result.findings.items if f.code == "PG615"]
+    return result.changed, [f"{f.message}: {f.help}" for f in result.findings.items if f.code == "PG615"]
 
 
 @pytest.mark.parametrize("code", [
@@ -35,14 +36,13 @@ def changed(code: str, made: str = MADE) -> tuple[str, list[str]]:
 ])  # fmt: skip
 def test_a_loop_over_epochs_keeps_the_class(code: str) -> None:
     text, by_hand = changed(code)
-    assert text == f"{HEAD}{MADE}{code}".replace(HEAD.splitlines(keepends=True)[1], COMPAT)
-    assert any("draw the same numbers" in message for message in by_hand)
+    assert text == f"{HEAD}{MADE}{code}"
+    assert any(IN_LOOP in message and "draws the same numbers again" in message and COMPAT in message for message in by_hand)
 
 
 @pytest.mark.parametrize("code", [
     "for tr, va in folds.split(x):\n    model = make()\n    model.fit(g.flow(x[tr], y[tr]), epochs=9)\n",
     "for tr, va in folds.split(x):\n    model.fit(g.flow(x[tr], y[tr]), epochs=9)\n",
-    "for rate in (0.1, 0.01):\n    model = make(rate)\n    model.fit(g.flow(x, y), epochs=9)\n",
     "for n in (32, 64):\n    model.fit(g.flow_from_directory('d', (n, n)), epochs=3)\n",
     "for epoch in range(9):\n    model.fit(g.flow(x, y, seed=3))\n",
     "it = g.flow(x, y)\nfor epoch in range(9):\n    model.fit(it)\n",
@@ -51,12 +51,13 @@ def test_a_loop_over_epochs_keeps_the_class(code: str) -> None:
 def test_other_loops_are_migrated(code: str) -> None:
     text, by_hand = changed(code)
     assert "pipegen.build(" in text
-    assert not any("draw the same numbers" in message for message in by_hand)
+    assert not any(IN_LOOP in message for message in by_hand)
 
 
 def test_rounds_that_take_one_batch_each_take_those_that_keras_did() -> None:
-    text, _ = changed("for i in range(9):\n    a, b = next(g.flow(x, y, batch_size=4))\n")
-    assert text.index("pipegen.build(") < text.index("for i in range(9)"), "another batch in each round"
+    text, by_hand = changed("for i in range(9):\n    a, b = next(g.flow(x, y, batch_size=4))\n")
+    assert "pipegen.build(" not in text
+    assert any(IN_LOOP in message for message in by_hand), "another batch in each round"
     text, _ = changed("for i in range(9):\n    a, b = next(g.flow(x, y, batch_size=4, seed=3))\n")
     assert text.index("pipegen.build(") > text.index("for i in range(9)"), "the same batch, drawn alike, in each round"
 
@@ -112,7 +113,7 @@ def test_only_a_known_function_is_said_to_normalise(function: str, how: str) -> 
 def test_data_without_labels_of_code_that_is_not_edited_is_named() -> None:
     code = "for epoch in range(9):\n    it = g.flow_from_directory('d')\n    t = g.flow_from_directory('t', class_mode=None)\n"
     _, by_hand = changed(f"{code}    model.fit(it)\n    model.predict(t)\n")
-    assert "the test data of line 6 is not in a spec, since it has no labels" in by_hand
+    assert any("the test data of line 6 is not in a spec, since it has no labels" in message for message in by_hand)
 
 
 @pytest.mark.tf
