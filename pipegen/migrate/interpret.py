@@ -76,7 +76,6 @@ class Collected:
     statements: dict[int, tuple[ast.stmt, Frame]] = field(default_factory=dict)
     """Assignment whose whole value is the call that makes an object, by the object's id."""
     shared: set[int] = field(default_factory=set)  # nodes that make several objects, since their function is called several times
-    kept: list[object] = field(default_factory=list)  # objects kept alive, since the ids of their nodes are stored
     unsure: dict[int, ast.Attribute] = field(default_factory=dict)  # attributes of unknown values that may be iterators, by the node's id
     sites: dict[int, list[tuple[ast.Call, Frame]]] = field(default_factory=dict)
     """Calls of functions of the file that return an iterator, outermost first, each with its frame, by the iterator's id."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
 
 from pipegen.migrate import nodes
 from pipegen.migrate.edits import Edits
@@ -227,18 +225,6 @@ _METHODS = {
 }
 _OLD_CALLS = ("fit_generator", "evaluate_generator", "predict_generator")
 _CALLS = ("fit", "evaluate", "predict")
-_OF_CONTAINERS = ("items", "values", "get", "pop", "copy")  # methods of a dict or list that return its content
-_KEEPING = ("iter", "list", "tuple", "dict", "zip", "enumerate", "reversed", "cycle", "chain")
-"""Functions whose result contains their arguments."""
-_PARTS: dict[tuple[type[ast.expr], ...], tuple[str, ...]] = {
-    (ast.Subscript, ast.Starred, ast.NamedExpr, ast.Await, ast.DictComp): ("value",),
-    (ast.Tuple, ast.List, ast.Set): ("elts",),
-    (ast.Dict, ast.BoolOp): ("values",),
-    (ast.IfExp,): ("body", "orelse"),
-    (ast.ListComp, ast.SetComp, ast.GeneratorExp): ("elt",),
-}
-"""Parts of an expression that its value may be or contain."""
-_MOST_ROUNDS = 6
 
 
 @dataclass
@@ -250,12 +236,9 @@ class Leftovers:
     findings: Findings
     done: list[Flow]  # the iterators that were exchanged
     pipe: str
-    names: set[str] = field(default_factory=set)
-    """Variables, attributes and functions that may hold or return one of them; equal names of other scopes count as the same."""
 
     def report(self) -> None:
         """Reports each of them."""
-        self._follow()
         parents = {id(n.func) for n in ast.walk(self.edits.tree) if isinstance(n, ast.Call)}
         for node in self.found.unsure.values():
             if self._carries(node.value) and not is_dropped(self.found, node):
@@ -299,69 +282,7 @@ class Leftovers:
         functions = [n for n in ast.walk(self.edits.tree) if isinstance(n, nodes.Function) and n.name == nodes.called(node)]
         return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for f in functions for inner in nodes.own_nodes(f.body))
 
-    # What may hold an iterator
-
-    def _follow(self) -> None:
-        """Finds the names by following assignments, loops, arguments and returns."""
-        functions: dict[str, nodes.Function] = {n.name: n for n in ast.walk(self.edits.tree) if isinstance(n, nodes.Function)}
-        for _ in range(_MOST_ROUNDS):
-            before = len(self.names)
-            for node in ast.walk(self.edits.tree):
-                self.names.update(self._reached(node, functions))
-            if len(self.names) == before:
-                return
-
-    def _reached(self, node: ast.AST, functions: dict[str, nodes.Function]) -> Iterator[str]:
-        """Names to which a single node passes an iterator."""
-        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
-            for target in [node.target] if isinstance(node, ast.NamedExpr) else nodes.targets_of(node):
-                yield from self._assigned(target, node.value)
-        elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)) and self._carries(node.iter):
-            yield from _stored(node.target)
-        elif isinstance(node, nodes.Function):
-            given = [n.value for n in ast.walk(node) if isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom)) and n.value is not None]
-            if any(self._carries(value) for value in given):
-                yield node.name
-            yield from (name for name, default in nodes.defaults_of(node.args) if self._carries(default))
-        elif isinstance(node, ast.Call) and nodes.called(node) in functions:
-            parameters = zip(nodes.places(functions[nodes.called(node)].args), node.args, strict=False)
-            yield from (name for name, value in parameters if self._carries(value))
-            yield from (k.arg for k in node.keywords if k.arg is not None and self._carries(k.value))
-
-    def _assigned(self, target: ast.expr, value: ast.expr) -> Iterator[str]:
-        """Names of a target; for a tuple, only those whose own part is an iterator."""
-        both = [e.elts if isinstance(e, nodes.Row) else [] for e in (target, value)]
-        if both[0] and len(both[0]) == len(both[1]):
-            for inner, part in zip(*both, strict=True):
-                yield from self._assigned(inner, part)
-        elif self._carries(value):
-            yield from _stored(target)
-
-    def _carries(self, node: ast.AST | None) -> bool:
-        """True if an expression may be or contain one of the iterators."""
-        if node is None or any(node is flow.node for flow in self.done):
-            return node is not None
-        if isinstance(node, ast.Name):
-            return node.id in self.names
-        if isinstance(node, ast.Attribute):
-            return node.attr in self.names or (node.attr not in _MEMBERS and self._carries(node.value))
-        if isinstance(node, ast.Call):
-            name = nodes.called(node)
-            of_container = isinstance(node.func, ast.Attribute) and name in _OF_CONTAINERS and self._carries(node.func.value)
-            keeps = name in _KEEPING or name[:1].isupper()  # an object of a class, such as a named tuple
-            return name in self.names or of_container or (keeps and any(map(self._carries, nodes.given_to(node))))
-        parts = [getattr(node, name) for kinds, names in _PARTS.items() if isinstance(node, kinds) for name in names]
-        return any(map(self._carries, chain.from_iterable(part if isinstance(part, list) else [part] for part in parts)))
-
-
-def _stored(target: ast.expr) -> Iterator[str]:
-    """Yields the names, attributes and subscripted objects that an assignment changes."""
-    if isinstance(target, nodes.Row):
-        for inner in target.elts:
-            yield from _stored(inner)
-    elif isinstance(target, ast.Starred):
-        yield from _stored(target.value)
-    elif isinstance(target, ast.Subscript):
-        yield target.value.attr if isinstance(target.value, ast.Attribute) else nodes.root_name(target)
-    elif nodes.name_of(target):
-        yield nodes.name_of(target)
+    def _carries(self, node: ast.expr) -> bool:
+        """True if an expression names one of the iterators, or makes it; equal names of other scopes count as the same."""
+        names = set(filter(None, map(self.found.name_of, self.done)))
+        return any(nodes.name_of(n) in names or n in [flow.node for flow in self.done] for n in ast.walk(node))

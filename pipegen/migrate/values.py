@@ -172,12 +172,11 @@ class Argument:
     node: ast.expr  # the expression; for an unpacked argument, the dict
     positional: bool = False
     unpacked: bool = False  # true if it comes from an unpacked dict
-    moved_from: int = 0  # its original line, if the node is a replacement
 
     @property
     def line(self) -> int:
         """Line in the original code."""
-        return self.moved_from or self.node.lineno
+        return self.node.lineno
 
 
 @dataclass(frozen=True, eq=False)
