@@ -13,7 +13,7 @@ from pipegen.migrate.calls import form_of
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.interpret import Collected
 from pipegen.migrate.nodes import called
-from pipegen.migrate.steps import Knobs, augments
+from pipegen.migrate.steps import Params, augments
 from pipegen.migrate.values import Const, Flow, Frame, Generator, Table, Unknown, Zipped, origins_of, plain, same
 
 _ROLES = {"training": "train", "validation": "validation"}
@@ -54,7 +54,7 @@ class Written:
 
     group: Group
     file: str
-    knobs: Knobs
+    params: Params
 
 
 def group_flows(found: Collected) -> list[Group]:

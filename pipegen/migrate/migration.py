@@ -157,5 +157,5 @@ def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset
             result.findings.add("PG630", group.first.line, message, "change that in the code, or write the spec by hand")
             continue
         result.specs[file] = text
-        written.append(Written(group, file, writer.knobs))
+        written.append(Written(group, file, writer.params))
     return written

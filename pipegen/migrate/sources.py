@@ -8,7 +8,7 @@ from typing import Any, cast
 from pipegen.migrate.calls import form_of
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import UNLABELLED, WITHOUT_CLASSES, Group, all_in_one, class_mode, data_key, folder_of, takes_share, weighted
-from pipegen.migrate.steps import Knob, Knobs, is_open, number, varies
+from pipegen.migrate.steps import Params, number
 from pipegen.migrate.values import Flow, Generator, Share, Table, Unknown, is_number
 from pipegen.spec.compose import flow_scalar
 
@@ -22,7 +22,7 @@ class Sources:
 
     group: Group
     findings: Findings = field(default_factory=Findings)
-    knobs: Knobs = field(default_factory=Knobs)
+    params: Params = field(default_factory=Params)
 
     def labelled(self) -> bool:
         """True if the first iterator has class labels."""
@@ -121,16 +121,11 @@ class Sources:
     def _share_line(self, comment: str) -> str:
         """Section `splits` for `validation_split`."""
         train = self.group.first
-        name, generator = "validation_split", train.generator if isinstance(train.generator, Generator) else None
-        share = generator.get(name) if generator is not None else None
+        share = train.generator.get("validation_split") if isinstance(train.generator, Generator) else None
         if not is_number(share) or not 0 < share < 1:
-            said = self.findings.add("PG610", train.line, "`validation_split` is not known", "the spec has 0.2: put the share there")
-            self.knobs.told += [(said, ["train_share"])] if generator is not None and is_open(generator, name) else []
+            self.findings.add("PG610", train.line, "`validation_split` is not known", "the spec has 0.2: put the share there")
             share = 0.2
         parts = [number(round(1 - share, 10)), number(share)]
-        if generator is not None and (is_open(generator, name) or varies(generator, name)):
-            knobs = Knob("train_share", name, "1 - {}"), Knob("validation_share", name)
-            parts = [self.knobs.add(knob, text) for knob, text in zip(knobs, parts, strict=True)]
         return f"splits: {{method: keras, parts: {{train: {parts[0]}, validation: {parts[1]}}}}}  # {comment}"
 
     def _is_dealt(self) -> bool:
@@ -189,10 +184,10 @@ class Sources:
             default = f"path/to/{name}"
             help_ = f"the spec has `{default}`: put the path there, or `--set {name}=…`"
             said = self.findings.add("PG610", unknown.line or line, message, help_)
-            self.knobs.told += [(said, [name])] if unknown is path else []
-            self.knobs.params[name] = f"{{type: path, default: {default}}}  # not known from the code"
+            self.params.told += [(said, [name])] if unknown is path else []
+            self.params.texts[name] = f"{{type: path, default: {default}}}  # not known from the code"
         else:
-            self.knobs.params[name] = f"{{type: path, default: {flow_scalar(path)}}}"
+            self.params.texts[name] = f"{{type: path, default: {flow_scalar(path)}}}"
         return f"${name}"
 
     def _folder(self, flow: Flow, name: str) -> str:

@@ -11,69 +11,21 @@ from typing import Any, get_args
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.findings import Finding, Findings
-from pipegen.migrate.nodes import Row, flattened, root_name
+from pipegen.migrate.nodes import flattened, root_name
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.values import Class, Const, Dotted, Generator, Local, Seq, Unknown, Value, is_number, origins_of, plain
+from pipegen.migrate.values import Class, Const, Dotted, Generator, Local, Unknown, Value, is_number
 from pipegen.ops.transforms.whiten import LARGEST
 
 _LIBRARIES = ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
 _NAMING = (ast.Name, ast.Attribute, ast.expr_context)
-NOT_KNOWN = "not known from the code"
-_READING = (
-    ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.operator, ast.expr_context, ast.Tuple, ast.List,
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Knob:
-    """One param."""
-
-    param: str
-    argument: str  # the constructor argument that it comes from
-    form: str = "{}"  # Python expression for its value, with `{}` for the argument
-    item: int | None = None  # index into the argument, if that is a pair
 
 
 @dataclass
-class Knobs:
-    """The params of a spec: the text of each by name, those of the constructor's arguments, and the findings about values of some."""
+class Params:
+    """The params of a spec: the text of each by name, and the findings about values of some."""
 
-    params: dict[str, str] = field(default_factory=dict)
-    found: list[Knob] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
     told: list[tuple[Finding, Sequence[str]]] = field(default_factory=list)
-
-    def add(self, knob: Knob, default: str, limits: str = "", comment: str = "") -> str:
-        """Declares a numeric param and returns its reference, `$NAME`."""
-        self.params[knob.param] = f"{{type: float, default: {default}{limits}}}" + (f"  # {comment}" if comment else "")
-        self.found.append(knob)
-        return f"${knob.param}"
-
-
-def varies(generator: Generator, name: str) -> bool:
-    """True if an argument is known, but may differ at run time."""
-    return bool(origins_of(generator.argument(name))) and not isinstance(generator.known(name), Unknown)
-
-
-def is_open(generator: Generator, name: str) -> bool:
-    """True if an argument is unknown and its expression can be passed to `build`."""
-    if name not in generator.args:
-        return False
-    argument = generator.args[name]
-    unknown = isinstance(plain(argument.value), Unknown) and not isinstance(argument.value, (Class, Local))
-    return unknown and all(isinstance(n, _READING) for n in ast.walk(argument.node)) and not isinstance(argument.node, ast.Constant)
-
-
-def expression(knob: Knob, node: ast.expr, text: str, *, inside: bool) -> tuple[ast.expr, str]:
-    """Expression that a param depends on, and Python text for the param's value, from an argument or, if `inside`, a dict that has it."""
-    item = knob.item
-    if inside:
-        text = f'{text}["{knob.argument}"]'
-    elif item is not None and isinstance(node, Row):
-        node, item = node.elts[item], None
-        text = ast.unparse(node)
-    if not inside and (knob.form != "{}" or item is not None):
-        text = grouped(node, text)
-    return node, knob.form.format(text if item is None else f"{text}[{item}]")
 
 
 def grouped(node: ast.expr, text: str) -> str:
@@ -108,7 +60,6 @@ class Steps:
     findings: Findings
     fitted: bool  # true if `fit` is called on the generator
     channels: int  # number of channels of the images
-    knobs: Knobs
     found: list[Step] = field(default_factory=list)
 
     def augmentation(self) -> None:
@@ -136,11 +87,7 @@ class Steps:
             function = function_step(given, self.generator.line_of("preprocessing_function"), self.findings)
         if function is not None and function.text.startswith("python:"):
             self.found.append(Step("cast: {dtype: float32}", "the dtype that Keras passed to the function"))
-        rescale = None
-        if is_open(self.generator, name):
-            self.found.append(Step(f"rescale: {{scale: {self._value(Knob(name, name), '', '1')}}}"))
-        else:
-            rescale = self._number(name)
+        rescale = self._number(name)
         if function is not None:
             preset = function.text.startswith("normalize: {preset")
             comment = f"rescale={rescale:g} was applied in addition, and is left out" if rescale and preset else function.comment
@@ -148,11 +95,10 @@ class Steps:
             rescale = None if preset else rescale
         if rescale:
             byte = math.isclose(rescale, 1 / 255, rel_tol=1e-6)
-            if byte and self.files and function is None and not varies(self.generator, name):
+            if byte and self.files and function is None:
                 self.found.append(Step("rescale: {to: [0, 1]}"))
             else:
-                text = self._value(Knob(name, name), number(rescale), "1")
-                self.found.append(Step(f"rescale: {{scale: {text}}}", "1/255" if byte and text[0] != "$" else ""))
+                self.found.append(Step(f"rescale: {{scale: {number(rescale)}}}", "1/255" if byte else ""))
         self._statistics()
 
     # Random geometric changes
@@ -179,14 +125,9 @@ class Steps:
         parts = []
         remarks = []
         for name, key, axis in (("width_shift_range", "x", 1), ("height_shift_range", "y", 0)):
-            share, remark = (None, "") if is_open(self.generator, name) else self._share(name, axis)
-            text, known = number(share) if share else "", self.generator.known(name)
-            if isinstance(known, Unknown) or (not remark and is_number(known) and 0 <= known < 1):
-                text = self._value(Knob(name, name), text, "0", ", min: 0, max: 1")
-            if text:
-                parts.append(f"{key}: {text}")
-            if remark:
-                remarks.append(remark)
+            share, remark = self._share(name, axis)
+            parts += [f"{key}: {number(share)}"] if share else []
+            remarks += [remark] if remark else []
         if parts:
             self.found.append(Step(f"random_translation: {{{', '.join(parts)}, {look}}}", "; ".join(remarks)))
 
@@ -218,83 +159,56 @@ class Steps:
         return round(most / side, 6), f"{number(most)} of {side} pixels"
 
     def _shear(self, look: str) -> None:
-        degrees = None if is_open(self.generator, "shear_range") else self._number("shear_range")
+        degrees = self._number("shear_range")
         if degrees is not None and abs(degrees) >= 90:
-            message = f"`shear_range={degrees:g}` is invalid: a shear is below 90 degrees"
-            self._say("PG630", "shear_range", message)
-            return
-        text = self._amount("shear_range")
-        if text:
-            silenced = "pipegen: ignore[PG503] as in the old code" if degrees is not None and abs(degrees) < 1 else ""
-            self.found.append(Step(f"random_shear: {{degrees: {text}, {look}}}", silenced))
+            self._say("PG630", "shear_range", f"`shear_range={degrees:g}` is invalid: a shear is below 90 degrees")
+        elif degrees:
+            silenced = "pipegen: ignore[PG503] as in the old code" if abs(degrees) < 1 else ""
+            self.found.append(Step(f"random_shear: {{degrees: {number(abs(degrees))}, {look}}}", silenced))
 
     def _zoom(self, look: str) -> None:
         """Writes `zoom_range`, which scales coordinates: 0.8 magnifies by 1 / 0.8."""
-        name, comment = "zoom_range", ""
-        given, value = self.generator.argument(name), self.generator.known(name)
-        pair = isinstance(given, Seq) and len(given.items) == 2 and varies(self.generator, name)
-        forms = ("1 / {}", "1 / {}", 1, 0) if pair else ("1 / (1 + {})", "1 / (1 - {})", None, None)
-        knobs = Knob("zoom_low", name, forms[0], forms[2]), Knob("zoom_high", name, forms[1], forms[3])
-        ends = ["1", "1"]
-        if not is_open(self.generator, name):
-            value = self._known(name)
-            if _is_pair(value):
-                low, high = sorted(float(v) for v in value)
-            elif is_number(value):
-                low, high = 1 - abs(value), 1 + abs(value)
-            else:
-                if value not in (None, False):
-                    self._say("PG610", name, f"`zoom_range={value!r}` is neither a number nor a pair", "it is left out of the spec")
-                return
-            if (low, high) == (1.0, 1.0) and not varies(self.generator, name):
-                return
-            if low <= 0:
-                message = f"`zoom_range={value!r}` reaches factors of zero and below, which have no equivalent"
-                self._say("PG630", name, message, "it is left out")
-                return
-            ends = [number(1 / high), number(1 / low)]
-            written = f"{value:g}" if isinstance(value, (int, float)) else str(list(value))
-            comment = f"zoom_range={written}: 1/{number(high)} to 1/{number(low)}"
-        factors = f"[{', '.join(self._value(knob, end, '1', ', min: 0.001') for knob, end in zip(knobs, ends, strict=True))}]"
+        name = "zoom_range"
+        value = self._known(name)
+        if _is_pair(value):
+            low, high = sorted(float(v) for v in value)
+        elif is_number(value):
+            low, high = 1 - abs(value), 1 + abs(value)
+        else:
+            if value not in (None, False):
+                self._say("PG610", name, f"`zoom_range={value!r}` is neither a number nor a pair", "it is left out of the spec")
+            return
+        if (low, high) == (1.0, 1.0):
+            return
+        if low <= 0:
+            message = f"`zoom_range={value!r}` reaches factors of zero and below, which have no equivalent"
+            self._say("PG630", name, message, "it is left out")
+            return
+        written = f"{value:g}" if isinstance(value, (int, float)) else str(list(value))
+        comment = f"zoom_range={written}: 1/{number(high)} to 1/{number(low)}"
+        factors = f"[{number(1 / high)}, {number(1 / low)}]"
         self.found.append(Step(f"random_zoom: {{x: {factors}, y: {factors}, {look}}}", comment))
         message = "`zoom_range` draws a divisor of coordinates; the spec draws the magnification uniformly from the same range"
         self._say("PG621", name, message)
 
     def _flip(self, look: str) -> None:
-        names = ("horizontal_flip", "vertical_flip")
-        if not any(varies(self.generator, name) or is_open(self.generator, name) for name in names):
-            across, down = (self._truth(name) for name in names)
-            if across or down:
-                self._add_flip("both" if across and down else "horizontal" if across else "vertical", look)
-            return
-        for name in names:  # each has a step of its own, since one of them depends on run time
-            flips = not is_open(self.generator, name) and self._truth(name)
-            half = "0.5" if flips and varies(self.generator, name) else ""
-            often = self._value(Knob(name, name, "0.5 if {} else 0.0"), half, "0.0", ", min: 0, max: 1", "how often")
-            if often or flips:
-                self._add_flip(name.removesuffix("_flip"), look if self.found else "", often)
-
-    def _add_flip(self, axis: str, look: str, often: str = "") -> None:
-        args = [f"axis: {axis}"] if axis != "horizontal" else []
-        args += [f"probability: {often}"] if often else []
-        args += [look] if look else []
-        self.found.append(Step(f"random_flip: {{{', '.join(args)}}}" if args else "random_flip"))
+        across, down = self._truth("horizontal_flip"), self._truth("vertical_flip")
+        if across or down:
+            args = [] if across and not down else [f"axis: {'both' if across else 'vertical'}"]
+            args += [look] if look else []
+            self.found.append(Step(f"random_flip: {{{', '.join(args)}}}" if args else "random_flip"))
 
     # Values
 
     def _brightness(self) -> None:
         name = "brightness_range"
-        value = self.generator.known(name)
-        knobs = [Knob(f"brightness_{end}", name, item=i) for i, end in enumerate(("low", "high"))]
-        pair = _is_pair(value)
-        if pair or is_open(self.generator, name):
-            ends = [number(v) for v in sorted(max(0.0, float(v)) for v in value)] if pair else ["1", "1"]
-            texts = (self._value(knob, end, "1", ", min: 0") for knob, end in zip(knobs, ends, strict=True))
-            self.found.append(Step(f"random_brightness: {{factor: [{', '.join(texts)}]}}"))
-        if pair:
+        value = self._known(name)
+        if _is_pair(value):
+            low, high = (number(v) for v in sorted(max(0.0, float(v)) for v in value))
+            self.found.append(Step(f"random_brightness: {{factor: [{low}, {high}]}}"))
             message = f"`{name}` truncated values to integers, and before Keras 2.9 stretched images to 0..255; the step multiplies"
             self._say("PG623", name, message)
-        elif not is_open(self.generator, name) and self._known(name) is not None:
+        elif value is not None:
             self._say("PG630", name, f"`brightness_range={value!r}` is not a pair, which Keras rejects, too", "it is left out")
 
     def _statistics(self) -> None:
@@ -342,18 +256,9 @@ class Steps:
         return None
 
     def _amount(self, name: str) -> str:
-        """An absolute number, or its param; empty for zero."""
-        value = None if is_open(self.generator, name) else self._number(name)
-        return self._value(Knob(name, name), "" if value is None else number(abs(value)), "0", ", min: 0")
-
-    def _value(self, knob: Knob, text: str, idle: str, limits: str = "", comment: str = "") -> str:
-        """A value, or its param if it is unknown or may change at run time; `idle` is a default that does nothing."""
-        if is_open(self.generator, knob.argument):
-            message = f"`{knob.argument}` is not known: {self.generator.known(knob.argument).reason}"
-            said = self._say("PG610", knob.argument, message, f"the spec has `{knob.param}`, by default {idle}: put the value there")
-            self.knobs.told.append((said, [knob.param]))
-            return self.knobs.add(knob, idle, limits, NOT_KNOWN)
-        return self.knobs.add(knob, text or idle, limits, comment) if varies(self.generator, knob.argument) else text
+        """An absolute number; empty for zero."""
+        value = self._number(name)
+        return "" if value is None else number(abs(value))
 
     def _truth(self, name: str) -> bool:
         given = self.generator.argument(name)

@@ -13,10 +13,10 @@ from pipegen.migrate.evaluate import Evaluator
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import WITHOUT_CLASSES, Group, Written, class_mode, folder_below, names_folders, weighted
 from pipegen.migrate.homes import array_stands, of_function, stands
-from pipegen.migrate.nodes import Row, names_in
+from pipegen.migrate.nodes import Row
 from pipegen.migrate.sources import Sources
-from pipegen.migrate.steps import RANDOM, Knobs, Step, Steps, expression, grouped, permission
-from pipegen.migrate.values import Argument, Flow, Frame, Generator, Seq, Table, Unknown, origins_of, plain
+from pipegen.migrate.steps import RANDOM, Params, Step, Steps, grouped, permission
+from pipegen.migrate.values import Argument, Flow, Generator, Seq, Table, Unknown, origins_of, plain
 
 _METHODS = {
     "nearest": "nearest", "bilinear": "bilinear", "bicubic": "bicubic", "lanczos": "lanczos3", "box": "area", "hamming": "bilinear",
@@ -37,20 +37,20 @@ class Writer:
     file: str  # name of the script, for comments
     findings: Findings
     fitted: frozenset[int] = frozenset()  # ids of the generators on which `fit` is called
-    knobs: Knobs = field(default_factory=Knobs)
+    params: Params = field(default_factory=Params)
 
     def text(self) -> str:
         """The spec."""
-        source = Sources(self.group, self.findings, self.knobs).lines()
+        source = Sources(self.group, self.findings, self.params).lines()
         steps, batch, order = self._steps(), self._batch(), self._order()
-        report_settings(self.group, self.knobs, self.findings)
+        report_settings(self.group, self.params, self.findings)
         file = self.file if self.file.isprintable() else ascii(self.file)  # a control character would end the comment
         lines = [
             "# yaml-language-server: $schema=pipegen.schema.json",
             f"# Written by `pipegen migrate {file}`. Paths are relative to this file.",
             "pipegen: 1",
             "params:",
-            *(f"  {name}: {text}" for name, text in self.knobs.params.items()),
+            *(f"  {name}: {text}" for name, text in self.params.texts.items()),
             *source,
             *(["transforms:", *(f"  - {s.text}" + (f"  # {s.comment}" if s.comment else "") for s in steps)] if steps else []),
             *order,
@@ -77,7 +77,7 @@ class Writer:
             message = f"`{generator.classes[0].name}` is a subclass of ImageDataGenerator{own}"
             self.findings.add("PG612", generator.line, message, "the spec has only its constructor's arguments")
         channels = 1 if flow.get("color_mode") == "grayscale" else 3
-        writer = Steps(generator, size, self.group.method != "flow", self.findings, id(generator) in self.fitted, channels, self.knobs)
+        writer = Steps(generator, size, self.group.method != "flow", self.findings, id(generator) in self.fitted, channels)
         if "train" in self.group.parts:
             writer.augmentation()
         writer.values()
@@ -137,7 +137,7 @@ class Writer:
         crop = ", mode: crop" if flow.get("keep_aspect_ratio") else ""
         shown = "$size" if square else "[$height, $width]"
         for name, side in zip(names, size, strict=False):
-            self.knobs.params[name] = f"{{type: int, default: {side}, min: 1}}"
+            self.params.texts[name] = f"{{type: int, default: {side}, min: 1}}"
         default = method == "nearest" and "interpolation" not in flow.args
         comment = "Keras' default; `bilinear` with `antialias: true` looks better" if default else ""
         steps.append(Step(f"resize: {{size: {shown}{crop}, method: {method}{smooth}}}", comment))
@@ -153,13 +153,13 @@ class Writer:
         reason = value.reason if isinstance(value, Unknown) else f"{value!r} is not a pair of integers"
         help_ = "the spec has 224 by 224: put the size there"
         said = self.findings.add("PG610", flow.line_of("target_size"), f"`target_size` is not known: {reason}", help_)
-        self.knobs.told += [(said, names)] if isinstance(value, Unknown) else []
+        self.params.told += [(said, names)] if isinstance(value, Unknown) else []
         return 224, 224
 
     def _order(self) -> list[str]:
         lines, train, seeded = [], self.group.parts.get("train"), seeded_flow(self.group)
         if seeded is not None and origins_of(seeded.argument("seed")):
-            self.knobs.params["seed"] = f"{{type: int, default: {seeded.get('seed')}, min: 0}}"
+            self.params.texts["seed"] = f"{{type: int, default: {seeded.get('seed')}, min: 0}}"
             lines.append("seed: $seed")
         elif seeded is not None:
             lines.append(f"seed: {seeded.get('seed')}")
@@ -174,7 +174,7 @@ class Writer:
             reason = value.reason if isinstance(value, Unknown) else f"{value!r} is not a size"
             help_ = "the spec has 32: put the size there"
             said = self.findings.add("PG610", flow.line_of("batch_size"), f"`batch_size` is not known: {reason}", help_)
-            self.knobs.told += [(said, ["batch"])] if isinstance(value, Unknown) else []
+            self.params.told += [(said, ["batch"])] if isinstance(value, Unknown) else []
             value = 32
         for split, other in self.group.parts.items():
             size = other.get("batch_size", 32)
@@ -184,7 +184,7 @@ class Writer:
         if "train" in self.group.parts and not self.group.drawn:
             message = "an incomplete last batch of a training epoch is dropped"
             self.findings.add("PG622", flow.line, message, "`batch: {remainder: keep}` keeps it; evaluation keeps it always")
-        self.knobs.params["batch"] = f"{{type: int, default: {value}, min: 1}}"
+        self.params.texts["batch"] = f"{{type: int, default: {value}, min: 1}}"
         return "$batch"
 
     def _output(self) -> list[str]:
@@ -224,7 +224,7 @@ _UNWRITTEN = ("save_to_dir", "save_prefix", "save_format", "validate_filenames",
 """Arguments of iterators that have no form in a spec."""
 
 
-def report_settings(group: Group, knobs: Knobs, findings: Findings) -> None:
+def report_settings(group: Group, params: Params, findings: Findings) -> None:
     """Reports the default of each argument that may change at run time, and its place in the spec."""
     told: set[tuple[str, ...]] = set()
     things: dict[int, Flow | Generator] = {id(f): f for f in group.flows}
@@ -232,8 +232,7 @@ def report_settings(group: Group, knobs: Knobs, findings: Findings) -> None:
     for thing in things.values():
         for name, argument in thing.args.items():
             origins = origins_of(argument.value)
-            own = [knob.param for knob in knobs.found if knob.argument == name and thing is group.first.generator]
-            here = params_of(group, thing, name, knobs) if isinstance(thing, Flow) else own
+            here = params_of(group, thing, name, params) if isinstance(thing, Flow) else []
             key = (name, *origins, *(here if name in ("directory", "dataframe") else ()))
             if not origins or key in told or name in _UNWRITTEN:
                 continue
@@ -242,7 +241,7 @@ def report_settings(group: Group, knobs: Knobs, findings: Findings) -> None:
             shown = "known" if isinstance(known, Unknown) else repr(str(known) if isinstance(known, str) else known)
             message = f"`{name}` is {shown} unless {' or '.join(origins)} says otherwise"
             said = findings.add("PG613", argument.node.lineno, message, _help(group, thing, name, here))
-            knobs.told += [(said, here)] if here else []
+            params.told += [(said, here)] if here else []
 
 
 def _help(group: Group, thing: Flow | Generator, name: str, here: list[str]) -> str:
@@ -259,7 +258,7 @@ def _help(group: Group, thing: Flow | Generator, name: str, here: list[str]) -> 
     return "the spec has this value: if you run the code with another one, change it there"
 
 
-def params_of(group: Group, flow: Flow, argument: str, knobs: Knobs) -> list[str]:
+def params_of(group: Group, flow: Flow, argument: str, params: Params) -> list[str]:
     """Params of a spec that hold an argument of one of its iterators."""
     masks = {split: pair.mask for split, pair in group.pairs.items()}
     split = next((s for s, f in (*group.parts.items(), *masks.items()) if f is flow), "")
@@ -270,7 +269,7 @@ def params_of(group: Group, flow: Flow, argument: str, knobs: Knobs) -> list[str
         names["seed"] = ["seed"]
     if flow is group.first:
         names.update(target_size=["size", "height", "width"], batch_size=["batch"])
-    return [name for name in names.get(argument, ()) if name in knobs.params]
+    return [name for name in names.get(argument, ()) if name in params.texts]
 
 
 def seeded_flow(group: Group) -> Flow | None:
@@ -375,7 +374,7 @@ class BuildCall:
         given: dict[str, str] = {}
         flows = [flow for flow in self.written.group.flows if flow not in self.left_out]
         paths, numbers = (p for f in flows for p in self._paths(f)), (n for f in flows for n in self._numbers(f))
-        for name, text in (*paths, *numbers, *self._knobs()):
+        for name, text in (*paths, *numbers):
             given.setdefault(name, text)
         self._report_lost(given)
         self._note(given)
@@ -384,12 +383,9 @@ class BuildCall:
     def _report_lost(self, given: dict[str, str]) -> None:
         """Reports values that may change at run time and are not passed on."""
         group = self.written.group
-        for knob in self.written.knobs.found:
-            if knob.param not in given and isinstance(group.first.generator, Generator):
-                self._lost(knob.param, group.first.generator.args[knob.argument])
         for flow in group.flows:
             for name, argument in flow.args.items():
-                lost = [p for p in params_of(group, flow, name, self.written.knobs) if p not in given]
+                lost = [p for p in params_of(group, flow, name, self.written.params) if p not in given]
                 if lost and origins_of(argument.value) and flow not in self.left_out:
                     self._lost(lost[0], argument)
 
@@ -397,35 +393,16 @@ class BuildCall:
         message = f"`{argument.name}` is not passed on: its expression has another value, or none, in line {self.home.lineno}"
         self.findings.add("PG615", argument.line, message, f'add it to the call of `build`: `params={{"{param}": …}}`')
 
-    def _knobs(self) -> Iterator[tuple[str, str]]:
-        generator = self.written.group.first.generator
-        if not isinstance(generator, Generator):
-            return
-        for knob in self.written.knobs.found:
-            argument = generator.args[knob.argument]
-            inside = argument.unpacked
-            node, text = expression(knob, argument.node, self.edits.source(argument.node), inside=inside)
-            if (not inside or isinstance(node, (ast.Name, ast.Attribute))) and self._is_same_here(node, generator.frame):
-                yield knob.param, text
-
-    def _is_same_here(self, node: ast.expr, frame: Frame) -> bool:
-        """True if an expression of another frame has the same value before the call: within one function, or with module names."""
-        here = of_function(self.written.group.first.frame)
-        if of_function(frame) is here:
-            return stands(self.evaluator, node, frame, self.home)
-        others = [f for f in (here, *frame.outward) if f.parent is not None]
-        return not any(names_in(node) & set(f.scope.bindings) for f in others) and stands(self.evaluator, node, here, self.home)
-
     def _note(self, given: dict[str, str]) -> None:
         """Notes, for each value that is unknown or may change, that the call passes it."""
-        for finding, params in self.written.knobs.told:
+        for finding, params in self.written.params.told:
             if all(param in given for param in params):
                 default = "the spec alone has this default" if finding.code == "PG613" else finding.help
                 help_ = default.replace("the spec has", "the spec alone has").replace("put the", "put the usual")
                 self.findings.exchange(finding, f"the call of `build` gives it; {help_}")
 
     def _paths(self, flow: Flow) -> Iterator[tuple[str, str]]:
-        group, declared = self.written.group, self.written.knobs
+        group, declared = self.written.group, self.written.params
         for param in params_of(group, flow, "directory", declared):
             text = self._text(flow, "directory") if self._varies(flow, "directory") else ""
             below = folder_below(flow) if group.pairs else ""
@@ -440,7 +417,7 @@ class BuildCall:
 
     def _numbers(self, flow: Flow) -> Iterator[tuple[str, str]]:
         for argument in ("target_size", "batch_size", "seed"):
-            names = params_of(self.written.group, flow, argument, self.written.knobs)
+            names = params_of(self.written.group, flow, argument, self.written.params)
             if names and self._varies(flow, argument):
                 texts = self._sides(flow, names) if argument == "target_size" else [(names[0], self._text(flow, argument))]
                 yield from ((name, text) for name, text in texts if text)
