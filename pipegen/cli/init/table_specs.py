@@ -20,8 +20,7 @@ from pipegen.cli.init.record_specs import database_tables
 from pipegen.cli.init.spec import Step, Written, beside, block, by_split, output_of, parts_of, pixels_of, spec_of
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.fields.classes import read_labels
-from pipegen.ops.fields.label_values import LIST, WHITESPACE
+from pipegen.ops.fields.labels import LIST, WHITESPACE, read_labels
 from pipegen.ops.fields.numbers import EXACT
 from pipegen.ops.kinds.image import read_image
 from pipegen.ops.sources.features.feature import ArrayFeature

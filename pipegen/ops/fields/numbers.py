@@ -11,7 +11,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Place, Ragged
-from pipegen.ops.fields.label_values import LIST
+from pipegen.ops.fields.labels import LIST
 from pipegen.ops.fields.notes import count
 
 NumberType = Literal["float32", "int64"]  # the dtype of numbers

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipegen.errors import OpError
-from pipegen.ops.fields.label_values import LIST
+from pipegen.ops.fields.labels import LIST
 from pipegen.ops.sources.features.predicate import parse_predicate
 
 if TYPE_CHECKING:

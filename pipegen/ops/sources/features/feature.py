@@ -21,8 +21,7 @@ from pipegen.errors import PartError
 from pipegen.ops.arguments.geometry import BoxFormat, BoxRules, FixedSize, Outside, height_width
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.families.decoder import LARGEST, rgb_code
-from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses
-from pipegen.ops.fields.label_values import IndexedNames
+from pipegen.ops.fields.labels import Classes, ClassName, IndexedNames, KnownClasses
 from pipegen.ops.fields.notes import joined
 from pipegen.ops.fields.numbers import NumberType
 from pipegen.ops.kinds.base import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Column, Place, Ragged, counted_up, spread
-from pipegen.ops.fields.label_values import split_text
+from pipegen.ops.fields.labels import split_text
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, ItemClass, item_type

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.fields.label_values import LIST
+from pipegen.ops.fields.labels import LIST
 
 if TYPE_CHECKING:
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]

@@ -16,9 +16,8 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.fields.classes import as_values, named_classes
 from pipegen.ops.fields.columns import Column, Ragged
-from pipegen.ops.fields.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain, text_of
+from pipegen.ops.fields.labels import BOOLEANS, Values, as_values, label_texts, lists_numbers, meaning_of, named_classes, plain, text_of
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass

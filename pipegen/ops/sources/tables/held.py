@@ -14,7 +14,7 @@ from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
 from pipegen.memory import available_memory
 from pipegen.ops.fields.columns import Column, Place
-from pipegen.ops.fields.label_values import Values, is_missing
+from pipegen.ops.fields.labels import Values, is_missing
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import NumberType, as_numbers, read_numbers, without_fractions
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, having

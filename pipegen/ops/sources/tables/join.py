@@ -11,7 +11,7 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Column, Place
-from pipegen.ops.fields.label_values import label_texts, text_of
+from pipegen.ops.fields.labels import label_texts, text_of
 from pipegen.ops.fields.notes import LeftOut, Note, quoted
 from pipegen.ops.sources.features.predicate import parse_predicate
 from pipegen.ops.sources.listing.base import ADD_COLUMNS, Listing

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, PlainSerializer, field_validator
 
-from pipegen.ops.fields.label_values import WHITESPACE
+from pipegen.ops.fields.labels import WHITESPACE
 from pipegen.ops.model import Model, OneOf
 from pipegen.terminal import Secretive, masked_address
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.files import inert, whole_file
-from pipegen.ops.fields.label_values import text_of
+from pipegen.ops.fields.labels import text_of
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.sources.tables.table import Table, needed
 from pipegen.terminal import Secretive, without_secrets

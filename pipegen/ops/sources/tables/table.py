@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pipegen.errors import OpError, OpErrors
 from pipegen.frozen import dataclass
 from pipegen.mounts import content_of
-from pipegen.ops.fields.label_values import is_missing, label_texts, text_of
+from pipegen.ops.fields.labels import is_missing, label_texts, text_of
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.sources.listing.paths import close_names

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from pipegen.errors import OpError
-from pipegen.ops.fields.label_values import WHITESPACE
+from pipegen.ops.fields.labels import WHITESPACE
 from pipegen.ops.fields.notes import Note, count
 from pipegen.ops.sources.listing.paths import find_file
 from pipegen.ops.sources.tables.table import Table, not_text

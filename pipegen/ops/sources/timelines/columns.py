@@ -9,7 +9,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.fields.label_values import is_missing, label_texts
+from pipegen.ops.fields.labels import is_missing, label_texts
 from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.fields.numbers import as_array
 from pipegen.ops.fields.strings import Ints
