@@ -23,7 +23,7 @@ from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass
 from pipegen.ops.sources.features.items import read_items, side_by_side
 from pipegen.ops.sources.records.index import Indexed, InShard, keep_arrays, kept_arrays
-from pipegen.ops.sources.tables.join import RecordColumns
+from pipegen.ops.sources.tables.selecting import RecordColumns
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.features.feature import AnyKind

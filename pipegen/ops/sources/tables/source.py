@@ -27,8 +27,8 @@ from pipegen.ops.sources.listing.rows import Rows
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.file_parts import FilePartReader, column_of
 from pipegen.ops.sources.tables.held import read_held, read_images
-from pipegen.ops.sources.tables.join import joined_to, kept_rows
 from pipegen.ops.sources.tables.readings import Join
+from pipegen.ops.sources.tables.selecting import joined_to, kept_rows
 from pipegen.ops.sources.tables.table import Table
 
 if TYPE_CHECKING:
