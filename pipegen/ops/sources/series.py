@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from pipegen.ops.model import Model
 from pipegen.ops.sources.listing.base import Listing
@@ -41,6 +41,7 @@ class Series(SeriesSource):
     """
 
     op: ClassVar[str] = "series"
+    later: ClassVar[frozenset[str]] = frozenset({*_TABLES, *_ARRAYS})
 
     csv: CsvTable | None = None
     """A text table: `{path: energy.csv}`, with `separator` and `header` as in the source `csv`."""
@@ -61,11 +62,6 @@ class Series(SeriesSource):
     ts: ArrayFile | None = None
     """A file of the UCR and UEA archives: `{path: GunPoint_TRAIN.ts}`. Its arrays are `values` `(rows, dimensions)` and, for each series,
     `label`."""
-
-    @model_serializer(mode="wrap")
-    def _without_others(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leaves out the forms that rows are not in, so that a further one changes no hash."""
-        return {name: value for name, value in written(self).items() if value is not None or name not in (*_TABLES, *_ARRAYS)}
 
     @model_validator(mode="after")
     def _one_place(self) -> Series:

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, 
 from pydantic import (
     Field,
     PositiveInt,
-    SerializerFunctionWrapHandler,
     ValidationInfo,
     create_model,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
@@ -54,7 +52,7 @@ else:
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
 _AUDIO = "audio"
 LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled", "rate", "duration"})
-"""Arguments that are no part of the hash of a spec without them."""
+"""See `Model.later`."""
 _Stored = Annotated[int, Field(ge=0, le=65535)] | Literal["else"]
 _Colour = Annotated[str, Field(pattern=r"^(\[ *\d{1,3} *, *\d{1,3} *, *\d{1,3} *\]|#[0-9A-Fa-f]{6})$")] | Literal["else"]
 
@@ -76,11 +74,6 @@ class Feature(Model):
     ignore: Index = 0
     """For a mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores. For a dense map:
     their value."""
-
-    @model_serializer(mode="wrap")
-    def _without_defaults(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leaves out arguments in `later` that are not given."""
-        return {name: value for name, value in written(self).items() if value or name not in self.later}
 
     @classmethod
     def reject_misplaced(cls, given: Mapping[str, Any]) -> None:

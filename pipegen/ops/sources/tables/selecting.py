@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import model_validator
 
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import Attempts, OpError, OpErrors, PartError
@@ -31,6 +31,7 @@ from pipegen.types import ElementType
 class SelectingSource(Source):
     """A source whose records are no rows of a table, but have columns: their path, and features of one class or number."""
 
+    later: ClassVar[frozenset[str]] = frozenset({"where", "join", "features"})
     attributes: ClassVar[tuple[str, ...]] = ("path",)
     """Columns of the records that are none of their features: `path`; `height` and `width` in pixels according to annotations."""
 
@@ -43,11 +44,6 @@ class SelectingSource(Source):
     join: Join | None = None
     """A table whose columns are added to the records with the same key, for `where`, splits, sampling, tests, and `features` of images in
     files: `{table: {csv: {path: patients.csv}}, on: {path: file}}`."""
-
-    @model_serializer(mode="wrap")
-    def _without_defaults(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leaves out what is not given, so that it is no part of the hash of such a spec."""
-        return {name: value for name, value in written(self).items() if name not in ("where", "join", "features") or value}
 
     @model_validator(mode="after")
     def _of_a_table(self) -> SelectingSource:
