@@ -332,7 +332,7 @@ def matching(table: Columns, where: str, rows: Sequence[int]) -> Sequence[int]:
     if unknown.errors:
         raise OpErrors(dict.fromkeys(unknown.errors), table.column)
     try:
-        kept = predicate.select(table, rows)
+        kept = predicate.select(table.cells, rows)
     except OpError as error:
         raise OpErrors([error], table.column) from None
     names = dict.fromkeys(predicate.columns)
