@@ -26,9 +26,9 @@ from pipegen.ops.kinds.image import read_image
 from pipegen.ops.sources.features.feature import ArrayFeature
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.npz import read_array, read_arrays
+from pipegen.ops.sources.tables.files import read_table
 from pipegen.ops.sources.tables.readings import ExcelTable, JsonLinesTable
 from pipegen.ops.sources.tables.table import Table
-from pipegen.ops.sources.tables.text import read_table
 from pipegen.ops.sources.timelines.columns import as_moments
 from pipegen.types import FeatureType
 

@@ -54,7 +54,7 @@ class CsvTable(TableReading):
         return separator
 
     def read(self, base: Path) -> Table:
-        from pipegen.ops.sources.tables.text import read_table
+        from pipegen.ops.sources.tables.files import read_table
 
         return read_table(str(base), self.path, separator=self.separator, header=self.header)
 
@@ -85,7 +85,7 @@ class JsonLinesTable(TableReading):
     """File of JSON lines in UTF-8, one object per line, relative to the spec's file."""
 
     def read(self, base: Path) -> Table:
-        from pipegen.ops.sources.tables.text import read_json_lines
+        from pipegen.ops.sources.tables.files import read_json_lines
 
         return read_json_lines(str(base), self.path)
 
@@ -101,7 +101,7 @@ class ExcelTable(TableReading):
     """Whether the first row names the columns; without it they are numbered from 0."""
 
     def read(self, base: Path) -> Table:
-        from pipegen.ops.sources.tables.excel import read_sheet
+        from pipegen.ops.sources.tables.files import read_sheet
 
         return read_sheet(str(base), self.path, self.sheet if "sheet" in self.model_fields_set else None, header=self.header)
 
