@@ -369,13 +369,9 @@ class EncodedFeature(MapsPixels, Feature):
         return {str(colours[key]): named[key] for key in sorted(named, key=lambda key: colours[key])} | rest
 
     @model_validator(mode="after")
-    def _channels_of_its_kind(self) -> EncodedFeature:
+    def _decoded_in_one_way(self) -> EncodedFeature:
         if self.own_kind.pixels is not None and self.channels not in (None, 1, 3, 4):
             raise PartError(f"{self.own_kind.plural} have 1, 3 or 4 `channels`, not {self.channels}", "channels")
-        return self
-
-    @model_validator(mode="after")
-    def _one_map(self) -> EncodedFeature:
         if self.values is not None and self.palette is not None:
             raise ValueError("`values` is for masks of one value a pixel, and `palette` for colours; leave one of them out")
         return self

@@ -116,15 +116,11 @@ class FormattedFeature(InTable, EncodedFeature):
     file. Of a shorter file there are fewer. By default up to the end."""
 
     @model_validator(mode="after")
-    def _offset_of_its_kind(self) -> FormattedFeature:
+    def _files_of_its_kind(self) -> FormattedFeature:
         if self.own_kind.samples is None and not isinstance(self.offset, int):
             raise PartError(f"the `offset` of {self.own_kind.plural} is an integer, not {self.offset!r}", "offset")
         if self.own_kind.samples is not None and not isinstance(self.offset, str) and self.offset < 0:
             raise PartError(f"the `offset` of {self.own_kind.plural} is 0 or more, in seconds", "offset")
-        return self
-
-    @model_validator(mode="after")
-    def _format_of_its_kind(self) -> FormattedFeature:
         if self.format is not None and (self.format in _BOXES) is not self.own_kind.guides("boxes"):
             known, given = "boxes" if self.format in _BOXES else "files", self.format if isinstance(self.format, str) else self.format.name
             raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
