@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from pipegen.ops.model import Model
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.ops.sources.tables.readings import CsvTable, ExcelTable, JsonLinesTable, ParquetTable, SqlTable, TableReading
+from pipegen.ops.sources.tables.readings import AnyTable, TableReading
 from pipegen.ops.sources.timelines.source import SeriesSource
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ class ArrayFile(Model):
     """The file, relative to the spec's file."""
 
 
-_TABLES = ("csv", "parquet", "jsonl", "excel", "sql")
+_TABLES = (*AnyTable.model_fields,)
 _ARRAYS = ("npz", "npy", "hdf5", "ts")
 
 
-class Series(SeriesSource):
+class Series(AnyTable, SeriesSource):
     """Windows of time series: consecutive rows of a table or of arrays, with the rows after them to be predicted.
 
     The rows are those of one of `csv`, `parquet`, `jsonl`, `excel`, `sql`, `npz`, `npy`, `hdf5` and `ts`, or of `build(data=)`: a
@@ -43,16 +43,6 @@ class Series(SeriesSource):
     op: ClassVar[str] = "series"
     later: ClassVar[frozenset[str]] = frozenset({*_TABLES, *_ARRAYS})
 
-    csv: CsvTable | None = None
-    """A text table: `{path: energy.csv}`, with `separator` and `header` as in the source `csv`."""
-    parquet: ParquetTable | None = None
-    """Parquet files: `{path: energy.parquet}`."""
-    jsonl: JsonLinesTable | None = None
-    """JSON lines: `{path: energy.jsonl}`."""
-    excel: ExcelTable | None = None
-    """A sheet of an Excel file: `{path: energy.xlsx, sheet: meters}`."""
-    sql: SqlTable | None = None
-    """The rows of a query: `{url: "sqlite:///energy.db", query: select * from loads}`."""
     npz: ArrayFile | None = None
     """Arrays in a `.npz` file: `{path: energy.npz}`."""
     npy: ArrayFile | None = None

@@ -135,21 +135,25 @@ class SqlTable(TableReading):
         return read_query(self.url, self.query, self.snapshot, self.time_limit, base)
 
 
-class JoinedTable(OneOf):
+class AnyTable(Model):
+    """A table of any format."""
+
+    csv: CsvTable | None = None
+    """A text table: `{path: rows.csv}`, with `separator` and `header` as in the source `csv`."""
+    parquet: ParquetTable | None = None
+    """Parquet files: `{path: rows.parquet}`."""
+    jsonl: JsonLinesTable | None = None
+    """JSON lines: `{path: rows.jsonl}`."""
+    excel: ExcelTable | None = None
+    """A sheet of an Excel file: `{path: rows.xlsx, sheet: visits}`."""
+    sql: SqlTable | None = None
+    """The rows of a query: `{url: "sqlite:///rows.db", query: select * from visits}`."""
+
+
+class JoinedTable(AnyTable, OneOf):
     """The second table: one source with its arguments, but without `features`."""
 
     called: ClassVar[str] = "a joined table"
-
-    csv: CsvTable | None = None
-    """A text table: `{path: meta.csv}`, with `separator` and `header` as in the source `csv`."""
-    parquet: ParquetTable | None = None
-    """A Parquet file: `{path: meta.parquet}`."""
-    jsonl: JsonLinesTable | None = None
-    """JSON lines: `{path: meta.jsonl}`."""
-    excel: ExcelTable | None = None
-    """A sheet of an Excel file: `{path: meta.xlsx, sheet: patients}`."""
-    sql: SqlTable | None = None
-    """The rows of a query: `{url: "sqlite:///meta.db", query: select * from patients}`."""
 
 
 class Join(Model):
