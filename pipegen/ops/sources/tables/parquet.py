@@ -135,29 +135,22 @@ def _cells(column: Any, inner: tuple[str, ...]) -> list[Any]:
 def _read_lists(column: Any, shape: tuple[int, ...]) -> Any:
     """Converts an Arrow column of nested lists to numbers `(n, *shape)`, or to `None` if a cell has another shape."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     found = []
     for chunk in column.chunks:
         rows = len(chunk)
         values = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
         for side in shape:
-            if values.null_count or not is_list(values.type) or not _all_have(values, side):
+            if values.null_count or not is_list(values.type):
+                return None
+            if not pc.all(pc.equal(pc.list_value_length(values), side), min_count=0).as_py():
                 return None
             values = values.flatten()
         if values.null_count or not is_number(values.type):
             return None
         found.append(values.to_numpy(zero_copy_only=False).reshape(rows, *shape))
     return np.concatenate(found) if found else np.zeros((0, *shape), np.float32)
-
-
-def _all_have(values: Any, side: int) -> bool:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_fixed_size_list(values.type):
-        return bool(values.type.list_size == side)
-    lengths = pc.min_max(pc.list_value_length(values)).as_py() if len(values) else {"min": side, "max": side}
-    return bool(lengths["min"] == lengths["max"] == side)
 
 
 @dataclass(frozen=True)
