@@ -20,7 +20,7 @@ from dataclasses import field
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
@@ -29,9 +29,7 @@ from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import Note, count, is_are, quoted
-
-if TYPE_CHECKING:
-    from pipegen.ops.fields.strings import Ints
+from pipegen.ops.fields.strings import Ints
 
 LIST = "\x1f"  # precedes each item of a cell with a list; no label text contains it
 WHITESPACE = "whitespace"  # the separator of cells between any number of blanks and tabs

@@ -67,10 +67,6 @@ class Values:
         """Checks that an array of a `FieldType` holds such values."""
         raise NotImplementedError
 
-    def with_channels(self, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Returns the shape of an array with the axis of its channels, which an array of one channel may lack."""
-        return shape if len(shape) == self.axes else (*shape, 1)
-
     def ending(self, x: FeatureType) -> str:
         """Returns the ending of a file in an export, without a dot; levels have that of their format."""
         return self.suffix

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
@@ -15,12 +15,10 @@ from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, ItemClass, item_type
 from pipegen.ops.kinds.mask import number_name
+from pipegen.ops.sources.features.feature import AnyKind, Feature
 
-if TYPE_CHECKING:
-    from pipegen.ops.sources.features.feature import AnyKind, Feature
-
-    StoredValues = Sequence[Any]
-    """The stored value of each record: a list of numbers or texts, perhaps nested, or an array."""
+StoredValues = Sequence[Any]
+"""The stored value of each record: a list of numbers or texts, perhaps nested, or an array."""
 
 
 def read_items(

@@ -344,7 +344,7 @@ class RecordSource(DescribedRecords):
         for name, held in types.items():
             values = self.features[name].own_kind.values
             if values is not None and values.also and not held.encoded:
-                shape = values.with_channels(held.shape)
+                shape = held.shape if len(held.shape) == values.axes else (*held.shape, 1)  # one channel may lack its axis
                 try:
                     found[name] = values.of_array(inferred[name], held.dtype, shape)
                 except OpError as error:
