@@ -21,11 +21,10 @@ from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import LATER, AnyKindName, EncodedFeature, FeatureSource, FileKindName
-from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.folders.scan import IMAGES, Scan, Tree, compile_glob, nothing_found, sounds, tally_notes
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.paths import find_root
-from pipegen.ops.sources.tables.features import FileFeature
+from pipegen.ops.sources.tables.features import FileFeature, unread_formats
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.patterns import compile_pattern
 

@@ -18,14 +18,13 @@ from pipegen.ops.fields.strings import Ints, Strings, as_sizes
 from pipegen.ops.kinds.base import Levels
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource
-from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.blocks import BlockReader
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.rows import Rows
-from pipegen.ops.sources.tables.features import TableFeature
+from pipegen.ops.sources.tables.features import TableFeature, unread_formats
 from pipegen.ops.sources.tables.file_parts import FilePartReader, column_of
 from pipegen.ops.sources.tables.held import read_held, read_images
 from pipegen.ops.sources.tables.readings import Join
