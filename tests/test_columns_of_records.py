@@ -20,7 +20,7 @@ import pipegen
 from pipegen.cli.commands import app
 from pipegen.data.collect import Collected, collect, left_out
 from pipegen.data.sampling import epochs_of
-from pipegen.ops.fields.label_values import Values
+from pipegen.ops.fields.labels import Values
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.records.columns import RecordCells, kept
 from pipegen.ops.sources.records.source import DescribedRecords

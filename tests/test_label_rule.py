@@ -16,7 +16,7 @@ from record_files import WRITERS, png, write_array_record, write_lmdb, write_mds
 
 import pipegen
 from pipegen.errors import DataError, OpError, OpErrors, SpecError
-from pipegen.ops.fields.label_values import label_texts
+from pipegen.ops.fields.labels import label_texts
 from pipegen.ops.fields.numbers import check_cells, whole_number
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.listing.base import every_value

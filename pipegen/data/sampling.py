@@ -295,7 +295,7 @@ def with_subset(manifest: Manifest, subset: Subset | None) -> Manifest:
         return manifest
     if subset.where is not None:
         try:
-            chosen = parse_predicate(subset.where).select(_Columns(manifest), range(n))
+            chosen = parse_predicate(subset.where).select(_Columns(manifest).cells, range(n))
         except OpError as error:
             raise error.at("where") from None
         if not chosen:

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 FeatureName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]  # the name of a feature of a source
 
@@ -19,12 +19,19 @@ class Model(BaseModel):
     """The base of all parts of a spec: frozen, strict about unknown keys, with fields documented by the strings below them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    later: ClassVar[frozenset[str]] = frozenset()
+    """Arguments that are written only if they are given, so that they are no part of the hash of a spec without them."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         """Shortens annotations of class variables: pydantic would evaluate their texts again for every class that derives from this one."""
         super().__pydantic_init_subclass__(**kwargs)
         cls.__annotations__ = {name: ClassVar if name in cls.__class_vars__ else type_ for name, type_ in cls.__annotations__.items()}
+
+    @model_serializer(mode="wrap")
+    def _without_later(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        left_out = {name for name, field in type(self).model_fields.items() if name in self.later and getattr(self, name) == field.default}
+        return {name: value for name, value in written(self).items() if name not in left_out}
 
     @classmethod
     def reject_misplaced(cls, given: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from pipegen.errors import PartError
 from pipegen.lazy import np
 from pipegen.ops.arguments.geometry import BUCKET, Side, Size
 from pipegen.ops.arguments.magnitudes import Level, Pair, Schedule, has_type
-from pipegen.ops.fields.label_values import text_of
+from pipegen.ops.fields.labels import text_of
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.transform import SplitName, Transform

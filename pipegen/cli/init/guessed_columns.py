@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.cli.init.spec import plain
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import LARGEST
-from pipegen.ops.fields.label_values import LIST
+from pipegen.ops.fields.labels import LIST
 from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS
 from pipegen.spec.compose import flow
 

@@ -14,7 +14,7 @@ from pipegen.cli.init.guessed_items import FORMATS, boxed, features_of, fields_o
 from pipegen.cli.init.spec import Sample, Written, about_sample, beside, block, output_of, parts_of, pixels_of, spec_of
 from pipegen.data.rounding import spread
 from pipegen.lazy import np
-from pipegen.ops.fields.label_values import text_of
+from pipegen.ops.fields.labels import text_of
 
 _SAMPLE = 50
 _COUNTED = 2000  # number of records whose values are counted, to find columns of labels

@@ -20,16 +20,15 @@ from pipegen.cli.init.record_specs import database_tables
 from pipegen.cli.init.spec import Step, Written, beside, block, by_split, output_of, parts_of, pixels_of, spec_of
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.fields.classes import read_labels
-from pipegen.ops.fields.label_values import LIST, WHITESPACE
+from pipegen.ops.fields.labels import LIST, WHITESPACE, read_labels
 from pipegen.ops.fields.numbers import EXACT
 from pipegen.ops.kinds.image import read_image
 from pipegen.ops.sources.features.feature import ArrayFeature
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.npz import read_array, read_arrays
+from pipegen.ops.sources.tables.files import read_table
 from pipegen.ops.sources.tables.readings import ExcelTable, JsonLinesTable
 from pipegen.ops.sources.tables.table import Table
-from pipegen.ops.sources.tables.text import read_table
 from pipegen.ops.sources.timelines.columns import as_moments
 from pipegen.types import FeatureType
 

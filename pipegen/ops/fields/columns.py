@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.strings import Ints, aligned
-
-if TYPE_CHECKING:
-    from pipegen.types import FeatureType
+from pipegen.types import FeatureType
 
 Place: TypeAlias = "Callable[[int], str]"  # from the number of a record to the name of its place, for messages
 

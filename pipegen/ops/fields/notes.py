@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-
-if TYPE_CHECKING:
-    from pipegen.errors import OpError
 
 _SHOWN = 5
 

@@ -11,7 +11,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Place, Ragged
-from pipegen.ops.fields.label_values import LIST
+from pipegen.ops.fields.labels import LIST
 from pipegen.ops.fields.notes import count
 
 NumberType = Literal["float32", "int64"]  # the dtype of numbers
@@ -80,12 +80,9 @@ def as_numbers(values: Any, dtype: NumberType | None, row: Callable[[int], OpErr
     odd = first(~np.isfinite(found))
     if odd is not None:
         raise row(odd)
-    if dtype is None and values.size:
-        lost = changed_whole(values, found)
-        odd = first(lost) if lost is not None else None
-        if odd is not None:
-            at = np.unravel_index(int(np.argmax(lost[odd])), lost[odd].shape) if lost.ndim > 1 else ()
-            raise rounded(place(odd), int(values[odd][at]), field)
+    whole = first_rounded(values, len(values)) if dtype is None and values.size else None
+    if whole is not None:
+        raise rounded(place(whole[0]), whole[1], field)
     return found
 
 

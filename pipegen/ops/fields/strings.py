@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice, pairwise, repeat
+from itertools import chain, islice, pairwise, repeat, starmap
+from operator import le
 from typing import Any, TypeAlias
 
 from pipegen.lazy import np
@@ -131,10 +132,9 @@ class Strings(Sequence[str]):
 
     def order(self) -> Ints | None:
         """Returns the places of the texts in character order; `None` if they are sorted."""
-        texts = self if len(self.prefixes) == 1 else Strings._of_blocks(self.blocks())
-        texts = texts.packed()
-        if all(texts._is_sorted(at, min(stop + 1, len(texts))) for at, stop in texts._spans()):
+        if all(starmap(le, pairwise(chain.from_iterable(self.blocks())))):
             return None
+        texts = (self if len(self.prefixes) == 1 else Strings._of_blocks(self.blocks())).packed()
         starts: Ints = texts.bounds[:-1].astype(np.int64)
         lengths: Ints = texts.bounds[1:] - starts
         places: Ints = np.argsort(lengths, kind="stable")
@@ -173,23 +173,6 @@ class Strings(Sequence[str]):
         value = every[np.where(left > 0, starts + word * _WORD, 0)].astype(np.uint64)
         missing = (_WORD - np.clip(left, 1, _WORD)).astype(np.uint64) * np.uint64(8)
         return np.where(left > 0, value >> missing << missing, np.uint64(0))
-
-    def _is_sorted(self, at: int, stop: int) -> bool:
-        bounds: Ints = self.bounds[at : stop + 1].astype(np.int64)
-        starts, lengths = bounds[:-1], np.diff(bounds)
-        tied = np.arange(len(starts) - 1)
-        word = 0
-        while len(tied):
-            a, b = (self._word(starts[t], lengths[t], word) for t in (tied, tied + 1))
-            if (a > b).any():
-                return False
-            word += 1
-            tied = tied[a == b]
-            over = np.maximum(lengths[tied], lengths[tied + 1]) <= word * _WORD
-            if (lengths[tied[over]] > lengths[tied[over] + 1]).any():
-                return False
-            tied = tied[~over]
-        return True
 
     def __len__(self) -> int:
         return len(self.bounds) - 1 if self.rows is None else len(self.rows)

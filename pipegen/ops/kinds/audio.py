@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any, Literal
 
 from pipegen.diagnostics.diagnostic import write
@@ -54,13 +53,11 @@ class SoundSamples(Samples):
         return spectrum(value, {"powers": 10.0, "magnitudes": 20.0}.get(sound_of(x).holds, 0.0))
 
     def ending(self, x: FeatureType) -> str:
-        return self.suffix if len(x.shape) == 2 else "npy"
+        return self.suffix if len(x.shape) == 2 else super().suffix
 
     def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
         if value.ndim != 2:  # spectra
-            stream = io.BytesIO()
-            np.save(stream, value)
-            return stream.getvalue()
+            return super().encode(value, x, form, quality)
         from pipegen.ops.lowering.sounds import encode_wav
 
         return encode_wav(value, sound_of(x).rate)

@@ -6,6 +6,7 @@ A kind has `PixelValues` or items with a `Geometry` if it lies on an image, or `
 from __future__ import annotations
 
 import importlib
+import io
 import math
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +47,7 @@ class Overlay:
 class Values:
     """What the values are that steps change with draws of their own, or with those of an image: pixels, or samples."""
 
-    suffix: ClassVar[str]  # the usual ending of a file in an export
+    suffix: ClassVar[str] = "npy"  # the usual ending of a file in an export
     file: ClassVar[str]  # what holds them in a record
     listed: ClassVar[Literal["images", "sounds"]] = "images"  # the files that a folder of them is listed for
     axes: ClassVar[int]  # the axes of an array of them, that of the channels included
@@ -66,10 +67,6 @@ class Values:
         """Checks that an array of a `FieldType` holds such values."""
         raise NotImplementedError
 
-    def with_channels(self, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Returns the shape of an array with the axis of its channels, which an array of one channel may lack."""
-        return shape if len(shape) == self.axes else (*shape, 1)
-
     def ending(self, x: FeatureType) -> str:
         """Returns the ending of a file in an export, without a dot; levels have that of their format."""
         return self.suffix
@@ -79,14 +76,15 @@ class Values:
         raise NotImplementedError
 
     def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        """Encodes a value for its file in an export: levels in a format, others with the `ending`."""
-        raise NotImplementedError
+        """Encodes a value for its file in an export: levels in a format, others with the `ending`, by default as NumPy does."""
+        stream = io.BytesIO()
+        np.save(stream, value)
+        return stream.getvalue()
 
 
 class PixelValues(Values):
     """What the values of the pixels of a kind are."""
 
-    suffix = "png"
     file = "an image file"
     axes = 3
 
@@ -115,6 +113,7 @@ class Indices(PixelValues, Overlay):
     """Indices of classes or of items, which cannot be blended."""
 
     guide = "pixels"
+    suffix = "png"
 
     def interpolation(self, x: FeatureType) -> Literal["nearest", "bilinear"] | None:
         return "nearest"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -30,7 +29,6 @@ class DenseRules:
 class DenseValues(PixelValues, Overlay):
     """Numbers from dark to bright, or vectors by the colour of their direction."""
 
-    suffix = "npy"
     also = ", or an array of uint8, uint16 or float32"
 
     def interpolation(self, x: FeatureType) -> Literal["nearest", "bilinear"] | None:
@@ -54,11 +52,6 @@ class DenseValues(PixelValues, Overlay):
 
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
         return blended(image, self.shown(value, x))
-
-    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        stream = io.BytesIO()
-        np.save(stream, value)
-        return stream.getvalue()
 
 
 class Dense(FeatureKind):

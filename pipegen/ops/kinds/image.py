@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
@@ -13,10 +13,8 @@ from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import as_array, check_channels
 from pipegen.ops.kinds.base import FeatureKind, Levels
 from pipegen.ops.lowering.pictures import encode_image, levels
+from pipegen.ops.transform import Transform
 from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType, Interval
-
-if TYPE_CHECKING:
-    from pipegen.ops.transform import Transform
 
 _UNIT = Interval(0.0, 1.0)
 _KNOWN_RANGES = (_UNIT, Interval(-1.0, 1.0), BYTE_RANGE)

@@ -6,9 +6,19 @@ from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.classes import Classes, as_values, check_written_lists, named_classes, read_labels
 from pipegen.ops.fields.columns import Column, Place, Ragged
-from pipegen.ops.fields.label_values import LIST, Values, label_texts, parts, split_text
+from pipegen.ops.fields.labels import (
+    LIST,
+    Classes,
+    Values,
+    as_values,
+    check_written_lists,
+    label_texts,
+    named_classes,
+    parts,
+    read_labels,
+    split_text,
+)
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import read_ragged
 from pipegen.ops.kinds.base import ExampleClass, FeatureKind, ItemClass, item_type

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import math
-from typing import Any, Literal
+from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
@@ -18,7 +17,6 @@ from pipegen.types import FeatureType
 class SeriesValues(Samples):
     """Values along time, float32 `(length, channels)`."""
 
-    suffix = "npy"
     file = "an array file"
     also = ", or an array of numbers"
 
@@ -35,11 +33,6 @@ class SeriesValues(Samples):
 
     def shown(self, value: Any, x: FeatureType) -> Any:
         return line_chart(value)
-
-    def encode(self, value: Any, x: FeatureType, form: Literal["png", "jpeg"], quality: int) -> bytes:
-        stream = io.BytesIO()
-        np.save(stream, value)
-        return stream.getvalue()
 
 
 class Series(FeatureKind):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
@@ -11,10 +11,8 @@ from pipegen.ops.families.decoder import ArrayDecoder, NumbersDecoder
 from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.numbers import NumberType, as_array, as_numbers, read_ragged, unfit
 from pipegen.ops.kinds.base import FeatureKind, LossWeight, Meaning, Numbers, item_type
+from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType
-
-if TYPE_CHECKING:
-    from pipegen.ops.transform import Transform
 
 
 class Tensor(FeatureKind):

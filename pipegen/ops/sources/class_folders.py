@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.classes import ClassNames, class_notes
+from pipegen.ops.fields.labels import ClassNames, class_notes
 from pipegen.ops.fields.notes import Note, quoted
 from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.sources.features.feature import SoundFiles

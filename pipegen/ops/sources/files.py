@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, reduce
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_args
+from typing import Annotated, ClassVar, get_args
 
-from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, field_validator, model_serializer, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticKnownError
 
 from pipegen.errors import Attempts, OpError, OpErrors, PartError
@@ -21,11 +21,10 @@ from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.kinds.base import Levels, having
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import LATER, AnyKindName, EncodedFeature, FeatureSource, FileKindName
-from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.folders.scan import IMAGES, Scan, Tree, compile_glob, nothing_found, sounds, tally_notes
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.paths import find_root
-from pipegen.ops.sources.tables.features import FileFeature
+from pipegen.ops.sources.tables.features import FileFeature, unread_formats
 from pipegen.ops.sources.tables.selecting import SelectingSource
 from pipegen.patterns import compile_pattern
 
@@ -36,6 +35,9 @@ _compiled = lru_cache(maxsize=16)(compile_pattern)
 class FilesFeature(FileFeature):
     """One file of each record, or columns of the joined table."""
 
+    later: ClassVar[frozenset[str]] = LATER | (
+        {*FileFeature.model_fields} - {*EncodedFeature.model_fields, "kind", "classes", "format", "shape"}
+    )
     kind: AnyKindName
     """In files: `image`; `mask`: a class for each pixel of the image; `dense`: numbers for each pixel; `audio`; or `array`: numbers of one
     `shape`.
@@ -53,12 +55,6 @@ class FilesFeature(FileFeature):
         if pattern is not None:
             compile_glob(pattern)
         return path
-
-    @model_serializer(mode="wrap")
-    def _without_columns(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leaves out arguments of columns that are not given, so that they are no part of the hash of a spec of files."""
-        own, fields = {*EncodedFeature.model_fields, "kind", "path", "classes", "format", "shape"} - LATER, type(self).model_fields
-        return {name: value for name, value in written(self).items() if name in own or value != fields[name].default}
 
     @model_validator(mode="after")
     def _in_one_place(self) -> FilesFeature:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from pipegen.ops.model import Model
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.ops.sources.tables.readings import CsvTable, ExcelTable, JsonLinesTable, ParquetTable, SqlTable, TableReading
+from pipegen.ops.sources.tables.readings import AnyTable, TableReading
 from pipegen.ops.sources.timelines.source import SeriesSource
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ class ArrayFile(Model):
     """The file, relative to the spec's file."""
 
 
-_TABLES = ("csv", "parquet", "jsonl", "excel", "sql")
+_TABLES = (*AnyTable.model_fields,)
 _ARRAYS = ("npz", "npy", "hdf5", "ts")
 
 
-class Series(SeriesSource):
+class Series(AnyTable, SeriesSource):
     """Windows of time series: consecutive rows of a table or of arrays, with the rows after them to be predicted.
 
     The rows are those of one of `csv`, `parquet`, `jsonl`, `excel`, `sql`, `npz`, `npy`, `hdf5` and `ts`, or of `build(data=)`: a
@@ -41,17 +41,8 @@ class Series(SeriesSource):
     """
 
     op: ClassVar[str] = "series"
+    later: ClassVar[frozenset[str]] = frozenset({*_TABLES, *_ARRAYS})
 
-    csv: CsvTable | None = None
-    """A text table: `{path: energy.csv}`, with `separator` and `header` as in the source `csv`."""
-    parquet: ParquetTable | None = None
-    """Parquet files: `{path: energy.parquet}`."""
-    jsonl: JsonLinesTable | None = None
-    """JSON lines: `{path: energy.jsonl}`."""
-    excel: ExcelTable | None = None
-    """A sheet of an Excel file: `{path: energy.xlsx, sheet: meters}`."""
-    sql: SqlTable | None = None
-    """The rows of a query: `{url: "sqlite:///energy.db", query: select * from loads}`."""
     npz: ArrayFile | None = None
     """Arrays in a `.npz` file: `{path: energy.npz}`."""
     npy: ArrayFile | None = None
@@ -61,11 +52,6 @@ class Series(SeriesSource):
     ts: ArrayFile | None = None
     """A file of the UCR and UEA archives: `{path: GunPoint_TRAIN.ts}`. Its arrays are `values` `(rows, dimensions)` and, for each series,
     `label`."""
-
-    @model_serializer(mode="wrap")
-    def _without_others(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leaves out the forms that rows are not in, so that a further one changes no hash."""
-        return {name: value for name, value in written(self).items() if value is not None or name not in (*_TABLES, *_ARRAYS)}
 
     @model_validator(mode="after")
     def _one_place(self) -> Series:

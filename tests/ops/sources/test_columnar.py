@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pipegen.data.fingerprint import fingerprint
 from pipegen.errors import OpError
-from pipegen.ops.fields.label_values import text_of
+from pipegen.ops.fields.labels import text_of
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.table_sources import Csv, DataFrame, Parquet
 

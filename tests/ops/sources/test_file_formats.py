@@ -19,8 +19,8 @@ from pipegen.errors import DataError, OpError, SpecError
 from pipegen.ops.families import decoder
 from pipegen.ops.lowering.array_formats import read_array
 from pipegen.ops.lowering.library import UnreadableError
-from pipegen.ops.sources.features.file_formats import ArrayFile, decoder_of
 from pipegen.ops.sources.table_sources import Csv
+from pipegen.ops.sources.tables.features import ArrayFile, decoder_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipegen.errors import OpError
-from pipegen.ops.fields.label_values import LIST
+from pipegen.ops.fields.labels import LIST
 from pipegen.ops.sources.features.predicate import parse_predicate
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Cells:
 
 
 def kept(text: str) -> list[int]:
-    return parse_predicate(text).select(Cells(), range(5))
+    return parse_predicate(text).select(Cells().cells, range(5))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_is_kept(text: str, rows: list[int]) -> None:
 def test_what_the_left_side_has_settled_is_not_asked_of_the_right() -> None:
     for text, asked in (("site == 'a' and age > 1", [0, 2]), ("site == 'a' or age > 1", [1, 3, 4])):
         table = Cells()
-        parse_predicate(text).select(table, range(5))
+        parse_predicate(text).select(table.cells, range(5))
         assert [row for column, row in table.seen if column == "age"] == asked
 
 
@@ -166,4 +166,4 @@ def test_it_means_what_the_same_text_means_in_python(text: str, x: list[int], y:
             return [str(values[row]) for row in rows], str
 
     expected = [row for row in range(6) if eval(text, {"x": x[row], "y": y[row]})]
-    assert parse_predicate(text).select(Table(), range(6)) == expected
+    assert parse_predicate(text).select(Table().cells, range(6)) == expected

@@ -20,8 +20,8 @@ from pipegen.ops.sources.hdf5 import Hdf5Sets
 from pipegen.ops.sources.huggingface import Huggingface
 from pipegen.ops.sources.records.index import counted
 from pipegen.ops.sources.table_sources import Excel
+from pipegen.ops.sources.tables.files import read_table
 from pipegen.ops.sources.tables.readings import JsonLinesTable
-from pipegen.ops.sources.tables.text import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

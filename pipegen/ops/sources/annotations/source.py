@@ -20,8 +20,8 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.arguments.geometry import BoxFormat, PointRules, pairs_by_name, swapped_places
 from pipegen.ops.families.decoder import OutlineDecoder
-from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses
 from pipegen.ops.fields.columns import Packed, Ragged, most_items, within
+from pipegen.ops.fields.labels import Classes, ClassName, KnownClasses
 from pipegen.ops.fields.notes import LeftOut, Note, count, is_are, quoted
 from pipegen.ops.fields.strings import Ints, Strings, as_sizes
 from pipegen.ops.kinds.base import item_type

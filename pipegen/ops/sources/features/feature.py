@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, 
 from pydantic import (
     Field,
     PositiveInt,
-    SerializerFunctionWrapHandler,
     ValidationInfo,
     create_model,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
@@ -21,8 +19,7 @@ from pipegen.errors import PartError
 from pipegen.ops.arguments.geometry import BoxFormat, BoxRules, FixedSize, Outside, height_width
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.families.decoder import LARGEST, rgb_code
-from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses
-from pipegen.ops.fields.label_values import IndexedNames
+from pipegen.ops.fields.labels import Classes, ClassName, IndexedNames, KnownClasses
 from pipegen.ops.fields.notes import joined
 from pipegen.ops.fields.numbers import NumberType
 from pipegen.ops.kinds.base import (
@@ -55,7 +52,7 @@ else:
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
 _AUDIO = "audio"
 LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled", "rate", "duration"})
-"""Arguments that are no part of the hash of a spec without them."""
+"""See `Model.later`."""
 _Stored = Annotated[int, Field(ge=0, le=65535)] | Literal["else"]
 _Colour = Annotated[str, Field(pattern=r"^(\[ *\d{1,3} *, *\d{1,3} *, *\d{1,3} *\]|#[0-9A-Fa-f]{6})$")] | Literal["else"]
 
@@ -77,11 +74,6 @@ class Feature(Model):
     ignore: Index = 0
     """For a mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores. For a dense map:
     their value."""
-
-    @model_serializer(mode="wrap")
-    def _without_defaults(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leaves out arguments in `later` that are not given."""
-        return {name: value for name, value in written(self).items() if value or name not in self.later}
 
     @classmethod
     def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
@@ -377,13 +369,9 @@ class EncodedFeature(MapsPixels, Feature):
         return {str(colours[key]): named[key] for key in sorted(named, key=lambda key: colours[key])} | rest
 
     @model_validator(mode="after")
-    def _channels_of_its_kind(self) -> EncodedFeature:
+    def _decoded_in_one_way(self) -> EncodedFeature:
         if self.own_kind.pixels is not None and self.channels not in (None, 1, 3, 4):
             raise PartError(f"{self.own_kind.plural} have 1, 3 or 4 `channels`, not {self.channels}", "channels")
-        return self
-
-    @model_validator(mode="after")
-    def _one_map(self) -> EncodedFeature:
         if self.values is not None and self.palette is not None:
             raise ValueError("`values` is for masks of one value a pixel, and `palette` for colours; leave one of them out")
         return self

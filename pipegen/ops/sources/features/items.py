@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Column, Place, Ragged, counted_up, spread
-from pipegen.ops.fields.label_values import split_text
+from pipegen.ops.fields.labels import split_text
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, ItemClass, item_type
 from pipegen.ops.kinds.mask import number_name
+from pipegen.ops.sources.features.feature import AnyKind, Feature
 
-if TYPE_CHECKING:
-    from pipegen.ops.sources.features.feature import AnyKind, Feature
-
-    StoredValues = Sequence[Any]
-    """The stored value of each record: a list of numbers or texts, perhaps nested, or an array."""
+StoredValues = Sequence[Any]
+"""The stored value of each record: a list of numbers or texts, perhaps nested, or an array."""
 
 
 def read_items(

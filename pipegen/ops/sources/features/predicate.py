@@ -8,19 +8,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, compress
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, TypeAlias
 
 from pydantic import AfterValidator, Field
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.fields.label_values import LIST
+from pipegen.ops.fields.labels import LIST
 
 if TYPE_CHECKING:
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
     Reader: TypeAlias = Callable[[str], Any]
     """Converts a cell to a value that can be compared. Raises `ValueError` with the word for what the cell should be."""
+    Cells: TypeAlias = Callable[[str, Sequence[int]], tuple[Sequence[str], Callable[[int], str]]]
+    """Returns the texts of a column in some rows, and a function that describes the place of a row."""
 
 _FIELD = "where"
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -28,13 +30,6 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 Literal: TypeAlias = bool | int | float | str
-
-
-class Cells(Protocol):
-    """A table whose cells a predicate reads."""
-
-    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
-        """Returns the texts of a column in some rows, and a function that describes the place of a row."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +54,8 @@ class Predicate:
 def _test(sides: tuple[Column | Literal, ...], read: Reader, holds: Callable[..., bool]) -> Predicate:
     """Tests the values of columns and constants in a row by `holds`; `read` converts the cells of the columns."""
 
-    def select(table: Cells, rows: Sequence[int]) -> Sequence[int]:
-        values = [_values(side, table, rows, read) for side in sides]
+    def select(cells: Cells, rows: Sequence[int]) -> Sequence[int]:
+        values = [_values(side, cells, rows, read) for side in sides]
         return list(compress(rows, map(holds, *values)))
 
     return Predicate(tuple(side.name for side in sides if isinstance(side, Column)), select)
@@ -75,8 +70,8 @@ def _compare(left: Column | Literal, symbol: str, right: Column | Literal) -> Pr
 
 
 def _not(part: Predicate) -> Predicate:
-    def select(table: Cells, rows: Sequence[int]) -> Sequence[int]:
-        out = set(part.select(table, rows))
+    def select(cells: Cells, rows: Sequence[int]) -> Sequence[int]:
+        out = set(part.select(cells, rows))
         return [row for row in rows if row not in out]
 
     return Predicate(part.columns, select)
@@ -85,9 +80,9 @@ def _not(part: Predicate) -> Predicate:
 def _all(parts: Sequence[Predicate]) -> Predicate:
     """Predicates that must all hold; later ones are tested only on rows for which earlier ones hold."""
 
-    def select(table: Cells, rows: Sequence[int]) -> Sequence[int]:
+    def select(cells: Cells, rows: Sequence[int]) -> Sequence[int]:
         for part in parts:
-            rows = part.select(table, rows)
+            rows = part.select(cells, rows)
         return rows
 
     return Predicate(tuple(chain.from_iterable(part.columns for part in parts)), select)
@@ -96,10 +91,10 @@ def _all(parts: Sequence[Predicate]) -> Predicate:
 def _any(parts: Sequence[Predicate]) -> Predicate:
     """Predicates of which one must hold; later ones are tested only on rows for which no earlier one holds."""
 
-    def select(table: Cells, rows: Sequence[int]) -> Sequence[int]:
+    def select(cells: Cells, rows: Sequence[int]) -> Sequence[int]:
         found: set[int] = set()
         for part in parts:
-            found.update(part.select(table, [row for row in rows if row not in found]))
+            found.update(part.select(cells, [row for row in rows if row not in found]))
         return [row for row in rows if row in found]
 
     return Predicate(tuple(chain.from_iterable(part.columns for part in parts)), select)
@@ -111,20 +106,20 @@ def _reader_beside(literal: Literal) -> Reader:
     return _as_text if isinstance(literal, str) else _as_number
 
 
-def _values(side: Column | Literal, table: Cells, rows: Sequence[int], read: Reader) -> Sequence[Any]:
+def _values(side: Column | Literal, cells: Cells, rows: Sequence[int], read: Reader) -> Sequence[Any]:
     """Converts one side of a comparison for some rows; `PG452` for an unsuitable cell."""
     if not isinstance(side, Column):
         return [side] * len(rows)
-    cells, place = table.cells(side.name, rows)
+    texts, place = cells(side.name, rows)
     values: dict[str, Any] = {}
-    for row, cell in zip(rows, cells, strict=True):
+    for row, cell in zip(rows, texts, strict=True):
         if cell in values:
             continue
         try:
             values[cell] = read(cell)
         except ValueError as error:
             raise _not_comparable(side, cell, place(row), str(error)) from None
-    return [values[cell] for cell in cells]
+    return [values[cell] for cell in texts]
 
 
 def _not_comparable(column: Column, cell: str, place: str, due: str) -> OpError:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from pipegen.errors import PartError
-from pipegen.ops.fields.classes import Classes, ClassName, KnownClasses
+from pipegen.ops.fields.labels import Classes, ClassName, KnownClasses
 from pipegen.ops.fields.numbers import NumberType
 from pipegen.ops.kinds.base import ExampleClass, FeatureKind, LossWeight, Numbers, Samples, kind_of
 from pipegen.ops.model import Model

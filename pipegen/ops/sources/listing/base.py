@@ -12,18 +12,16 @@ from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Column, Ragged
+from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Ints, Strings, as_sizes, shareable
 from pipegen.ops.kinds.base import ExampleClass, having, single_values
 from pipegen.ops.model import Model
 from pipegen.ops.sources.listing.reader import FileReader, Reader
+from pipegen.ops.transform import Transform
 from pipegen.types import ElementType
 
-if TYPE_CHECKING:
-    from pipegen.ops.fields.notes import Note
-    from pipegen.ops.transform import Transform
-
-    Cells: TypeAlias = Callable[[str | int, str], tuple[str, ...]]
-    """Returns the text of a column for each record, given its name or number and the argument that names it."""
+Cells: TypeAlias = Callable[[str | int, str], tuple[str, ...]]
+"""Returns the text of a column for each record, given its name or number and the argument that names it."""
 
 T = TypeVar("T")
 

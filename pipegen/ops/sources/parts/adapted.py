@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Packed, with_classes
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ItemClass, having, kind_of, several_labels
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.reader import Hold, Read, Reader, Together
 from pipegen.types import ElementType, FeatureType
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.listing.base import Listing
-
 
 PART = "part"  # the feature with the part of a mix that an example is from, unless the name is taken
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.label_values import label_texts
+from pipegen.ops.fields.labels import label_texts
 from pipegen.ops.fields.numbers import changed_whole, check_channels
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, Levels, LossWeight, Numbers

@@ -16,15 +16,14 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.fields.classes import as_values, named_classes
 from pipegen.ops.fields.columns import Column, Ragged
-from pipegen.ops.fields.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain, text_of
+from pipegen.ops.fields.labels import BOOLEANS, Values, as_values, label_texts, lists_numbers, meaning_of, named_classes, plain, text_of
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass
 from pipegen.ops.sources.features.items import read_items, side_by_side
 from pipegen.ops.sources.records.index import Indexed, InShard, keep_arrays, kept_arrays
-from pipegen.ops.sources.tables.join import RecordColumns
+from pipegen.ops.sources.tables.selecting import RecordColumns
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.features.feature import AnyKind

@@ -25,7 +25,6 @@ from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, Numbers
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource, HeldKindName
-from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where, parse_arithmetic, parse_predicate
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, always
 from pipegen.ops.sources.records.columns import LabelColumn, RecordCells, items_of_records
@@ -33,7 +32,7 @@ from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, Sha
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
 from pipegen.ops.sources.stores.field_types import FieldType, Form
-from pipegen.ops.sources.tables.features import FormattedFeature
+from pipegen.ops.sources.tables.features import FormattedFeature, unread_formats
 from pipegen.ops.sources.tables.readings import Column, Join
 from pipegen.types import FeatureType
 
@@ -344,7 +343,7 @@ class RecordSource(DescribedRecords):
         for name, held in types.items():
             values = self.features[name].own_kind.values
             if values is not None and values.also and not held.encoded:
-                shape = values.with_channels(held.shape)
+                shape = held.shape if len(held.shape) == values.axes else (*held.shape, 1)  # one channel may lack its axis
                 try:
                     found[name] = values.of_array(inferred[name], held.dtype, shape)
                 except OpError as error:

@@ -1,27 +1,112 @@
-"""`TableFeature`: a feature of a table's rows, and its columns."""
+"""Features in columns of tables and in files: their arguments, and the formats of files that hold arrays rather than images."""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from pipegen.errors import PartError
+from pipegen.errors import OpError, PartError
 from pipegen.ops.arguments.geometry import BoxFormat, FixedSize, height_width
-from pipegen.ops.families.decoder import ArrayDecoder
+from pipegen.ops.families.decoder import ArrayDecoder, missing_library
 from pipegen.ops.fields.notes import count
 from pipegen.ops.kinds.base import Levels
+from pipegen.ops.model import Model, OneOf
 from pipegen.ops.sources.features.feature import AnyKind, AnyKindName, ColumnKindName, EncodedFeature
-from pipegen.ops.sources.features.file_formats import ArrayFile, Format, GeoTiff, decoder_of
 from pipegen.ops.sources.features.predicate import Computed
 from pipegen.ops.sources.tables.readings import Column
 
 _BOXES, _FOUR = get_args(BoxFormat), range(4)
-_Side = Annotated[int, Field(ge=1)]
+_Count = Annotated[int, Field(ge=1)]
 ColumnName = Annotated[str, Field(min_length=1)]
 _RANGE = re.compile(r"\{\d+\.\.\d+\}")
+_Place = Annotated[int, Field(ge=0)]
+
+
+class Npy(Model):
+    """A `.npy` file for each example."""
+
+    channels: _Count = 1
+    """Number of channels of the array `(height, width, channels)`; an array of two axes has one."""
+
+
+class Nifti(Model):
+    """A NIfTI volume, `.nii` or `.nii.gz`, for each example."""
+
+    slices: _Count | None = None
+    """Number of slices of a volume along its third axis, which become the channels of the image."""
+    slice: _Place | None = None
+    """The only slice to read, counted from 0."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Nifti:
+        if (self.slices is None) == (self.slice is None):
+            raise ValueError("give either the number of `slices` of a volume, or one `slice`")
+        return self
+
+
+class GeoTiff(Model):
+    """A GeoTIFF for each example."""
+
+    bands: Annotated[tuple[_Count, ...], Field(min_length=1)] = (1,)
+    """Bands to read, counted from 1, which become the channels of the image in this order."""
+    window: tuple[_Place | ColumnName, _Place | ColumnName, _Count | ColumnName, _Count | ColumnName] | None = None
+    """First row and column, counted from 0, and height and width of the part to read, in pixels. In a table each may be the name of a
+    column, `[top, left, 256, 256]`: every row then has a window of its own, and only that is read."""
+
+    @property
+    def by_row(self) -> bool:
+        """Whether each row of a table has a window of its own."""
+        return self.window is not None and any(isinstance(side, str) for side in self.window)
+
+
+class ArrayFile(OneOf):
+    """One format, with its options."""
+
+    called: ClassVar[str] = "a format"
+
+    npy: Npy | None = None
+    """NumPy files: `{npy: {channels: 3}}`."""
+    nifti: Nifti | None = None
+    """NIfTI volumes: `{nifti: {slices: 32}}`, `{nifti: {slice: 16}}`."""
+    dicom: Literal["stored", "rescaled"] | None = None
+    """DICOM images: `{dicom: stored}` gives the stored values, `{dicom: rescaled}` the values that they represent, such as Hounsfield
+    units."""
+    geotiff: GeoTiff | None = None
+    """GeoTIFF: `{geotiff: {bands: [4, 3, 2]}}`, `{geotiff: {window: [0, 0, 256, 256]}}`."""
+
+    def decoder(self) -> ArrayDecoder:
+        """Returns the decoder of such files."""
+        if self.npy is not None:
+            return _decoder("npy", self.npy.channels)
+        if self.nifti is not None:
+            return _decoder("nifti", self.nifti.slices or 1, index=self.nifti.slice)
+        if self.geotiff is not None:
+            window = self.geotiff.window
+            cut = None if self.geotiff.by_row else window  # only the row's window is stored
+            found = _decoder("geotiff", len(self.geotiff.bands), bands=self.geotiff.bands, window=cut)
+            size = (None, None) if window is None else (side if isinstance(side, int) else None for side in window[2:])
+            return found.model_copy(update={"shape": (*size, *found.shape[2:])})
+        return _decoder("dicom", 1, values=str(self.dicom))
+
+
+Format = Literal["npy", "flo", "nifti", "geotiff"] | ArrayFile
+
+
+def _decoder(format: str, channels: int | None, **options: Any) -> ArrayDecoder:
+    return ArrayDecoder(format=format, shape=(None, None, channels), options=tuple(options.items()))
+
+
+def decoder_of(format: Format) -> ArrayDecoder:
+    """Returns the decoder of files of a format."""
+    if isinstance(format, ArrayFile):
+        return format.decoder()
+    if format == "geotiff":
+        return ArrayFile(geotiff=GeoTiff()).decoder()
+    return _decoder(format, {"npy": 1, "flo": 2, "nifti": None}[format])
 
 
 class InTable(AnyKind):
@@ -93,7 +178,7 @@ class JoinedFeature(InTable):
     columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
     """Several columns of the joined table: the numbers of a tensor; the four numbers of boxes, in the order of `format`; or x and y of each
     of the `names` of keypoints, or x, y and visibility."""
-    shape: Annotated[tuple[_Side, ...], Field(min_length=1, max_length=8)] | None = None
+    shape: Annotated[tuple[_Count, ...], Field(min_length=1, max_length=8)] | None = None
     """Shape of a tensor whose cells are lists of numbers, such as `[768]`; they stay in memory."""
 
 
@@ -116,15 +201,11 @@ class FormattedFeature(InTable, EncodedFeature):
     file. Of a shorter file there are fewer. By default up to the end."""
 
     @model_validator(mode="after")
-    def _offset_of_its_kind(self) -> FormattedFeature:
+    def _files_of_its_kind(self) -> FormattedFeature:
         if self.own_kind.samples is None and not isinstance(self.offset, int):
             raise PartError(f"the `offset` of {self.own_kind.plural} is an integer, not {self.offset!r}", "offset")
         if self.own_kind.samples is not None and not isinstance(self.offset, str) and self.offset < 0:
             raise PartError(f"the `offset` of {self.own_kind.plural} is 0 or more, in seconds", "offset")
-        return self
-
-    @model_validator(mode="after")
-    def _format_of_its_kind(self) -> FormattedFeature:
         if self.format is not None and (self.format in _BOXES) is not self.own_kind.guides("boxes"):
             known, given = "boxes" if self.format in _BOXES else "files", self.format if isinstance(self.format, str) else self.format.name
             raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
@@ -159,7 +240,7 @@ class FileFeature(FormattedFeature):
 
     kind: AnyKindName
     """`image`, `mask`, `dense` or `array` in files; these and all others in columns of a table."""
-    shape: Annotated[tuple[_Side | None, ...], Field(min_length=1)] | None = None
+    shape: Annotated[tuple[_Count | None, ...], Field(min_length=1)] | None = None
     """For an array: its shape, the same in every file, such as `[436, 1024, 2]`; `null` for a length along the first axis that varies,
     which `batch.pad` pads, such as `[null, 40]`. For a tensor of a table with cells of lists of numbers, as in Parquet files: the shape of
     each, such as `[768]`; they stay in memory."""
@@ -213,3 +294,14 @@ class TableFeature(FileFeature):
     def pixels(self) -> tuple[int, int, int]:
         """Height, width and channels of an image whose pixels are in the table; zeros without a `size`."""
         return (*(height_width(self.size) if self.size is not None else (0, 0)), self.channels or 1)
+
+
+def unread_formats(features: Mapping[str, Any]) -> Iterator[OpError]:
+    """Yields a `PG414` error for each feature whose files no installed library can read."""
+    for name, feature in features.items():
+        if feature.format is not None and feature.own_kind.storage == "encoded":
+            format = feature.format if isinstance(feature.format, str) else feature.format.name
+            missing = missing_library(format)
+            if missing is not None:
+                message = f"files of the format `{format}` need {missing[0]}, which is not installed"
+                yield OpError("PG414", message, field=f"features.{name}.format", help=missing[1])

@@ -13,11 +13,10 @@ from pipegen.files import stamp
 from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.fields.strings import Ints
-from pipegen.ops.sources.features.file_formats import GeoTiff
 from pipegen.ops.sources.listing.base import Location
 from pipegen.ops.sources.listing.blocks import TakingReader
 from pipegen.ops.sources.stores.base import byte_strings
-from pipegen.ops.sources.tables.features import TableFeature
+from pipegen.ops.sources.tables.features import GeoTiff, TableFeature
 from pipegen.ops.sources.tables.table import Table
 
 _VALUE = 4  # bytes of a value in memory: float32

@@ -8,23 +8,21 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
 from pipegen.memory import available_memory
 from pipegen.ops.fields.columns import Column, Place
-from pipegen.ops.fields.label_values import Values, is_missing
+from pipegen.ops.fields.labels import Values, is_missing
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import NumberType, as_numbers, read_numbers, without_fractions
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, having
 from pipegen.ops.sources.features.items import read_items, side_by_side
 from pipegen.ops.sources.features.predicate import parse_arithmetic
+from pipegen.ops.sources.tables.features import InTable, TableFeature
+from pipegen.ops.sources.tables.table import Columns, Table
 from pipegen.types import DTYPE_BYTES
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.tables.features import InTable, TableFeature
-    from pipegen.ops.sources.tables.table import Columns, Table
 
 _EXACT = 2**53  # float64 holds every integer below it
 _BETWEEN = re.compile(r"[\s,]+")

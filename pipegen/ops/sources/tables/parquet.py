@@ -6,10 +6,10 @@ import hashlib
 import os
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from pipegen.errors import OpError
 from pipegen.files import stamp
@@ -25,6 +25,7 @@ from pipegen.ops.sources.tables.table import Table, TableColumn, needed
 SUFFIXES = (".parquet", ".pq")
 _MAGIC = b"PAR1"
 _AT_ONCE = 1 << 20
+Converted = TypeVar("Converted")
 Fields: TypeAlias = dict[str, tuple[tuple[str, ...], Any]]
 """Path and Arrow type of each column, and of each field of structs, by name."""
 _INNER = "bytes"  # the field of a struct with the bytes of a file, as on the Hugging Face Hub
@@ -67,13 +68,17 @@ def read_parquet(files: Sequence[str], root: str | None = None, beside: Sequence
     def values(i: int) -> Iterable[Any]:
         # By number, since two columns can share a name.
         at = names[: i + 1].count(names[i]) - 1 if i < len(top) else 0
-        inner = fields[0][names[i]][0][1:]
-        return chain.from_iterable(_cells(file, own, names[i], at, inner) for file, own in zip(files, fields, strict=True))
+        cells = partial(_cells, inner=fields[0][names[i]][0][1:])
+        return chain.from_iterable(_column(file, own, names[i], cells, at) for file, own in zip(files, fields, strict=True))
+
+    def arrays(name: str, shape: tuple[int, ...]) -> Any:
+        found = [_column(file, own, name, partial(_read_lists, shape=shape)) for file, own in zip(files, fields, strict=True)]
+        return None if any(values is None for values in found) else np.concatenate(found)
 
     def column(i: int, name: str) -> TableColumn:
         path, type_ = fields[0][name]
-        arrays = partial(_arrays, files, called, name, starts[-1]) if len(path) == several[name] == 1 else None  # else in a struct
-        return TableColumn(partial(values, i), place, folder, _bytes_in(type_) is not None, arrays)
+        whole = partial(arrays, name) if len(path) == several[name] == 1 else None  # else in a struct
+        return TableColumn(partial(values, i), place, folder, _bytes_in(type_) is not None, whole)
 
     columns, notes = [column(i, name) for i, name in enumerate(names)], tuple(beside)
     about = called, files[0] if root is None else root, folder, names, columns, starts[-1], place, notes
@@ -102,8 +107,8 @@ def _check_whole(file: str, meta: Any) -> None:
             stream.seek(end)
 
 
-def _cells(file: str, fields: Fields, name: str, at: int, inner: tuple[str, ...]) -> list[Any]:
-    """Reads a column of one file, or a field of a struct in it."""
+def _column(file: str, fields: Fields, name: str, convert: Callable[[Any], Converted], at: int = 0) -> Converted:
+    """Reads a column of one file, the one at `at` of several of its name, and converts it from Arrow."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -111,57 +116,41 @@ def _cells(file: str, fields: Fields, name: str, at: int, inner: tuple[str, ...]
         raise OpError("PG421", f"{file!r} has no column {name!r} of the first file", field="path")
     try:
         with pq.ParquetFile(file, page_checksum_verification=True) as opened:
-            column: list[Any] = opened.read(columns=[name]).column(at).to_pylist()
+            column = opened.read(columns=[name]).column(at)
             if len(column) != opened.metadata.num_rows:
                 raise ValueError(f"it has {len(column):,} values for {opened.metadata.num_rows:,} rows")
+            return convert(column)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise OpError("PG421", f"the column {name!r} of {file!r} cannot be read: {error}", field="path") from None
+
+
+def _cells(column: Any, inner: tuple[str, ...]) -> list[Any]:
+    """Converts a column, or a field of structs in it."""
+    values: list[Any] = column.to_pylist()
     for field in inner:
-        column = [None if value is None else value.get(field) for value in column]
-    return column
-
-
-def _arrays(files: Sequence[str], called: str, name: str, rows: int, shape: tuple[int, ...]) -> Any:
-    """Reads a column of lists of numbers without Python objects; see `TableColumn.arrays`."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        columns = [pq.read_table(file, columns=[name], partitioning=None, page_checksum_verification=True)[name] for file in files]
-        if (values := sum(map(len, columns))) != rows:
-            raise ValueError(f"it has {values:,} values for {rows:,} rows")
-        found = [_read_lists(column, shape) for column in columns]
-    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        raise OpError("PG421", f"the column {name!r} of {called} cannot be read: {error}", field="path") from None
-    return None if any(values is None for values in found) else np.concatenate(found)
+        values = [None if value is None else value.get(field) for value in values]
+    return values
 
 
 def _read_lists(column: Any, shape: tuple[int, ...]) -> Any:
     """Converts an Arrow column of nested lists to numbers `(n, *shape)`, or to `None` if a cell has another shape."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     found = []
     for chunk in column.chunks:
         rows = len(chunk)
         values = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
         for side in shape:
-            if values.null_count or not is_list(values.type) or not _all_have(values, side):
+            if values.null_count or not is_list(values.type):
+                return None
+            if not pc.all(pc.equal(pc.list_value_length(values), side), min_count=0).as_py():
                 return None
             values = values.flatten()
         if values.null_count or not is_number(values.type):
             return None
         found.append(values.to_numpy(zero_copy_only=False).reshape(rows, *shape))
     return np.concatenate(found) if found else np.zeros((0, *shape), np.float32)
-
-
-def _all_have(values: Any, side: int) -> bool:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_fixed_size_list(values.type):
-        return bool(values.type.list_size == side)
-    lengths = pc.min_max(pc.list_value_length(values)).as_py() if len(values) else {"min": side, "max": side}
-    return bool(lengths["min"] == lengths["max"] == side)
 
 
 @dataclass(frozen=True)

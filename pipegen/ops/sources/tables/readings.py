@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, PlainSerializer, field_validator
 
-from pipegen.ops.fields.label_values import WHITESPACE
+from pipegen.ops.fields.labels import WHITESPACE
 from pipegen.ops.model import Model, OneOf
 from pipegen.terminal import Secretive, masked_address
 
@@ -54,7 +54,7 @@ class CsvTable(TableReading):
         return separator
 
     def read(self, base: Path) -> Table:
-        from pipegen.ops.sources.tables.text import read_table
+        from pipegen.ops.sources.tables.files import read_table
 
         return read_table(str(base), self.path, separator=self.separator, header=self.header)
 
@@ -85,7 +85,7 @@ class JsonLinesTable(TableReading):
     """File of JSON lines in UTF-8, one object per line, relative to the spec's file."""
 
     def read(self, base: Path) -> Table:
-        from pipegen.ops.sources.tables.text import read_json_lines
+        from pipegen.ops.sources.tables.files import read_json_lines
 
         return read_json_lines(str(base), self.path)
 
@@ -101,7 +101,7 @@ class ExcelTable(TableReading):
     """Whether the first row names the columns; without it they are numbered from 0."""
 
     def read(self, base: Path) -> Table:
-        from pipegen.ops.sources.tables.excel import read_sheet
+        from pipegen.ops.sources.tables.files import read_sheet
 
         return read_sheet(str(base), self.path, self.sheet if "sheet" in self.model_fields_set else None, header=self.header)
 
@@ -135,21 +135,25 @@ class SqlTable(TableReading):
         return read_query(self.url, self.query, self.snapshot, self.time_limit, base)
 
 
-class JoinedTable(OneOf):
+class AnyTable(Model):
+    """A table of any format."""
+
+    csv: CsvTable | None = None
+    """A text table: `{path: rows.csv}`, with `separator` and `header` as in the source `csv`."""
+    parquet: ParquetTable | None = None
+    """Parquet files: `{path: rows.parquet}`."""
+    jsonl: JsonLinesTable | None = None
+    """JSON lines: `{path: rows.jsonl}`."""
+    excel: ExcelTable | None = None
+    """A sheet of an Excel file: `{path: rows.xlsx, sheet: visits}`."""
+    sql: SqlTable | None = None
+    """The rows of a query: `{url: "sqlite:///rows.db", query: select * from visits}`."""
+
+
+class JoinedTable(AnyTable, OneOf):
     """The second table: one source with its arguments, but without `features`."""
 
     called: ClassVar[str] = "a joined table"
-
-    csv: CsvTable | None = None
-    """A text table: `{path: meta.csv}`, with `separator` and `header` as in the source `csv`."""
-    parquet: ParquetTable | None = None
-    """A Parquet file: `{path: meta.parquet}`."""
-    jsonl: JsonLinesTable | None = None
-    """JSON lines: `{path: meta.jsonl}`."""
-    excel: ExcelTable | None = None
-    """A sheet of an Excel file: `{path: meta.xlsx, sheet: patients}`."""
-    sql: SqlTable | None = None
-    """The rows of a query: `{url: "sqlite:///meta.db", query: select * from patients}`."""
 
 
 class Join(Model):

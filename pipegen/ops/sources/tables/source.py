@@ -18,17 +18,17 @@ from pipegen.ops.fields.strings import Ints, Strings, as_sizes
 from pipegen.ops.kinds.base import Levels
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource
-from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, always
 from pipegen.ops.sources.listing.blocks import BlockReader
+from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.rows import Rows
-from pipegen.ops.sources.tables.features import TableFeature
+from pipegen.ops.sources.tables.features import TableFeature, unread_formats
 from pipegen.ops.sources.tables.file_parts import FilePartReader, column_of
 from pipegen.ops.sources.tables.held import read_held, read_images
-from pipegen.ops.sources.tables.join import joined_to, kept_rows
 from pipegen.ops.sources.tables.readings import Join
+from pipegen.ops.sources.tables.selecting import joined_to, kept_rows
 from pipegen.ops.sources.tables.table import Table
 
 if TYPE_CHECKING:
@@ -164,11 +164,7 @@ class TableSource(FeatureSource):
     def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None, known: Strings | None) -> _Listed:
         """Lists the file of each row for a feature. Rows are named by their first file, whose keys are `known` for other features."""
         feature, field = self.features[image], f"features.{image}"
-        root = None
-        if feature.root is not None:
-            root = os.path.abspath(os.path.join(str(base), os.path.expanduser(feature.root)))
-            if not os.path.isdir(root):
-                raise OpError("PG401", f"the folder {root!r} does not exist", field=f"{field}.root")
+        root = None if feature.root is None else find_root(str(base), feature.root, field=f"{field}.root")
         about = feature.column_of(image), f"{field}.column"
         texts, column = table.whole.column(*about), table.at(*about)
         root = root or column.folder

@@ -22,8 +22,9 @@ from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.files import inert, whole_file
-from pipegen.ops.fields.label_values import text_of
+from pipegen.ops.fields.labels import text_of
 from pipegen.ops.fields.notes import Note
+from pipegen.ops.sources.listing.paths import find_file
 from pipegen.ops.sources.tables.table import Table, needed
 from pipegen.terminal import Secretive, without_secrets
 
@@ -149,9 +150,7 @@ def _engine(sqlalchemy: Any, url: Any, base: str) -> Any:
     if name == "sqlite":
         if not url.database or url.database == ":memory:":
             raise OpError("PG401", "a database in memory has no rows", field="url", help="give a file: `sqlite:///scans.db`")
-        file = os.path.abspath(os.path.join(base, os.path.expanduser(url.database)))
-        if not os.path.isfile(file):
-            raise OpError("PG401", f"{file!r} does not exist", field="url")
+        file = find_file(base, url.database, field="url", what="database")
         options["creator"] = lambda: _sqlite(file)
         url = sqlalchemy.make_url("sqlite://")  # opened by `creator`; arguments of the address are ignored
     return sqlalchemy.create_engine(url, **options)

@@ -7,22 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pipegen.errors import OpError, OpErrors
 from pipegen.frozen import dataclass
 from pipegen.mounts import content_of
-from pipegen.ops.fields.label_values import is_missing, label_texts, text_of
+from pipegen.ops.fields.columns import Place
+from pipegen.ops.fields.labels import is_missing, label_texts, text_of
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings
+from pipegen.ops.sources.listing.blocks import BlockReader
 from pipegen.ops.sources.listing.paths import close_names
 from pipegen.ops.sources.shards.findings import UNPACK, compression
 from pipegen.ops.sources.stores.field_types import MissingFieldError, MissingLibrary, column_and_path, value_at
-
-if TYPE_CHECKING:
-    from pipegen.ops.fields.columns import Place
-    from pipegen.ops.sources.listing.blocks import BlockReader
-
 
 NO_ROW, SEVERAL_ROWS = -1, -2
 _DROP = "or leave such rows out with `missing: drop` in `join`"

@@ -9,7 +9,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
-from pipegen.ops.fields.label_values import is_missing, label_texts
+from pipegen.ops.fields.labels import is_missing, label_texts
 from pipegen.ops.fields.notes import count, quoted
 from pipegen.ops.fields.numbers import as_array
 from pipegen.ops.fields.strings import Ints
@@ -27,14 +27,13 @@ class RowColumns:
         called: The name of the rows as a whole, for messages.
         names: The columns, if they have names.
         num_rows: The number of rows.
-        series: The rows of each series, in order, int64 `(series,)`, if the data says which rows are one; with their `labels`.
+        series: The rows of each series, in order, int64 `(series,)`, if the data says which rows are one.
     """
 
     called: str
     names: Sequence[str] | None
     num_rows: int
     series: Ints | None = None
-    labels: Sequence[str] | None = None
 
     def place(self, row: int) -> str:
         """Describes the place of a row."""
@@ -75,8 +74,8 @@ class ArrayColumns(RowColumns):
     """Arrays with a row for each time `(rows,)` or `(rows, channels)`, or for several series of one length `(series, rows, channels)`. Of
     series, an array may have a row for each: `(series,)`."""
 
-    def __init__(self, called: str, arrays: Mapping[str, Any], series: Ints | None = None, labels: Sequence[str] | None = None) -> None:
-        self.called, self.series, self.labels = called, series, labels
+    def __init__(self, called: str, arrays: Mapping[str, Any], series: Ints | None = None) -> None:
+        self.called, self.series = called, series
         self._arrays = {name: array if array.dtype.kind in "OUSM" else as_array(name, array) for name, array in arrays.items()}
         self.names = (*self._arrays,)
         if not arrays:

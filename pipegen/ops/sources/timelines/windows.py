@@ -11,7 +11,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Column
-from pipegen.ops.fields.label_values import Values
+from pipegen.ops.fields.labels import Values
 from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
 from pipegen.ops.fields.numbers import first_rounded, read_numbers, rounded
 from pipegen.ops.fields.strings import Ints, Strings
