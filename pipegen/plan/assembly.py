@@ -152,7 +152,8 @@ def varying(stages: Sequence[Stage]) -> set[int]:
         composing = sum(1 for _ in takewhile(lambda other: isinstance(other, s.Composes), own))
         if any(map(s.is_random, own[: composing + 1])):
             random.add(stage.feature)
-        if stage.feature in random:
+        if stage.feature in random or random & {*stage.needs()}:
+            random.add(stage.feature)
             found.add(place)
     return found
 

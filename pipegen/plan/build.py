@@ -15,12 +15,13 @@ from pipegen.errors import OpError
 from pipegen.ops.families.combining import CombiningTransform, anchor
 from pipegen.ops.families.crops import ChooseWindow, ItemCrop
 from pipegen.ops.families.decoder import Decode, DecodeTransform
-from pipegen.ops.kinds.base import Indices, Values, having, kind_of, turns
+from pipegen.ops.kinds.base import Geometry, Indices, Values, having, kind_of, turns
 from pipegen.ops.stage import Stage, StagedTransform, StepRef
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, PointwiseTransform
 from pipegen.ops.traits import Family
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
+from pipegen.plan import timeline_planning as timeline
 from pipegen.plan.assembly import Assembly, Colour, Findings, Geometric, Sizing, Unknowns, reading
 from pipegen.plan.combining_plan import late, plan_combining
 from pipegen.plan.followers import Act, Fills, Guides, another_fill, chosen, in_order, marked
@@ -172,9 +173,11 @@ class Builder:
         together = {name for name, _ in self.type.items() if anchor(self.type, name) == image}
         near = [(self.lanes.own(ref, image), feature in features) for ref, features in acts if together & set(features)]
         self.decoders.note(feature, image, acts, self.type)
-        if kind_of(self.type[feature]).geometry is not None:
+        if kind_of(self.type[feature]).has(Geometry):
             for first, entered in self.images.stored(feature, self.type, self.decoders.like.get(feature)):
                 self._emit(first, feature, entered)
+        if not self.type[feature].encoded:
+            self._emit_all(timeline.entered(self.type, feature))
         for number, (ref, acting) in enumerate(near, 1):
             if not acting:
                 self._close()  # a step that ends a segment of the image also ends it for what is aligned with the image
@@ -256,10 +259,14 @@ class Builder:
             if vectors and traits.resizes:
                 self._emit(s.Turn(feature, (ref,)), feature, x)
             stage = self._single(ref, feature, x, y, following)
+            if ref.step.moves_time:
+                self._move_in_time((ref,), feature)
             if isinstance(stage, Decode) and stage.needed is not None and following is not None and following.step.traits(y).crops:
                 self.assembly.hold(stage, y)
             else:
                 self._emit(stage, feature, y)
+            if traits.decodes and not y.encoded:
+                self._emit_all(timeline.entered(self.type, feature, ref.step))
             if vectors and traits.displaces:
                 self._emit(s.Turn(feature, (ref,), displaced=True), feature, y)
             elif vectors and ref.step.moves and not (traits.crops or traits.resizes):
@@ -284,6 +291,17 @@ class Builder:
             self.findings.report(ref, late(self.combined, ref), "combining", ordinary=self.combined.step.when is None)
         else:
             self.assembly.emit(stage, feature, y)
+
+    def _emit_all(self, stages: timeline.Emitted) -> None:
+        for stage, feature, y in stages:
+            self._emit(stage, feature, y)
+
+    def _move_in_time(self, refs: tuple[StepRef, ...], sound: str) -> None:
+        """Moves what happens in a sound, before steps do that to the sound."""
+        try:
+            self._emit_all(timeline.moved(refs, self.type, sound))
+        except OpError as error:
+            self.findings.report(refs[-1], error, sound)
 
     def _sometimes(self, ref: StepRef, feature: str, sizing: Sizing | None, x: FeatureType, y: FeatureType) -> None:
         """Adds a crop or resize that acts on some examples only."""

@@ -128,7 +128,7 @@ class Computation:
             stages: list[Stage] = [*turning, Apply(image, _use(side, x).of(ElementTransform))]
             size, before = tf.shape(done[image])[:2], {image: done[image], "@draws": done["@draws"]}
             for name, t in self._type.items() if x.of is None else ():  # the items on the image move with it
-                if kind_of(t).geometry is not None and t.of == image:
+                if kind_of(t).has(Geometry) and t.of == image:
                     use, riders = (_use(side, x),), self._type.riders(name)
                     stages.append(MoveEach(name, t.kind, use, (None, None), (None, None), t.details, riders, t.beside))
             touched = dict.fromkeys(name for stage in stages for name in stage.touches())

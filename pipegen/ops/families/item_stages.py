@@ -110,6 +110,45 @@ class EnterEach(Enter):
 
 
 @dataclass(frozen=True, slots=True)
+class InSound(ItemStage):
+    """A stage of items in a sound, which it reads as it is before the steps that move them: `sound`, of `rate` frames a second."""
+
+    feature: str
+    kind: str
+    sound: str
+    rate: int
+    details: Hashable
+    riders: tuple[str, ...] = ()
+
+    def touches(self) -> tuple[str, ...]:
+        return (self.feature, valid_name(self.feature), self.sound, *self.riders)
+
+    def needs(self) -> tuple[str, ...]:
+        return (self.sound,)
+
+
+@dataclass(frozen=True, slots=True)
+class EnterSound(InSound):
+    """Converts stored items to the form that steps work on, for a sound that begins `offset` seconds after the start of its file. Drops
+    those outside of it."""
+
+    offset: float = 0.0
+
+    def says(self) -> str:
+        return f"place in `{self.sound}`"
+
+
+@dataclass(frozen=True, slots=True)
+class MoveInSound(InSound):
+    """Moves items with their sound, by the product of the steps' maps of time. Drops those outside of it."""
+
+    refs: tuple[StepRef, ...] = ()
+
+    def says(self) -> str:
+        return f"move: {uses(self.refs)}"
+
+
+@dataclass(frozen=True, slots=True)
 class CombineItems(ItemStage):
     """Adds the visible items of other examples of the group, with as many times the places.
 

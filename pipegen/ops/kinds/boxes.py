@@ -128,6 +128,7 @@ class Boxes(FeatureKind):
     arguments = ("of", "keys", "columns", "format", "max", "min_area", "min_visibility", "min_size", "empty")
     storage = "ragged"
     geometry = BoxGeometry()
+    numbers = 4
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (boxes_type(feature.of or "image", feature.box_rules()),)

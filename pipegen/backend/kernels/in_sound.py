@@ -1,0 +1,51 @@
+"""Stages on items in sounds, such as events: they move by the inverse of the map of time that reads the sound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from pipegen.backend.features import Features
+from pipegen.backend.index.draws import acts, own_draws, step_of
+from pipegen.backend.kernels.moving import keep_items
+from pipegen.ops.families import item_stages as st
+from pipegen.ops.families.sounds import TimeMap
+from pipegen.ops.kinds.base import timeline_of
+from pipegen.ops.lowering.waveforms import POSITION_BITS, sizes
+from pipegen.ops.stage import StepRef
+
+
+def enter_sound(stage: st.EnterSound, features: Features) -> None:
+    """Places the stored items of a batch in their sounds, in place."""
+    length = _seconds(sizes(features[stage.sound])[0], stage.rate)
+    keep_items(stage, features, *timeline_of(stage.kind).prepare(features[stage.feature], stage.offset, length, stage.details))
+
+
+def move_in_sound(stage: st.MoveInSound, features: Features) -> None:
+    """Moves the items of a batch as steps are about to move their sounds, in place."""
+    whole = product(stage.refs, features["@draws"], features[stage.sound])
+    factor, start = (tf.cast(fixed, tf.float64) * 2.0**-POSITION_BITS for fixed in (whole.pace, whole.start))
+    moved = timeline_of(stage.kind).move
+    times = start / float(stage.rate), _seconds(whole.length, stage.rate)
+    keep_items(stage, features, *moved(features[stage.feature], factor, *times, stage.details))
+
+
+def product(refs: Sequence[StepRef[Any]], draws: tf.Tensor, sounds: tf.Tensor) -> TimeMap:
+    """Multiplies the maps of time of uses of steps on sounds `(n, frames, channels)`, each of which leaves the examples that it does not act
+    on."""
+    frames, _ = sizes(sounds)
+    still = whole = TimeMap.of_shift(sounds, 0, frames)
+    for ref in refs:
+        own = step_of(ref, draws).time_map(own_draws(ref, draws), sounds)
+        if ref.conditional:
+            acting = acts(ref, draws)
+            length = frames if own.length is frames else tf.where(acting, own.length, frames)
+            own = TimeMap(tf.where(acting, own.pace, still.pace), tf.where(acting, own.start, still.start), length)
+        whole = whole.then(own)
+    return whole
+
+
+def _seconds(frames: tf.Tensor | int, rate: int) -> tf.Tensor:
+    return tf.cast(frames, tf.float64) / float(rate)
