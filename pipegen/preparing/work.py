@@ -29,7 +29,7 @@ from pipegen.errors import DataError, InternalError, SpecError
 from pipegen.files import whole_file, whole_files, write_whole
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.item_stages import MoveEach
-from pipegen.ops.kinds.base import ExampleClass, Indices, ItemClass, Levels, PixelValues, having, kind_of, turns
+from pipegen.ops.kinds.base import ExampleClass, Geometry, Indices, ItemClass, Levels, PixelValues, having, kind_of, turns
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.ops.lowering.resizing import side_size
 from pipegen.ops.registry import transforms

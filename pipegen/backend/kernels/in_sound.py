@@ -15,6 +15,7 @@ from pipegen.ops.families.sounds import TimeMap
 from pipegen.ops.kinds.base import timeline_of
 from pipegen.ops.lowering.waveforms import POSITION_BITS, sizes
 from pipegen.ops.stage import StepRef
+from pipegen.types import valid_name
 
 
 def enter_sound(stage: st.EnterSound, features: Features) -> None:
@@ -33,8 +34,7 @@ def move_in_sound(stage: st.MoveInSound, features: Features) -> None:
 
 
 def product(refs: Sequence[StepRef[Any]], draws: tf.Tensor, sounds: tf.Tensor) -> TimeMap:
-    """Multiplies the maps of time of uses of steps on sounds `(n, frames, channels)`, each of which leaves the examples that it does not act
-    on."""
+    """Multiplies the maps of time of uses of steps on sounds `(n, frames, channels)`. Each leaves the examples that it does not act on."""
     frames, _ = sizes(sounds)
     still = whole = TimeMap.of_shift(sounds, 0, frames)
     for ref in refs:
@@ -45,6 +45,23 @@ def product(refs: Sequence[StepRef[Any]], draws: tf.Tensor, sounds: tf.Tensor) -
             own = TimeMap(tf.where(acting, own.pace, still.pace), tf.where(acting, own.start, still.start), length)
         whole = whole.then(own)
     return whole
+
+
+def frame_labels(stage: st.FrameLabels, features: Features) -> None:
+    """Replaces the items of a batch, or their classes, by what happens in each step of the sound, float32 `(n, steps)` or `(n, steps,
+    classes)`, in place."""
+    sounds, events = features[stage.sound], tf.cast(features[stage.home], tf.float64)
+    steps, _ = sizes(sounds)
+    first, last = tf.unstack(tf.round(events * float(stage.rate)) / stage.hop, axis=-1)
+    first, last = tf.floor(first), tf.maximum(tf.math.ceil(last), tf.floor(first) + 1.0)
+    place = tf.range(tf.cast(steps, tf.float64), dtype=tf.float64)
+    on = (place >= first[..., None]) & (place < last[..., None]) & features[valid_name(stage.home)][..., None]
+    if stage.classes is None:
+        found = tf.cast(tf.reduce_any(on, 1), tf.float32)
+    else:
+        of = tf.one_hot(features[stage.feature], stage.classes, dtype=tf.float32)
+        found = tf.minimum(tf.matmul(tf.cast(on, tf.float32), of, transpose_a=True), 1.0)
+    features[stage.feature] = tf.ensure_shape(found, [None, sounds.shape[1], *found.shape[2:]])
 
 
 def _seconds(frames: tf.Tensor | int, rate: int) -> tf.Tensor:

@@ -215,7 +215,7 @@ def limit(stage: st.Limit, features: Features) -> None:
 
 def express(stage: st.Express, features: Features) -> None:
     """Converts the items of a batch to an output format, in place."""
-    items = geometry_of(stage.kind).to_format(features[stage.feature], stage.form, stage.canvas)
+    items = placement_of(stage.kind).to_format(features[stage.feature], stage.form, stage.canvas)
     features[stage.feature] = _zero_padding(items, features[valid_name(stage.feature)])
 
 

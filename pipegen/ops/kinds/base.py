@@ -140,6 +140,10 @@ class Placement(Overlay):
         """Returns the type of items after `prepare`; `None` if they are already in the format that steps work on."""
         return None
 
+    def to_format(self, items: tf.Tensor, form: str, size: tuple[int, int] | None) -> tf.Tensor:
+        """Converts items to one of the `formats`, on an image of a height and width in pixels."""
+        raise NotImplementedError
+
     def joins(self, x: FeatureType) -> bool:
         """Checks that items of a type can be joined with those of another example that is combined with theirs."""
         return False
@@ -203,10 +207,6 @@ class Geometry(Placement):
     def guide_boxes(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the boxes that crops choose their window by, for items with a `guide`: left, top, right and bottom edge of each in
         pixels, float64 `(n, k, 4)`. Padding is false in `there`, bool `(n, most)`, and in the second result, bool `(n, k)`."""
-        raise NotImplementedError
-
-    def to_format(self, items: tf.Tensor, form: str, size: tuple[int, int]) -> tf.Tensor:
-        """Converts items to one of the `formats`, on an image of a height and width in pixels."""
         raise NotImplementedError
 
     def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> Items:

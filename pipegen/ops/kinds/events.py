@@ -43,7 +43,7 @@ class EventTimeline(Timeline):
         begin, end = ((time - start[:, None]) / factor[:, None] for time in _ends(items, None))
         return _kept(begin, end, length, details)
 
-    def to_format(self, items: tf.Tensor, form: str) -> tf.Tensor:
+    def to_format(self, items: tf.Tensor, form: str, size: tuple[int, int] | None) -> tf.Tensor:
         start, end = _ends(items, None)
         return tf.cast(tf.stack([start, end - start if form == "start_duration" else end], -1), tf.float32)
 

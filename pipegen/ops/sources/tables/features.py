@@ -104,10 +104,10 @@ class FormattedFeature(InTable, EncodedFeature):
     format: BoxFormat | EventFormat | Format | None = None  # type: ignore[assignment]  # that of items, or of files
     """For boxes: the order and unit of their numbers, by default `xyxy`: left, top, right and bottom edge in pixels. `xywh`: left, top,
     width and height. `center_xywh`: centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as
-    fractions of the image's width and height. For events, in seconds: `start_end` (default), or `start_duration`. For an array, and for an image or a dense map in files of arrays: the format of the files.
-    `npy`, `nifti`, `geotiff` and `flo` (optical flow of 2 channels; for arrays and dense maps) are names; `{npy: {channels: 3}}`, `{nifti:
-    {slices: 32}}`, `{dicom: rescaled}` and `{geotiff: {bands: [4, 3, 2]}}` have options. Values are float32, as stored. Vectors are in
-    `.flo` or `.npy` files by default."""
+    fractions of the image's width and height. For events, in seconds: `start_end` (default), or `start_duration`. For an array, and for an
+    image or a dense map in files of arrays: the format of the files. `npy`, `nifti`, `geotiff` and `flo` (optical flow of 2 channels; for
+    arrays and dense maps) are names; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`, `{dicom: rescaled}` and `{geotiff: {bands: [4, 3,
+    2]}}` have options. Values are float32, as stored. Vectors are in `.flo` or `.npy` files by default."""
 
     offset: int | Annotated[float, Field(ge=0)] | ColumnName = 0  # type: ignore[assignment]  # of labels, and of sound
     """For a label: the number subtracted from stored numbers to get class indices, such as 1 if they start at 1. For sound in files:
