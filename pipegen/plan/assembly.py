@@ -12,7 +12,8 @@ from pipegen.errors import InternalError, OpError
 from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.families.crops import PaddedWindow
 from pipegen.ops.families.decoder import Decode, DecodeWindow
-from pipegen.ops.stage import Stage, StepRef
+from pipegen.ops.families.sounds import SoundWindow, TimeTransform
+from pipegen.ops.stage import Stage, StagedTransform, StepRef
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, GeometricTransform
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
@@ -125,6 +126,31 @@ class Sizing:
     def stage(self) -> s.SometimesSized:
         """Makes the stage that does them."""
         return s.SometimesSized(self.feature, tuple(self._refs), self._size)
+
+
+class Timing:
+    """An open segment of time of a sound; `entry` is the type of the sound that entered it. A window ends it, which fixes the length."""
+
+    def __init__(self, feature: str, entry: FeatureType) -> None:
+        self.feature = feature
+        self.entry = entry
+        self.refs: tuple[StepRef[TimeTransform], ...] = ()
+        self.closed = False
+        self._length: int | None = None
+
+    def add(self, ref: StepRef[TimeTransform], y: FeatureType) -> None:
+        self.refs += (ref,)
+        self.closed = isinstance(ref.step, SoundWindow)
+        self._length = y.shape[0]
+
+    def stage(self) -> Stage:
+        """Makes the stage that ends the segment; a step alone is one as it is."""
+        (ref, *others) = self.refs
+        if others:
+            return s.Retime(self.feature, self.refs, self._length)
+        if isinstance(ref.step, StagedTransform):
+            return ref.step.stage(self.feature, ref, self.entry)
+        return s.Apply(self.feature, ref.of(ElementTransform))
 
 
 class Colour:

@@ -7,14 +7,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipegen.backend.features import Features
+from pipegen.backend.features import Features, Params
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels.moving import keep_items
 from pipegen.ops.families import item_stages as st
 from pipegen.ops.families.sounds import TimeMap
 from pipegen.ops.kinds.base import timeline_of
-from pipegen.ops.lowering.waveforms import POSITION_BITS, sizes
+from pipegen.ops.lowering.waveforms import POSITION_BITS, resampled_by, shifted, sizes
 from pipegen.ops.stage import StepRef
+from pipegen.plan import stages as s
 from pipegen.types import valid_name
 
 
@@ -31,6 +32,27 @@ def move_in_sound(stage: st.MoveInSound, features: Features) -> None:
     moved = timeline_of(stage.kind).move
     times = start / float(stage.rate), _seconds(whole.length, stage.rate)
     keep_items(stage, features, *moved(features[stage.feature], factor, *times, stage.details))
+
+
+def retime_params(stage: s.Retime, features: Features) -> Params:
+    """Where each sound of a batch is read: the distance of two frames, and the first one, in 1/2^32 frame."""
+    whole = product(stage.refs, features["@draws"], features[stage.feature])
+    return whole.pace, whole.start
+
+
+def retime(stage: s.Retime, sounds: tf.Tensor, params: Params) -> tf.Tensor:
+    """Reads each sound of a batch once; cuts alone copy samples."""
+    pace, start = params
+    count = sizes(sounds)[0] if stage.length is None else stage.length
+    whole = tf.bitwise.right_shift(start, tf.constant(POSITION_BITS, tf.int64))
+    cut = shifted(sounds, -tf.cast(whole, tf.int32), wraps=False, count=count)
+    if not stage.resamples():
+        return cut
+    done = resampled_by(sounds, pace, count, stage.fastest, start)
+    if not any(ref.conditional for ref in stage.refs):
+        return done
+    one = tf.constant(1 << POSITION_BITS, tf.int64)
+    return tf.where(((pace == one) & (start == whole * one))[:, None, None], cut, done)  # where no step changes the speed, samples stay
 
 
 def product(refs: Sequence[StepRef[Any]], draws: tf.Tensor, sounds: tf.Tensor) -> TimeMap:

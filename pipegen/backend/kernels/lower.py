@@ -300,6 +300,7 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     MeasureLength: Lowering(example=measure_length),
     PadLength: Lowering(example=pad_length),
     MarkLength: Lowering(batch=mark_length),
+    s.Retime: Lowering(in_sound.retime, in_sound.retime_params),
     s.Turn: Lowering(batch=moving.turn),
     s.Compose: Lowering(batch=compose_matrix),
     s.Resample: Lowering(batch=resample),

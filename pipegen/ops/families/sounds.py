@@ -88,10 +88,20 @@ class TimeTransform(RatedTransform):
     """A step that moves what happens in a sound, by a map of its frames."""
 
     moves_time: ClassVar[bool] = True
+    changes_pace: ClassVar[bool] = False  # whether it plays sounds at another speed, so that samples are read between frames
 
     def time_map(self, u: tf.Tensor, sounds: tf.Tensor) -> TimeMap:
         """Returns where the step reads sounds `(n, frames, channels)` of one length, by their draws `(n, num_draws)`."""
         raise NotImplementedError
+
+    def composes(self) -> bool:
+        """Checks that it is part of a segment of time: neighbours multiply their maps, and the sound is read once, with silence outside of
+        the sound that enters the segment."""
+        return False
+
+    def fastest(self) -> float:
+        """Returns the largest speed that it plays sounds at."""
+        return 1.0
 
     def moves_apart(self) -> OpError | None:
         """Returns the error of moving events with these arguments, if they are not one map of time."""
@@ -123,6 +133,9 @@ class SoundWindow(TimeTransform, ElementTransform):
 
     seconds: Seconds
     """The length of the window, in seconds."""
+
+    def composes(self) -> bool:
+        return True
 
     @property
     def frames(self) -> int:

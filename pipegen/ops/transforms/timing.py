@@ -75,6 +75,9 @@ class RandomShift(PartTransform, TimeTransform):
         message = f"`{self.op}` reaches {furthest:g} seconds, and leaves nothing of a sound of {length:g}"
         return (OpError("PG510", message, field=name, help="use a shorter distance, or `fill: wrap`"), *super().lints(x))
 
+    def composes(self) -> bool:
+        return self.fill == "silence"
+
     def moves_apart(self) -> OpError | None:
         if self.fill != "wrap":
             return None
@@ -154,6 +157,7 @@ class TempoTransform(FactorTransform, TimeTransform):
     """A step that plays each sound faster or slower."""
 
     factors = frozenset({"factor"})
+    changes_pace = True
 
     factor: Tempo
     """The speed: 0.1 means from 0.9 to 1.1, a pair is the range; 2 is twice as fast."""
@@ -182,9 +186,15 @@ class RandomSpeed(TempoTransform):
     factor: Tempo
     """The speed: 0.1 means from 0.9 to 1.1, a pair is the range; 2 is twice as fast and an octave higher."""
 
+    def composes(self) -> bool:
+        return True
+
+    def fastest(self) -> float:
+        return self.largest("factor")
+
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         (step,) = given
-        return resampled_by(images, step, sizes(images)[0], self.largest("factor"))
+        return resampled_by(images, step, sizes(images)[0], self.fastest())
 
 
 def _compiles_float64() -> bool:
