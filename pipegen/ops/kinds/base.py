@@ -172,6 +172,10 @@ class Timeline(Placement):
         and has a length."""
         raise NotImplementedError
 
+    def earlier(self, items: Any, seconds: Any, x: FeatureType) -> Any:
+        """Moves stored items, a NumPy array `(items, ...)` of a type, to earlier times: by `seconds` each, float64 `(items,)`."""
+        raise NotImplementedError
+
     def move(self, items: tf.Tensor, factor: tf.Tensor, start: tf.Tensor, length: tf.Tensor, details: Any) -> Items:
         """Moves items with their sound, to one of a `length` that has at `t` what was at `factor * t + start`."""
         raise NotImplementedError

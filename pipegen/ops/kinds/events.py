@@ -39,6 +39,10 @@ class EventTimeline(Timeline):
         start, end = _ends(items, details.format)
         return _kept(start - offset, end - offset, length, details)
 
+    def earlier(self, items: Any, seconds: Any, x: FeatureType) -> Any:
+        by_end = x.details.format != "start_duration"  # type: ignore[attr-defined]
+        return (items.astype(np.float64) - np.stack([seconds, seconds * by_end], -1)).astype(items.dtype)
+
     def move(self, items: tf.Tensor, factor: tf.Tensor, start: tf.Tensor, length: tf.Tensor, details: Any) -> Items:
         begin, end = ((time - start[:, None]) / factor[:, None] for time in _ends(items, None))
         return _kept(begin, end, length, details)
