@@ -43,9 +43,10 @@ KINDS: Features = {
     "face": {"kind": "keypoints", "names": list(NAMES)},
     "spots": {"kind": "keypoints"},
     "sound": {"kind": "audio", "rate": 8000},
+    "events": {"kind": "events", "of": "sound"},
 }
 """A feature of every kind, and of every form of it, without where it is stored."""
-EMPTY = {"boxes": (0, 4), "name": (0,), "score": (0,), "parts": (0, 2, 3), "spots": (0, 3)}
+EMPTY = {"boxes": (0, 4), "name": (0,), "score": (0,), "parts": (0, 2, 3), "spots": (0, 3), "events": (0, 2)}
 """The shapes of no items."""
 
 
@@ -87,6 +88,7 @@ def records(least: int = 0) -> tuple[Record, ...]:
                 "face": [[i / 2, 3.0, 2.0], [4.5, i / 4, 1.0]],
                 "spots": spots.tolist(),
                 "sound": encoded(noise(80, seed=i), 8000),
+                "events": [[(i % 3 + k) / 1024, (i % 3 + k + 2) / 1024] for k in range(n)],
             }
         )
     return tuple(found)
@@ -112,7 +114,7 @@ def as_arrays(held: Sequence[Record], names: Sequence[str]) -> dict[str, Any]:
 
 def flat(record: Record) -> Record:
     """Numbers one after another, as a `tf.Example` has them."""
-    whole = ("boxes", "parts", "face", "spots")
+    whole = ("boxes", "parts", "face", "spots", "events")
     return {key: np.ravel(value).tolist() if key in whole else value for key, value in record.items()}
 
 

@@ -99,6 +99,9 @@ _TABLE = (
     # Boxes.
     Code("PG250", "malformed-boxes", _E, "Boxes do not fit their `format`"),
     Code("PG251", "image-without-boxes", _E, "An image has no boxes, which the spec does not allow"),
+    # Events.
+    Code("PG253", "malformed-events", _E, "Events do not fit their `format`"),
+    Code("PG254", "sound-without-events", _E, "A sound has no events, which the spec does not allow"),
     # Turns and keypoints.
     Code("PG255", "sides-swap", _E, "A step swaps the sides of images that are not squares, or of unknown size"),
     Code("PG256", "malformed-keypoints", _E, "Keypoints do not have the form or number of their feature"),

@@ -45,6 +45,7 @@ class Transform(Model):
     factors: ClassVar[frozenset[str]] = frozenset()  # the magnitudes whose single number is a range around 1, not around 0
     pairs: ClassVar[frozenset[str]] = frozenset()  # arguments of one number or two, where one stands for both
     only_sizes: ClassVar[bool] = False  # whether it changes only the size of images
+    moves_time: ClassVar[bool] = False  # whether it moves the samples of a sound along time, and what happens in it
     family: ClassVar[Family | str] = Family.ELEMENT  # the way it composes, or its family in the list of steps
     part: ClassVar[str | None] = None  # the name of a part of a policy, in the text of a plan
     examples: ClassVar[tuple[Example, ...]] = ()  # worked examples, at least one

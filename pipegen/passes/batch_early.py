@@ -53,10 +53,14 @@ def _parted(items: list[Placed]) -> tuple[list[Placed], list[Placed]]:
     for i, p in enumerate(items):
         if p.stage.one_example:
             last |= dict.fromkeys(p.stage.touches(), i)
-        elif not (p.before.get(p.stage.feature) or p.after[p.stage.feature]).is_static:  # a stage may make a feature
-            last[p.stage.feature] = i
+        elif not all((p.before.get(name) or p.after[name]).is_static for name in (p.stage.feature, *p.stage.needs())):
+            last[p.stage.feature] = i  # a stage may make a feature
     for i, p in reversed([*enumerate(items)]):  # a fork comes before all stages on its views
         if isinstance(p.stage, s.Fork) and any(name in last for name in p.stage.names):
             last[p.stage.feature] = max(last.get(p.stage.feature, -1), i)
+        if any(last.get(name, -1) > i for name in p.stage.needs()):  # what reads another feature keeps its place among the stages of that
+            last[p.stage.feature] = max(last.get(p.stage.feature, -1), i)
+        if i <= last.get(p.stage.feature, -1):
+            last |= {name: max(last.get(name, -1), i) for name in p.stage.needs()}
     stays = [item for i, item in enumerate(items) if i <= last.get(item.stage.feature, -1)]
     return stays, [item for i, item in enumerate(items) if i > last.get(item.stage.feature, -1)]

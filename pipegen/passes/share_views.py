@@ -55,18 +55,19 @@ def _shared(forks: list[s.Fork], items: list[Placed], home: dict[str, str]) -> d
     for fork in forks:
         alike = [[s.plainly(_renamed(stage, home)) for stage in chains[name]] for name in fork.names]
         count = 0
-        while all(count < len(chain) and chain[count] == alike[0][count] for chain in alike) and not s.is_random(
-            chains[fork.names[0]][count]
+        while all(count < len(chain) and chain[count] == alike[0][count] for chain in alike) and not (
+            s.is_random(chains[fork.names[0]][count]) or chains[fork.names[0]][count].needs()
         ):
             count += 1
         own = chains[fork.names[0]]
         while count and (own[count - 1].cheap or isinstance(own[count - 1], s.Composes)):
             count -= 1
         found[fork.feature] = count
-    for name, chain in chains.items():  # a stage that reads another feature's file needs that file in each view
+    for name, chain in chains.items():  # a stage that reads another feature needs it in each view
         for stage in chain[found[home[name]] :]:
             if isinstance(stage, (Decode, Measure)) and stage.like:
                 found[home.get(stage.like[0], stage.like[0])] = 0
+            found |= {home[other]: 0 for other in stage.needs() if other in home}
     return found
 
 

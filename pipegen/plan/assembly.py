@@ -12,7 +12,8 @@ from pipegen.errors import InternalError, OpError
 from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.families.crops import PaddedWindow
 from pipegen.ops.families.decoder import Decode, DecodeWindow
-from pipegen.ops.stage import Stage, StepRef
+from pipegen.ops.families.sounds import SoundWindow, TimeTransform
+from pipegen.ops.stage import Stage, StagedTransform, StepRef
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, GeometricTransform
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
@@ -127,6 +128,31 @@ class Sizing:
         return s.SometimesSized(self.feature, tuple(self._refs), self._size)
 
 
+class Timing:
+    """An open segment of time of a sound; `entry` is the type of the sound that entered it. A window ends it, which fixes the length."""
+
+    def __init__(self, feature: str, entry: FeatureType) -> None:
+        self.feature = feature
+        self.entry = entry
+        self.refs: tuple[StepRef[TimeTransform], ...] = ()
+        self.closed = False
+        self._length: int | None = None
+
+    def add(self, ref: StepRef[TimeTransform], y: FeatureType) -> None:
+        self.refs += (ref,)
+        self.closed = isinstance(ref.step, SoundWindow)
+        self._length = y.shape[0]
+
+    def stage(self) -> Stage:
+        """Makes the stage that ends the segment; a step alone is one as it is."""
+        (ref, *others) = self.refs
+        if others:
+            return s.Retime(self.feature, self.refs, self._length)
+        if isinstance(ref.step, StagedTransform):
+            return ref.step.stage(self.feature, ref, self.entry)
+        return s.Apply(self.feature, ref.of(ElementTransform))
+
+
 class Colour:
     """An open colour segment; `entry` is the type of the image that entered it."""
 
@@ -152,7 +178,8 @@ def varying(stages: Sequence[Stage]) -> set[int]:
         composing = sum(1 for _ in takewhile(lambda other: isinstance(other, s.Composes), own))
         if any(map(s.is_random, own[: composing + 1])):
             random.add(stage.feature)
-        if stage.feature in random:
+        if stage.feature in random or random & {*stage.needs()}:
+            random.add(stage.feature)
             found.add(place)
     return found
 

@@ -6,7 +6,7 @@ The passes make it fast.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,13 +15,15 @@ from pipegen.errors import OpError
 from pipegen.ops.families.combining import CombiningTransform, anchor
 from pipegen.ops.families.crops import ChooseWindow, ItemCrop
 from pipegen.ops.families.decoder import Decode, DecodeTransform
-from pipegen.ops.kinds.base import Indices, Values, having, kind_of, turns
+from pipegen.ops.families.sounds import TimeTransform
+from pipegen.ops.kinds.base import Geometry, Indices, Values, having, kind_of, turns
 from pipegen.ops.stage import Stage, StagedTransform, StepRef
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, PointwiseTransform
 from pipegen.ops.traits import Family
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
-from pipegen.plan.assembly import Assembly, Colour, Findings, Geometric, Sizing, Unknowns, reading
+from pipegen.plan import timeline_planning as timeline
+from pipegen.plan.assembly import Assembly, Colour, Findings, Geometric, Sizing, Timing, Unknowns, reading
 from pipegen.plan.combining_plan import late, plan_combining
 from pipegen.plan.followers import Act, Fills, Guides, another_fill, chosen, in_order, marked
 from pipegen.plan.item_planning import Images, Items, joined, limits, nothing_chooses, renumbered, resized, shortened, wrong_buckets
@@ -108,7 +110,7 @@ class Builder:
         self.guides = Guides(self.lanes.home)
         self.images = Images()
         self.fills = Fills()
-        self.segment: Geometric | Colour | Items | Sizing | None = None
+        self.segment: Geometric | Colour | Items | Sizing | Timing | None = None
         self.combined: StepRef | None = None  # the first step that combines examples; everything after it works on batches
 
     @property
@@ -172,9 +174,11 @@ class Builder:
         together = {name for name, _ in self.type.items() if anchor(self.type, name) == image}
         near = [(self.lanes.own(ref, image), feature in features) for ref, features in acts if together & set(features)]
         self.decoders.note(feature, image, acts, self.type)
-        if kind_of(self.type[feature]).geometry is not None:
+        if kind_of(self.type[feature]).has(Geometry):
             for first, entered in self.images.stored(feature, self.type, self.decoders.like.get(feature)):
                 self._emit(first, feature, entered)
+        if not self.type[feature].encoded:
+            self._emit_all(timeline.entered(self.type, feature))
         for number, (ref, acting) in enumerate(near, 1):
             if not acting:
                 self._close()  # a step that ends a segment of the image also ends it for what is aligned with the image
@@ -243,28 +247,39 @@ class Builder:
         if isinstance(ref.step, ItemCrop) and not self.guides.decided(ref):
             self.findings.report(ref, nothing_chooses(ref, feature))
         self.fills.note(ref, feature, x)
-        traits, vectors = ref.step.traits(x), turns(x)
+        traits = ref.step.traits(x)
         composes = self.combined is not None and traits.family is Family.GEOMETRIC and x.shape == y.shape
         if ref.conditional and ref.step.only_sizes and not composes:
             self._sometimes(ref, feature, sizing, x, y)
         elif traits.family is Family.GEOMETRIC:
             self._geometric(ref, written.step, feature, x, y)
+        elif isinstance(ref.step, TimeTransform) and ref.step.composes():
+            self._timed(ref.of(TimeTransform), feature, x, y)
         elif traits.family is Family.COLOUR:
             self._colour(ref.of(ColourTransform), feature, x, y)
         else:
-            self._close()
-            if vectors and traits.resizes:
-                self._emit(s.Turn(feature, (ref,)), feature, x)
-            stage = self._single(ref, feature, x, y, following)
-            if isinstance(stage, Decode) and stage.needed is not None and following is not None and following.step.traits(y).crops:
-                self.assembly.hold(stage, y)
-            else:
-                self._emit(stage, feature, y)
-            if vectors and traits.displaces:
-                self._emit(s.Turn(feature, (ref,), displaced=True), feature, y)
-            elif vectors and ref.step.moves and not (traits.crops or traits.resizes):
-                message = f"`{ref.step.op}` has no rule for the vectors of `{feature}`"
-                self.findings.report(ref, OpError("PG203", message, help=f"leave `{feature}` or the step out"), feature)
+            self._alone(ref, feature, x, y, following)
+
+    def _alone(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType, following: StepRef | None) -> None:
+        """Adds a step that composes with no other."""
+        traits, vectors = ref.step.traits(x), turns(x)
+        self._close()
+        if vectors and traits.resizes:
+            self._emit(s.Turn(feature, (ref,)), feature, x)
+        stage = self._single(ref, feature, x, y, following)
+        if ref.step.moves_time:
+            self._move_in_time((ref,), feature)
+        if isinstance(stage, Decode) and stage.needed is not None and following is not None and following.step.traits(y).crops:
+            self.assembly.hold(stage, y)
+        else:
+            self._emit(stage, feature, y)
+        if traits.decodes and not y.encoded:
+            self._emit_all(timeline.entered(self.type, feature, ref.step))
+        if vectors and traits.displaces:
+            self._emit(s.Turn(feature, (ref,), displaced=True), feature, y)
+        elif vectors and ref.step.moves and not (traits.crops or traits.resizes):
+            message = f"`{ref.step.op}` has no rule for the vectors of `{feature}`"
+            self.findings.report(ref, OpError("PG203", message, help=f"leave `{feature}` or the step out"), feature)
 
     def _single(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType, following: StepRef | None) -> Stage:
         step, traits = ref.step, ref.step.traits(x)
@@ -284,6 +299,17 @@ class Builder:
             self.findings.report(ref, late(self.combined, ref), "combining", ordinary=self.combined.step.when is None)
         else:
             self.assembly.emit(stage, feature, y)
+
+    def _emit_all(self, stages: timeline.Emitted) -> None:
+        for stage, feature, y in stages:
+            self._emit(stage, feature, y)
+
+    def _move_in_time(self, refs: Sequence[StepRef], sound: str) -> None:
+        """Moves what happens in a sound, before steps do that to the sound."""
+        try:
+            self._emit_all(timeline.moved(refs, self.type, sound))
+        except OpError as error:
+            self.findings.report(refs[-1], error, timeline.happening_in(self.type, sound)[0])
 
     def _sometimes(self, ref: StepRef, feature: str, sizing: Sizing | None, x: FeatureType, y: FeatureType) -> None:
         """Adds a crop or resize that acts on some examples only."""
@@ -314,6 +340,15 @@ class Builder:
         self.assembly.pend(segment.compose(ref, step, x, y, opens=opens), segment.entry, y)
         self.segment = segment
 
+    def _timed(self, ref: StepRef[TimeTransform], feature: str, x: FeatureType, y: FeatureType) -> None:
+        """Adds a step to a segment of time."""
+        segment = self.segment if isinstance(self.segment, Timing) and self.segment.feature == feature else None
+        if segment is None or segment.closed:
+            self._close()
+            self.segment = segment = Timing(feature, x)
+        segment.add(ref, y)
+        self.assembly.retype(feature, y)
+
     def _colour(self, ref: StepRef[ColourTransform], feature: str, x: FeatureType, y: FeatureType) -> None:
         segment = self.segment if isinstance(self.segment, Colour) and self.segment.feature == feature else None
         opens = segment is None
@@ -328,6 +363,8 @@ class Builder:
         segment, self.segment = self.segment, None
         if segment is not None:
             stage, feature, y = segment.stage(), segment.feature, self.type[segment.feature]
+            if isinstance(segment, Timing):
+                self._move_in_time(segment.refs, feature)
             if turns(y) and isinstance(stage, s.Resample):
                 self.assembly.turn(feature, projective=stage.projective)
             elif turns(y) and isinstance(segment, Sizing):

@@ -15,7 +15,7 @@ from pipegen.ops.families import item_stages as i
 from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.kinds.base import Indices, InstanceNumber, geometry_of, kind_of, kinds
+from pipegen.ops.kinds.base import Geometry, Indices, InstanceNumber, geometry_of, kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.step_bases import CropTransform, GeometricTransform
 from pipegen.ops.traits import Family
@@ -194,7 +194,7 @@ def joined(type_: ElementType, home: str, sources: int) -> Emitted:
 def about_items(type_: ElementType, home: str) -> dict[str, Any]:
     """The arguments, but for its own, of a stage that joins the items of `home` with those of other images."""
     t, riders = type_[home], type_.riders(home)
-    moved = tuple((rider, type_[rider].kind, type_[rider].details) for rider in riders if kind_of(type_[rider]).geometry is not None)
+    moved = tuple((rider, type_[rider].kind, type_[rider].details) for rider in riders if kind_of(type_[rider]).has(Geometry))
     return {"kind": t.kind, "details": t.details, "riders": riders, "moved": moved, "number": number_of(type_, home)}
 
 

@@ -10,8 +10,9 @@ from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.families.combining import CombiningTransform, runs_on
-from pipegen.ops.families.item_stages import Express
-from pipegen.ops.kinds.base import ExampleClass, Indices, Levels, Numbers, PixelClass, kind_of, several_labels
+from pipegen.ops.families.item_stages import Express, FrameLabels
+from pipegen.ops.kinds.audio import sound_of
+from pipegen.ops.kinds.base import ExampleClass, Indices, ItemClass, Levels, Numbers, PixelClass, Timeline, kind_of, several_labels
 from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
 from pipegen.plan.assembly import Findings
@@ -79,11 +80,43 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, findings: F
     if out.sample_weight is not None and out.sample_weight not in poisoned and out.sample_weight in type_:
         _weight(plan, out.sample_weight, type_[out.sample_weight])
     for name in out.encode:
-        if name not in wanted or (name in type_ and not kind_of(type_[name]).has(ExampleClass, PixelClass)):
-            near = closest(name, [f for f in wanted if f in type_ and kind_of(type_[f]).has(ExampleClass, PixelClass)])
+        if name not in wanted or (name in type_ and not _can_be_encoded(name, type_)):
+            near = closest(name, [f for f in wanted if f in type_ and _can_be_encoded(f, type_)])
             help_ = f"did you mean `{near}`?" if near else "only labels and masks are encoded"
             plan.fail("PG218", f"`{name}` is not a label of the output, so it cannot be encoded", ("encode", name), help_, key=True)
     return plan
+
+
+def happening(name: str, type_: ElementType) -> str | None:
+    """The feature of what happens in a sound that is `name`, or that it describes each item of, if any."""
+    home = type_[name].beside or name
+    fits = home in type_ and (name == home or kind_of(type_[name]).has(ItemClass))
+    return home if fits and kind_of(type_[home]).has(Timeline) else None
+
+
+def _can_be_encoded(name: str, type_: ElementType) -> bool:
+    return kind_of(type_[name]).has(ExampleClass, PixelClass) or happening(name, type_) is not None
+
+
+def _frames(plan: OutputPlan, name: str, type_: ElementType) -> None:
+    """Encodes what happens in a sound by its frames, or leaves it as it is."""
+    x, home = type_[name], happening(name, type_) or name
+    encoding, at, sound = plan.output.encode[name], ("encode", name), type_[home].of or ""
+    if encoding == UNENCODED:
+        return
+    if encoding != "frames":
+        help_ = write("frames", "value", "use {}, or leave it out")
+        plan.fail("PG218", f"`{name}` has any number of items, which `{encoding}` cannot encode", at, help_)
+        return
+    if sound not in type_:
+        plan.fail("PG218", f"`{name}` cannot be encoded without its sound `{sound}`", at, "leave `frames` out")
+        return
+    own = sound_of(type_[sound])
+    steps = type_[sound].shape[0]
+    y = FeatureType("tensor", "float32", (steps,) if name == home else (steps, x.classes), Interval(0.0, 1.0), uniform=True)
+    stage = FrameLabels(name, home, sound, own.rate, own.hop or 1.0, None if name == home else x.classes or 0)
+    # Those of the classes read the events, which are therefore replaced last.
+    plan.stages.insert(len(plan.stages) if name == home else 0, (name, stage, y))
 
 
 def _weight(plan: OutputPlan, name: str, x: FeatureType) -> None:
@@ -103,12 +136,16 @@ def _feature(plan: OutputPlan, name: str, type_: ElementType, split: str, spec: 
     x, kind = type_[name], kind_of(type_[name])
     if kind.has(ExampleClass):
         _label(plan, name, x)
+    elif name in plan.output.encode and happening(name, type_) is not None:
+        _frames(plan, name, type_)
     elif kind.ragged:
-        image = type_.get(x.of) if x.of is not None else None
+        home = type_.get(x.of) if x.of is not None else None
         formats = kind.geometry.formats if kind.geometry is not None else ()
-        if formats and plan.output.boxes != formats[0] and image is not None and image.height and image.width:
-            y = x.with_(form=plan.output.boxes)
-            plan.stages.append((name, Express(name, x.kind, y.form, (image.height, image.width)), y))
+        wanted = plan.output.events if kind.has(Timeline) else plan.output.boxes
+        canvas = (home.height, home.width) if home is not None and home.height and home.width else None
+        if formats and wanted != formats[0] and (canvas is not None or kind.has(Timeline)):
+            y = x.with_(form=wanted)
+            plan.stages.append((name, Express(name, x.kind, y.form, canvas), y))
     elif kind.values is not None and not x.is_static:
         plan.add(unbatchable(spec, split, x, plan.findings.locate))
     elif kind.pixels is not None:
@@ -144,7 +181,9 @@ def _mask(plan: OutputPlan, name: str, x: FeatureType) -> None:
     """Encodes a mask; by default it holds the class index of each pixel."""
     encoding = encoding_of(plan.output, name, x) if kind_of(x).has(PixelClass) else UNENCODED
     problem: tuple[str, str] | None = None
-    if encoding == "multi_hot":
+    if encoding == "frames":
+        problem = f"`frames` is for what happens in a sound, but `{name}` is a mask", "use `int` or `one_hot`"
+    elif encoding == "multi_hot":
         problem = f"`multi_hot` is for several labels, but `{name}` has one class for each pixel", write("one_hot", "value", "use {}")
     elif encoding == "binary" and x.classes is None:
         help_ = f"give `{name}` its `values`, such as `{{0: 0, 255: 1}}`"
@@ -203,6 +242,9 @@ def _label(plan: OutputPlan, name: str, x: FeatureType) -> None:
     elif encoding == "multi_hot" and not several_labels(x) and not is_encoded(x):
         help_ = write("one_hot", "value", "use {}; if a column holds several labels, give the feature the `separator` between them")
         plan.fail("PG218", f"`multi_hot` is for several labels, but `{name}` has one for each example", at, help_)
+    elif encoding == "frames":
+        help_ = write("one_hot", "value", "use {}; a label of events is `with` them")
+        plan.fail("PG218", f"`frames` is for what happens in a sound, but `{name}` has one label for each example", at, help_)
     elif encoding == "binary" and x.classes is not None and x.classes != 2:
         indices = "use `one_hot`, or `int` for class indices (as Keras' `class_mode='binary'` gives for more than two classes)"
         plan.fail("PG218", f"`binary` needs two classes, but `{name}` has {x.classes}", at, indices)

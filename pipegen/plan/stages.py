@@ -18,6 +18,7 @@ from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.arguments.learned import listed
 from pipegen.ops.families.decoder import CROP_NS
 from pipegen.ops.families.neighbourhood import Neighbourhood
+from pipegen.ops.families.sounds import TimeTransform
 from pipegen.ops.stage import RESIZING_NS, WAITING, Computes, OneStep, Stage, StepRef, only_identities, use, uses, value, weight_ns
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.spec.models import Encoding
@@ -157,6 +158,37 @@ class Warp(Computes):
 def _resampling(stage: Resample | Warp) -> str:
     fill = stage.fill if isinstance(stage.fill, str) else f"constant {stage.fill.constant:g}"
     return f"{'in perspective, ' if stage.projective else ''}{stage.interpolation}, fill {fill}, to {times(stage.size)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Retime(Stage):
+    """A segment of time of a sound: the product of the steps' maps of time, and one reading of the samples, of which `length` frames leave
+    it, as many as enter if `None`."""
+
+    feature: str
+    refs: tuple[StepRef[TimeTransform], ...]
+    length: int | None
+
+    @property
+    def fastest(self) -> float:
+        """The largest speed that the sound is played at; 1 for all that only cut and shift."""
+        return math.prod(ref.step.fastest() for ref in self.refs)
+
+    def resamples(self) -> bool:
+        """Tests if samples are read between frames."""
+        return any(ref.step.changes_pace for ref in self.refs)
+
+    def leads(self) -> bool:
+        return True
+
+    def says(self) -> str:
+        return f"{'resample' if self.resamples() else 'cut'} once: {uses(self.refs)}"
+
+    def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
+        return only_identities(self.refs, x, y)
+
+    def ns(self, x: FeatureType) -> float:
+        return max(weight_ns(ref, self.ns_per_value, x) for ref in self.refs)
 
 
 @dataclass(frozen=True, slots=True)

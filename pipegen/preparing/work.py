@@ -29,7 +29,7 @@ from pipegen.errors import DataError, InternalError, SpecError
 from pipegen.files import whole_file, whole_files, write_whole
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.item_stages import MoveEach
-from pipegen.ops.kinds.base import ExampleClass, Indices, ItemClass, Levels, PixelValues, having, kind_of, turns
+from pipegen.ops.kinds.base import ExampleClass, Geometry, Indices, ItemClass, Levels, PixelValues, having, kind_of, turns
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.ops.lowering.resizing import side_size
 from pipegen.ops.registry import transforms
@@ -128,7 +128,7 @@ class Computation:
             stages: list[Stage] = [*turning, Apply(image, _use(side, x).of(ElementTransform))]
             size, before = tf.shape(done[image])[:2], {image: done[image], "@draws": done["@draws"]}
             for name, t in self._type.items() if x.of is None else ():  # the items on the image move with it
-                if kind_of(t).geometry is not None and t.of == image:
+                if kind_of(t).has(Geometry) and t.of == image:
                     use, riders = (_use(side, x),), self._type.riders(name)
                     stages.append(MoveEach(name, t.kind, use, (None, None), (None, None), t.details, riders, t.beside))
             touched = dict.fromkeys(name for stage in stages for name in stage.touches())

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema, model_v
 
 from pipegen.errors import InternalError
 from pipegen.ops.arguments.geometry import BoxFormat
+from pipegen.ops.arguments.timeline import EventFormat
 from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.kinds.base import Samples, having
@@ -51,7 +52,7 @@ Views = Count | Annotated[dict[Name, View], Field(min_length=1)]
 
 DType = Literal["float32", "float16", "bfloat16", "uint8"]
 Remainder = Literal["drop", "keep", "pad"]
-Encoding = Literal["int", "one_hot", "binary", "multi_hot"]
+Encoding = Literal["int", "one_hot", "binary", "multi_hot", "frames"]
 UNENCODED: Encoding = "int"  # the encoding of a label by default
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -129,13 +130,16 @@ class Output(Model):
     """The feature that weights each example in the loss."""
     encode: dict[str, Encoding] = {}
     """The encoding of each label: `int` (the class index), `one_hot`, `binary` (0 or 1 as float32, for two classes) or
-    `multi_hot`."""
+    `multi_hot`. For events, or a label `with` them, `frames`: what happens in each frame of the sound or step of its spectrum, float32
+    `(steps,)` or `(steps, classes)`, 1 for a step that an event overlaps. Step `i` lasts from `i` to `i + 1` times the hop."""
     dtype: DType = "float32"
     """The dtype of images; `uint8` rounds half to even."""
     channels: Literal["last", "first"] = "last"
     """The place of an image's channel axis."""
     boxes: BoxFormat = "xyxy"
     """The format of boxes: `xyxy`, `yxyx`, `xywh` or `center_xywh` in pixels, or `rel_xyxy` etc. in fractions of the image."""
+    events: EventFormat = "start_end"
+    """The format of events, in seconds: `start_end` or `start_duration`."""
 
     def by_default(self, record: ElementType) -> Output:
         """Makes the first sound of a record the default input, if it has no `image`."""

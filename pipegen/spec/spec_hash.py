@@ -45,6 +45,8 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
     # Settings that repeat a default are left out, so that one more split or label is one difference, not two.
     names, plain = spec.split_names(), Batch()
     rules = {name: spec.batch.remainder_for(name) for name in names}
+    if spec.output.events == "start_end":  # which came later
+        del result["output"]["events"]
     if spec.batch.pad is None:  # which came later
         del result["batch"]["pad"]
     result["batch"]["remainder"] = {name: rule for name, rule in rules.items() if rule != plain.remainder_for(name)}

@@ -16,7 +16,7 @@ import tensorflow as tf
 from pipegen.backend.features import Features, Found, Params, Phase
 from pipegen.backend.index.combined_groups import combine, combining_params, paste
 from pipegen.backend.index.draws import acts, own_draws, step_of
-from pipegen.backend.kernels import moving
+from pipegen.backend.kernels import in_sound, moving
 from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words
 from pipegen.backend.kernels.colour import apply_pending, colour, colour_params, compose_colour, pointwise
 from pipegen.backend.kernels.geometry_kernels import compose_matrix, moves, resample, warp, warp_params, warp_phases
@@ -287,6 +287,9 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     ChooseWindow: Lowering(batch=moving.choose_window),
     **dict.fromkeys((item_stages.Move, item_stages.MoveEach), Lowering(batch=moving.move)),
     **dict.fromkeys((item_stages.Bend, item_stages.BendEach), Lowering(batch=moving.bend)),
+    item_stages.EnterSound: Lowering(batch=in_sound.enter_sound),
+    item_stages.MoveInSound: Lowering(batch=in_sound.move_in_sound),
+    item_stages.FrameLabels: Lowering(batch=in_sound.frame_labels),
     item_stages.CombineItems: Lowering(batch=moving.combine_items),
     item_stages.Limit: Lowering(batch=moving.limit),
     item_stages.Renumber: Lowering(batch=moving.renumber),
@@ -297,6 +300,7 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     MeasureLength: Lowering(example=measure_length),
     PadLength: Lowering(example=pad_length),
     MarkLength: Lowering(batch=mark_length),
+    s.Retime: Lowering(in_sound.retime, in_sound.retime_params),
     s.Turn: Lowering(batch=moving.turn),
     s.Compose: Lowering(batch=compose_matrix),
     s.Resample: Lowering(batch=resample),

@@ -14,7 +14,7 @@ from pipegen.ops.families import item_stages as st
 from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.crops import ChooseWindow, window_name
 from pipegen.ops.families.neighbourhood import DisplacementTransform
-from pipegen.ops.kinds.base import FAR, HORIZON, geometry_of
+from pipegen.ops.kinds.base import FAR, HORIZON, geometry_of, placement_of
 from pipegen.ops.lowering.linear import multiply
 from pipegen.ops.lowering.windows import onto
 from pipegen.ops.stage import StepRef
@@ -202,7 +202,7 @@ def limit(stage: st.Limit, features: Features) -> None:
     there = features[valid]
     missing = tf.maximum(stage.most - tf.shape(there)[1], 0)
     if stage.room is None or stage.room > stage.most:
-        weight = tf.where(there, geometry_of(stage.kind).weight(features[stage.feature]), -1.0)
+        weight = tf.where(there, placement_of(stage.kind).weight(features[stage.feature]), -1.0)
         rank = tf.argsort(tf.argsort(weight, direction="DESCENDING", stable=True))
         keep_items(stage, features, features[stage.feature], rank < stage.most)
     for name in stage.touches():
@@ -215,7 +215,7 @@ def limit(stage: st.Limit, features: Features) -> None:
 
 def express(stage: st.Express, features: Features) -> None:
     """Converts the items of a batch to an output format, in place."""
-    items = geometry_of(stage.kind).to_format(features[stage.feature], stage.form, stage.canvas)
+    items = placement_of(stage.kind).to_format(features[stage.feature], stage.form, stage.canvas)
     features[stage.feature] = _zero_padding(items, features[valid_name(stage.feature)])
 
 
@@ -228,7 +228,9 @@ def shorten(stage: st.Shorten, features: Features) -> None:
         features[name] = features[name][:, :length]
 
 
-def keep_items(stage: st.Move | st.Enter | st.CombineItems | st.Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
+def keep_items(
+    stage: st.Move | st.Enter | st.InSound | st.CombineItems | st.Limit, features: Features, items: tf.Tensor, kept: tf.Tensor
+) -> None:
     """Moves the kept items, and the features aligned with them, to the front, in order, followed by zeros.
 
     The mask of items that are aligned with others is that of those.

@@ -110,6 +110,71 @@ class EnterEach(Enter):
 
 
 @dataclass(frozen=True, slots=True)
+class InSound(ItemStage):
+    """A stage of items in a sound, which it reads as it is before the steps that move them: `sound`, of `rate` frames a second."""
+
+    feature: str
+    kind: str
+    sound: str
+    rate: int
+    details: Hashable
+    riders: tuple[str, ...] = ()
+
+    def touches(self) -> tuple[str, ...]:
+        return (self.feature, valid_name(self.feature), self.sound, *self.riders)
+
+    def needs(self) -> tuple[str, ...]:
+        return (self.sound,)
+
+
+@dataclass(frozen=True, slots=True)
+class EnterSound(InSound):
+    """Converts stored items to the form that steps work on, for a sound that begins `offset` seconds after the start of its file. Drops
+    those outside of it."""
+
+    offset: float = 0.0
+
+    def says(self) -> str:
+        return f"place in `{self.sound}`"
+
+
+@dataclass(frozen=True, slots=True)
+class MoveInSound(InSound):
+    """Moves items with their sound, by the product of the steps' maps of time. Drops those outside of it."""
+
+    refs: tuple[StepRef, ...] = ()
+
+    def says(self) -> str:
+        return f"move: {uses(self.refs)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FrameLabels(Stage):
+    """Replaces items in a sound, or with a number of `classes` what they have one of each, by what happens in each step of the sound, whose
+    distance is `hop` frames of the `rate`; `home` has the items. The number is 0 before the data is listed."""
+
+    compilable: ClassVar[bool] = False
+    cheap: ClassVar[bool] = True
+
+    feature: str
+    home: str
+    sound: str
+    rate: int
+    hop: float
+    classes: int | None = None
+
+    def touches(self) -> tuple[str, ...]:
+        return (self.feature, *self.needs())
+
+    def needs(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.home, valid_name(self.home), self.sound) if name != self.feature)
+
+    def says(self) -> str:
+        every = "frame" if self.hop == 1 else f"{self.hop / self.rate * 1000:g} ms"
+        return f"for every {every} of `{self.sound}`"
+
+
+@dataclass(frozen=True, slots=True)
 class CombineItems(ItemStage):
     """Adds the visible items of other examples of the group, with as many times the places.
 
@@ -164,7 +229,7 @@ class Express(ItemStage):
     feature: str
     kind: str
     form: str
-    canvas: tuple[int, int]
+    canvas: tuple[int, int] | None
 
     def says(self) -> str:
         return f"as {self.form}"

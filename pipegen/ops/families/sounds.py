@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr
 
@@ -11,6 +11,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.kinds.audio import Sound
+from pipegen.ops.lowering.waveforms import POSITION_BITS
 from pipegen.ops.step_bases import ElementTransform, require_kind
 from pipegen.ops.traits import Example
 from pipegen.ops.transform import Transform
@@ -62,6 +63,51 @@ class RatedTransform(Transform):
         return step
 
 
+class TimeMap(NamedTuple):
+    """Where sounds are read, for each example: frame `j` of the result at frame `pace * j + start` of the sound that enters."""
+
+    pace: tf.Tensor  # the distance of two frames of the result, in 1/2^32 frame: int64 `(n,)`
+    start: tf.Tensor  # where the first one is read, in 1/2^32 frame, for one step a whole number of frames: int64 `(n,)`
+    length: tf.Tensor | int  # the number of frames of the result: an int32 scalar, or `(n,)`
+
+    @classmethod
+    def of_shift(cls, sounds: tf.Tensor, start: tf.Tensor | int, length: tf.Tensor | int) -> TimeMap:
+        """Makes the map of a window of sounds `(n, frames, channels)` that begins at a whole frame, int32 `(n,)` or a scalar."""
+        first = tf.bitwise.left_shift(tf.cast(start, tf.int64), tf.constant(POSITION_BITS, tf.int64))
+        own = tf.shape(sounds)[:1]
+        return cls(tf.fill(own, tf.constant(1 << POSITION_BITS, tf.int64)), tf.broadcast_to(first, own), length)
+
+    def then(self, other: TimeMap) -> TimeMap:
+        """Returns the map of both, where the `other` step, of a whole start, reads the result of this one."""
+        pace = tf.cast(self.pace, tf.float64) * (tf.cast(other.pace, tf.float64) * 2.0**-POSITION_BITS)
+        whole = tf.bitwise.right_shift(other.start, tf.constant(POSITION_BITS, tf.int64))
+        return TimeMap(tf.cast(tf.round(pace), tf.int64), self.pace * whole + self.start, other.length)
+
+
+class TimeTransform(RatedTransform):
+    """A step that moves what happens in a sound, by a map of its frames."""
+
+    moves_time: ClassVar[bool] = True
+    changes_pace: ClassVar[bool] = False  # whether it plays sounds at another speed, so that samples are read between frames
+
+    def time_map(self, u: tf.Tensor, sounds: tf.Tensor) -> TimeMap:
+        """Returns where the step reads sounds `(n, frames, channels)` of one length, by their draws `(n, num_draws)`."""
+        raise NotImplementedError
+
+    def composes(self) -> bool:
+        """Checks that it is part of a segment of time: neighbours multiply their maps, and the sound is read once, with silence outside of
+        the sound that enters the segment."""
+        return False
+
+    def fastest(self) -> float:
+        """Returns the largest speed that it plays sounds at."""
+        return 1.0
+
+    def moves_apart(self) -> OpError | None:
+        """Returns the error of moving events with these arguments, if they are not one map of time."""
+        return None
+
+
 class SoundTransform(RatedTransform, NeighbourhoodTransform):
     """A function of a batch of sounds of one length, `(n, frames, channels)`, or of their spectra, `(n, steps, bands, channels)`.
 
@@ -82,11 +128,14 @@ class SoundTransform(RatedTransform, NeighbourhoodTransform):
         return x if x.interval is None or self.idle() else x.with_(interval=self.interval_after(x.interval))
 
 
-class SoundWindow(RatedTransform, ElementTransform):
+class SoundWindow(TimeTransform, ElementTransform):
     """A window of each sound, of one length."""
 
     seconds: Seconds
     """The length of the window, in seconds."""
+
+    def composes(self) -> bool:
+        return True
 
     @property
     def frames(self) -> int:
@@ -94,8 +143,12 @@ class SoundWindow(RatedTransform, ElementTransform):
         return max(1, round(self.seconds * self._rate))
 
     def start(self, u: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
-        """Returns the window's first frame in a sound of so many, int32 scalars; a window that starts before 0 begins in silence."""
+        """Returns the window's first frame in a sound of so many, an int32 scalar, by the draws `(..., num_draws)`: int32 `(...)` or a
+        scalar; a window that starts before 0 begins in silence."""
         raise NotImplementedError
+
+    def time_map(self, u: tf.Tensor, sounds: tf.Tensor) -> TimeMap:
+        return TimeMap.of_shift(sounds, self.start(u, tf.shape(sounds)[1]), self.frames)
 
     def infer(self, x: FeatureType) -> FeatureType:
         rate = require_sound(self, x).rate

@@ -84,8 +84,8 @@ class Audio(FeatureKind):
         return FeatureType(self.name, "string", (), file_channels=feature.channels, details=self.details_of(feature))
 
     def decoder(self, feature: Any) -> SoundDecoder:
-        # Of a part by columns, nothing else is stored.
-        offset, duration = (None if isinstance(at, str) else at for at in (feature.offset, getattr(feature, "duration", None)))
+        part = feature.offset, getattr(feature, "duration", None)
+        offset, duration = (0.0, None) if str in map(type, part) else part  # of a part by columns, nothing else is stored
         return SoundDecoder(rate=feature.rate, channels=feature.channels or 1, offset=offset or 0.0, duration=duration)
 
     def details_of(self, feature: Any) -> Sound:

@@ -31,19 +31,6 @@ HORIZON = 1e-6  # least third coordinate of a visible point
 FAR = 1e7  # largest coordinate of a place, in pixels: a perspective can put a point at infinity
 
 
-class Overlay:
-    """What a kind draws on the image that it is always aligned with, by default the only one."""
-
-    guide: ClassVar[Literal["", "boxes", "points", "pixels"]] = ""
-    """What crops can choose their window by: items as `boxes`, or as `points`, which are boxes of one pixel, or a mask's `pixels`; "" if
-    none. Points that are pasted over can be dropped without a mask of them."""
-
-    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        """Draws a feature on its image, uint8 `(height, width, channels)`: pixels, or items without padding; `names` has their classes, if
-        known."""
-        return image
-
-
 class Values:
     """What the values are that steps change with draws of their own, or with those of an image: pixels, or samples."""
 
@@ -109,6 +96,20 @@ class Levels(PixelValues):
     also = ", or an array of uint8, uint16 or float32"
 
 
+class Overlay:
+    """What a kind draws on the image, or the sound, that it is always aligned with, by default the only one."""
+
+    lies_on: ClassVar[type[Values]] = Levels  # the values that it can be aligned with
+    guide: ClassVar[Literal["", "boxes", "points", "pixels"]] = ""
+    """What crops can choose their window by: items as `boxes`, or as `points`, which are boxes of one pixel, or a mask's `pixels`; "" if
+    none. Points that are pasted over can be dropped without a mask of them."""
+
+    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
+        """Draws a feature on its image, uint8 `(height, width, channels)`: pixels, or items without padding; `names` has their classes, if
+        known."""
+        return image
+
+
 class Indices(PixelValues, Overlay):
     """Indices of classes or of items, which cannot be blended."""
 
@@ -129,14 +130,62 @@ class Samples(Values):
         return 1000
 
 
-class Geometry(Overlay):
+class Placement(Overlay):
+    """How the items of a ragged kind lie on an image or a sound: their formats, and which of them stay."""
+
+    formats: ClassVar[tuple[str, ...]] = ()  # the output formats of the items; the first is the one that steps work on
+
+    def prepared_type(self, x: FeatureType) -> FeatureType | None:
+        """Returns the type of items after `prepare`; `None` if they are already in the format that steps work on."""
+        return None
+
+    def to_format(self, items: tf.Tensor, form: str, size: tuple[int, int] | None) -> tf.Tensor:
+        """Converts items to one of the `formats`, on an image of a height and width in pixels."""
+        raise NotImplementedError
+
+    def joins(self, x: FeatureType) -> bool:
+        """Checks that items of a type can be joined with those of another example that is combined with theirs."""
+        return False
+
+    def limit(self, x: FeatureType) -> int | None:
+        """Returns the number of items in a batch, padding included; `None` if it is as large as needed."""
+        return None
+
+    def weight(self, items: tf.Tensor) -> tf.Tensor:
+        """Returns the priority of each item if there are too many, float32 `(n, most)`; by default all are equal."""
+        return tf.zeros(tf.shape(items)[:2], tf.float32)
+
+    def described(self, items: Any, x: FeatureType) -> Any:
+        """Converts the items of an example for the table of an export."""
+        return items.tolist()
+
+
+class Timeline(Placement):
+    """What happens to the items of a ragged kind when their sound is cut, shifted or played at another speed.
+
+    Items of a batch are `(n, most, ...)`, times are seconds from the start of the sound, float64 `(n,)`; values of padding do not matter.
+    """
+
+    def prepare(self, items: tf.Tensor, offset: float, length: tf.Tensor, details: Any) -> Items:
+        """Converts stored items, in seconds of a file, to the format that steps work on, for a sound that begins at `offset` of the file
+        and has a length."""
+        raise NotImplementedError
+
+    def earlier(self, items: Any, seconds: Any, x: FeatureType) -> Any:
+        """Moves stored items, a NumPy array `(items, ...)` of a type, to earlier times: by `seconds` each, float64 `(items,)`."""
+        raise NotImplementedError
+
+    def move(self, items: tf.Tensor, factor: tf.Tensor, start: tf.Tensor, length: tf.Tensor, details: Any) -> Items:
+        """Moves items with their sound, to one of a `length` that has at `t` what was at `factor * t + start`."""
+        raise NotImplementedError
+
+
+class Geometry(Placement):
     """What happens to the items of a ragged kind when their image is moved, cut or combined.
 
     Methods that run in a graph take the items of a batch, `(n, most, ...)`, and the details of their type; values of padding do not matter.
     Sizes are heights and widths in pixels.
     """
-
-    formats: ClassVar[tuple[str, ...]] = ()  # the output formats of the items; the first is the one that steps work on
 
     def turned(self, items: Any, orientation: int, sides: Any, x: FeatureType) -> Any:
         """Moves items from a stored image to the upright one.
@@ -154,10 +203,6 @@ class Geometry(Overlay):
         by_field = type(self).displace is not Geometry.displace and traits.displaces
         return by_field or traits.family is Family.GEOMETRIC or traits.crops or traits.resizes
 
-    def prepared_type(self, x: FeatureType) -> FeatureType | None:
-        """Returns the type of items after `prepare`; `None` if they are already in the format that steps work on."""
-        return None
-
     def prepare(self, items: tf.Tensor, size: Size, details: Any) -> Items:
         """Converts stored items on an image of a `size` to the format that steps work on, for a type that has a `prepared_type`."""
         raise NotImplementedError
@@ -166,15 +211,6 @@ class Geometry(Overlay):
         """Returns the boxes that crops choose their window by, for items with a `guide`: left, top, right and bottom edge of each in
         pixels, float64 `(n, k, 4)`. Padding is false in `there`, bool `(n, most)`, and in the second result, bool `(n, k)`."""
         raise NotImplementedError
-
-    def to_format(self, items: tf.Tensor, form: str, size: tuple[int, int]) -> tf.Tensor:
-        """Converts items to one of the `formats`, on an image of a height and width in pixels."""
-        raise NotImplementedError
-
-    def joins(self, x: FeatureType) -> bool:
-        """Checks that items of a type can be joined with those of another example, in a combined image; `clip` cuts them to their visible
-        part."""
-        return False
 
     def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> Items:
         """Shifts items with their image, and clips them to its visible part in a combined image.
@@ -218,18 +254,6 @@ class Geometry(Overlay):
         """Moves items with an image that is displaced by a field: `shown` leads from points of the input to their places in the output, x
         and y, float64 `(n, k, 2)`, with pixel centres at integers."""
         raise NotImplementedError
-
-    def limit(self, x: FeatureType) -> int | None:
-        """Returns the number of items in a batch, padding included; `None` if it is as large as needed."""
-        return None
-
-    def weight(self, items: tf.Tensor) -> tf.Tensor:
-        """Returns the priority of each item if there are too many, float32 `(n, most)`; by default all are equal."""
-        return tf.zeros(tf.shape(items)[:2], tf.float32)
-
-    def described(self, items: Any, x: FeatureType) -> Any:
-        """Converts the items of an example for the table of an export."""
-        return items.tolist()
 
 
 class Meaning:
@@ -332,8 +356,9 @@ class FeatureKind:
     perhaps held in memory for all records; `ragged` with any number of items; or not, but `made` of another feature."""
     pixels: ClassVar[PixelValues | None] = None
     samples: ClassVar[Samples | None] = None
-    geometry: ClassVar[Geometry | None] = None  # how its items follow their image
+    geometry: ClassVar[Placement | None] = None  # how its items follow their image or their sound
     meaning: ClassVar[Meaning] = Meaning()  # what its values mean
+    numbers: ClassVar[int] = 0  # of an item whose numbers may be stored apart, in as many columns or keys of lists; 0 if they cannot
     each: ClassVar[str] = ""  # the kind for one value an item of another feature, such as the class of each box; "" if there is none
     details: ClassVar[type[Any] | None] = None  # the class of the details of its types, of plain values, if they are written down
     rules_of: ClassVar[str] = ""  # the kind whose steps have a rule for it; its own by default
@@ -442,8 +467,24 @@ def item_type(kind: str, home: str, dtype: str, shape: tuple[int | None, ...] = 
 def geometry_of(kind: str) -> Geometry:
     """Returns what moves the items of a kind that follows its image."""
     found = kind_named(kind).geometry
-    if found is None:
+    if not isinstance(found, Geometry):
         raise InternalError(f"the kind `{kind}` follows no image")
+    return found
+
+
+def timeline_of(kind: str) -> Timeline:
+    """Returns what moves the items of a kind that happen in a sound."""
+    found = kind_named(kind).geometry
+    if not isinstance(found, Timeline):
+        raise InternalError(f"the items of kind `{kind}` happen in no sound")
+    return found
+
+
+def placement_of(kind: str) -> Placement:
+    """Returns how the items of a kind lie on an image or a sound."""
+    found = kind_named(kind).geometry
+    if found is None:
+        raise InternalError(f"the items of kind `{kind}` lie on nothing")
     return found
 
 

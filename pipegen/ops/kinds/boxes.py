@@ -99,9 +99,9 @@ class BoxGeometry(Geometry):
         y0, y1 = np.sort(found[:, [1, 3]], -1).T
         return np.stack(_parts(x0, y0, x1, y1, form), -1).astype(items.dtype)
 
-    def to_format(self, items: tf.Tensor, form: str, size: tuple[int, int]) -> tf.Tensor:
+    def to_format(self, items: tf.Tensor, form: str, size: tuple[int, int] | None) -> tf.Tensor:
         x0, y0, x1, y1 = tf.unstack(tf.cast(items, tf.float64), axis=-1)
-        if form.startswith("rel_"):
+        if form.startswith("rel_") and size is not None:
             x0, y0, x1, y1 = x0 / size[1], y0 / size[0], x1 / size[1], y1 / size[0]
         return tf.cast(tf.stack(_parts(x0, y0, x1, y1, form), -1), tf.float32)
 
@@ -128,6 +128,7 @@ class Boxes(FeatureKind):
     arguments = ("of", "keys", "columns", "format", "max", "min_area", "min_visibility", "min_size", "empty")
     storage = "ragged"
     geometry = BoxGeometry()
+    numbers = 4
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (boxes_type(feature.of or "image", feature.box_rules()),)

@@ -181,6 +181,20 @@ def outlined(image: np.ndarray[Any, Any], boxes: np.ndarray[Any, Any], names: Se
     return np.asarray(picture)
 
 
+def spanned(image: np.ndarray[Any, Any], shares: np.ndarray[Any, Any], names: Sequence[str] = ()) -> np.ndarray[Any, Any]:
+    """Marks times on a drawn sound, uint8 `(height, width, channels)`, by lines above and at both ends, each class in its own colour: start
+    and end of each event as shares of the width, `(n, 2)`, and the class of each, or none."""
+    picture, pen, font = _drawing(image, 10, 22)
+    line, known = max(1, round(picture.width / 160)), sorted(set(names))
+    for i, (start, end) in enumerate((shares * picture.width).tolist()):
+        row = known.index(names[i]) if i < len(names) else 0
+        colour, top = _COLOURS[row % len(_COLOURS)], row * (font.size + 2 * line) % max(picture.height - 1, 1)
+        pen.rectangle([start, top, max(start, end - 1), picture.height - 1], outline=colour, width=line)
+        if i < len(names):
+            pen.text((start + 2 * line, top + line), names[i], fill=colour, font=font)
+    return np.asarray(picture)
+
+
 def dotted(image: np.ndarray[Any, Any], points: np.ndarray[Any, Any], names: Sequence[str] = ()) -> np.ndarray[Any, Any]:
     """Draws points on an image as of `overlay`, each name in its own colour: x, y and visibility of each, `(n, 3)`, and the name of each,
     or none. A hidden one is a ring, and those of visibility 0 are absent."""

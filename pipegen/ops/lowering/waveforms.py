@@ -63,11 +63,11 @@ def ratio(wanted: tf.Tensor, present: tf.Tensor, silent: float) -> tf.Tensor:
     return tf.where(there, wanted / tf.where(there, present, tf.ones_like(present)), tf.zeros_like(present) + silent)
 
 
-def shifted(sounds: tf.Tensor, by: tf.Tensor, *, wraps: bool) -> tf.Tensor:
-    """Moves each sound later by a number of frames, int32 `(n,)`; what leaves at one end enters at the other if it `wraps`, else silence
-    does."""
+def shifted(sounds: tf.Tensor, by: tf.Tensor, *, wraps: bool, count: Whole | None = None) -> tf.Tensor:
+    """Moves each sound later by a number of frames, int32 `(n,)`, and gives it `count` frames, by default as many as before; what leaves at
+    one end enters at the other if it `wraps`, else silence does."""
     frames, _ = sizes(sounds)
-    place = tf.range(frames)[None, :] - by[:, None]
+    place = tf.range(frames if count is None else count)[None, :] - by[:, None]
     if wraps:
         return tf.gather(sounds, tf.math.floormod(place, frames), axis=1, batch_dims=1)
     inside = tf.logical_and(place >= 0, place < frames)
@@ -120,25 +120,27 @@ def fixed_step(factor: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.round(factor * float(1 << POSITION_BITS)), tf.int64)
 
 
-def positions(step: tf.Tensor, count: Whole) -> tuple[tf.Tensor, tf.Tensor]:
+def positions(step: tf.Tensor, count: Whole, start: tf.Tensor | None = None) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the whole frames, int32, and the fractions, float32 in 1/2^24, of `count` positions with the distance `step`, int64 `(n,)` as
-    `fixed_step` has it: `(n, count)` each."""
+    `fixed_step` has it: `(n, count)` each. The first one is `start`, likewise, by default 0."""
     place = tf.cast(tf.range(count), tf.int64)[None, :] * step[:, None]
+    place = place if start is None else place + start[:, None]
     whole = tf.bitwise.right_shift(place, tf.constant(POSITION_BITS, tf.int64))
     rest = tf.bitwise.bitwise_and(place, tf.constant((1 << POSITION_BITS) - 1, tf.int64))
     share = tf.cast(tf.bitwise.right_shift(rest, tf.constant(POSITION_BITS - 24, tf.int64)), tf.float32) * 2.0**-24
     return tf.cast(whole, tf.int32), share
 
 
-def resampled_by(sounds: tf.Tensor, step: tf.Tensor, count: Whole, fastest: float) -> tf.Tensor:
-    """Reads each sound at `count` positions with the distance `step`, int64 `(n,)` as `fixed_step` has it, of at most `fastest` frames.
+def resampled_by(sounds: tf.Tensor, step: tf.Tensor, count: Whole, fastest: float, start: tf.Tensor | None = None) -> tf.Tensor:
+    """Reads each sound at `count` positions with the distance `step`, int64 `(n,)` as `fixed_step` has it, of at most `fastest` frames,
+    from `start` on, by default the first frame.
 
     A value is a sum of its neighbours, weighted by a sinc with `LOBES` zero crossings to each side under a Hann window (J. O. Smith,
     Digital Audio Resampling, 1984). Above a distance of 1 the sinc is wider, so that it removes what would alias. Outside is silence.
     """
     reach = math.ceil(LOBES * max(1.0, fastest))
     frames, channels = sizes(sounds)
-    whole, share = positions(step, count)
+    whole, share = positions(step, count, start)
     padded = tf.pad(sounds, [[0, 0], [reach, reach], [0, 0]])
     cutoff = 1.0 / tf.maximum(tf.cast(step, tf.float64) * 2.0**-POSITION_BITS, 1.0)
     # sin(a - b) = sin a cos b - cos a sin b, so that there are four sines for a position and none for a neighbour.

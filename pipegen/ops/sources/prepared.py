@@ -31,12 +31,13 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.arguments.geometry import BoxRules
 from pipegen.ops.arguments.magnitudes import Number
+from pipegen.ops.arguments.timeline import EventRules
 from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.kinds.base import InstanceNumber, Levels, PixelValues, having, kind_of
 from pipegen.ops.kinds.mask import with_numbers
 from pipegen.ops.model import FeatureName, Model
-from pipegen.ops.sources.features.feature import Beside, HeldKindName, KeepsBoxes, NamesPoints, OfSound, VectorMaps
+from pipegen.ops.sources.features.feature import Beside, HeldKindName, KeepsItems, NamesPoints, OfSound, VectorMaps
 from pipegen.ops.sources.listing.base import Listing, Location, Parts, always
 from pipegen.ops.sources.listing.blocks import TakingReader, by_block
 from pipegen.ops.sources.listing.reader import Hold, Read, Reader
@@ -358,11 +359,11 @@ class StoredMessages(TakingReader, StoredRows):
         return found
 
 
-class StoredFeature(VectorMaps, KeepsBoxes, NamesPoints, OfSound, Beside):
+class StoredFeature(VectorMaps, KeepsItems, NamesPoints, OfSound, Beside):
     """One feature of a store, as written by `pipegen prepare`."""
 
     kind: HeldKindName
-    """`image`, `mask`, `label`, `tensor`, `weight`, `boxes` or `keypoints`."""
+    """`image`, `mask`, `label`, `tensor`, `weight`, `boxes`, `keypoints` or `events`."""
     dtype: Literal["uint8", "uint16", "int32", "int64", "float32", "string"] = "uint8"
     """The dtype of a value; `string` for encoded files."""
     shape: tuple[int | None, ...] = ()
@@ -379,7 +380,7 @@ class StoredFeature(VectorMaps, KeepsBoxes, NamesPoints, OfSound, Beside):
     bits: Literal[8, 16] | None = None
     """For encoded images: the bits of a value; by default 8."""
     places: Annotated[int, Field(ge=1)] | None = None
-    """For boxes and keypoints: the number of places per example in a batch, the same as without the store."""
+    """For boxes, keypoints and events: the number of places per example in a batch, the same as without the store."""
     absent: tuple[SplitName, ...] = ()
     """Splits whose records do not have it."""
 
@@ -390,6 +391,10 @@ class StoredFeature(VectorMaps, KeepsBoxes, NamesPoints, OfSound, Beside):
     def box_rules(self) -> BoxRules:
         """Returns the rules for keeping boxes; stored boxes already lie on their image."""
         return self.rules(None)
+
+    def event_rules(self) -> EventRules:
+        """Returns the rules for keeping events; stored events already lie in their sound."""
+        return self.rules_of_events(None)
 
     def type(self) -> FeatureType:
         kind = kind_of(self)

@@ -138,7 +138,7 @@ class RandomSoundCrop(SoundWindow):
         over = frames - self.frames
         if not self.padded:
             holds_frames(self.frames, frames)
-        first = pick(u[0], tf.abs(over))
+        first = pick(u[..., 0], tf.abs(over))
         return tf.where(over < 0, -first, first)
 
     def infer(self, x: FeatureType) -> FeatureType:

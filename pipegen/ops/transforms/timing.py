@@ -12,7 +12,16 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import installed_version, tf
 from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Magnitude, Odd, amount_within, bounded, odd_factor, symmetric_range
-from pipegen.ops.families.sounds import ANY_SOUND, SECOND, SILENCE, RatedTransform, SoundTransform, require_sound, unbounded
+from pipegen.ops.families.sounds import (
+    ANY_SOUND,
+    SECOND,
+    SILENCE,
+    SoundTransform,
+    TimeMap,
+    TimeTransform,
+    require_sound,
+    unbounded,
+)
 from pipegen.ops.lowering.vocoder import pitched, stretched, window_length
 from pipegen.ops.lowering.waveforms import fixed_step, loud_part, resampled_by, shifted, silenced, sizes, whole_frames
 from pipegen.ops.lowering.windows import pick
@@ -41,7 +50,7 @@ class PartTransform(UniformTransform, SoundTransform):
         return whole_frames(drawn["seconds"], self._rate)
 
 
-class RandomShift(PartTransform):
+class RandomShift(PartTransform, TimeTransform):
     """Moves each sound later or earlier by a time drawn uniformly, a whole number of frames: what leaves at one end enters at the other, or
     silence does."""
 
@@ -65,6 +74,19 @@ class RandomShift(PartTransform):
             return super().lints(x)
         message = f"`{self.op}` reaches {furthest:g} seconds, and leaves nothing of a sound of {length:g}"
         return (OpError("PG510", message, field=name, help="use a shorter distance, or `fill: wrap`"), *super().lints(x))
+
+    def composes(self) -> bool:
+        return self.fill == "silence"
+
+    def moves_apart(self) -> OpError | None:
+        if self.fill != "wrap":
+            return None
+        help_ = write("fill: silence", "arguments", "write {}, so that an event leaves at the end")
+        return OpError("PG203", f"`{self.op}` wraps around, which would cut an event in two", field="fill", help=help_)
+
+    def time_map(self, u: tf.Tensor, sounds: tf.Tensor) -> TimeMap:
+        frames, _ = sizes(sounds)
+        return TimeMap.of_shift(sounds, -self.drawn_frames(u, frames), frames)
 
     def interval_after(self, interval: Interval) -> Interval:
         return interval if self.fill == "wrap" else interval.union(SILENCE)
@@ -131,7 +153,24 @@ class FactorTransform(UniformTransform, SoundTransform):
 Tempo = Annotated[Magnitude, ABOVE_ZERO, bounded(high=4), odd_factor(low=0.4, high=2.5)]
 
 
-class RandomSpeed(FactorTransform):
+class TempoTransform(FactorTransform, TimeTransform):
+    """A step that plays each sound faster or slower."""
+
+    factors = frozenset({"factor"})
+    changes_pace = True
+
+    factor: Tempo
+    """The speed: 0.1 means from 0.9 to 1.1, a pair is the range; 2 is twice as fast."""
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return (fixed_step(self.drawn(u)["factor"]),)
+
+    def time_map(self, u: tf.Tensor, sounds: tf.Tensor) -> TimeMap:
+        (pace,), (frames, _) = self.parameters(u, *sizes(sounds)), sizes(sounds)
+        return TimeMap(pace, tf.zeros_like(pace), frames)
+
+
+class RandomSpeed(TempoTransform):
     """Plays each sound faster or slower by a factor drawn uniformly: above 1 it is shorter and higher, below 1 longer and lower, as a
     record at another speed.
 
@@ -142,18 +181,20 @@ class RandomSpeed(FactorTransform):
 
     op = "random_speed"
     cost = 40.0
-    factors = frozenset({"factor"})
     examples = unbounded("random_speed: {factor: 0.1}", "random_speed: {factor: [0.8, 1.25], probability: 0.5}")
 
     factor: Tempo
     """The speed: 0.1 means from 0.9 to 1.1, a pair is the range; 2 is twice as fast and an octave higher."""
 
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (fixed_step(self.drawn(u)["factor"]),)
+    def composes(self) -> bool:
+        return True
+
+    def fastest(self) -> float:
+        return self.largest("factor")
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         (step,) = given
-        return resampled_by(images, step, sizes(images)[0], self.largest("factor"))
+        return resampled_by(images, step, sizes(images)[0], self.fastest())
 
 
 def _compiles_float64() -> bool:
@@ -168,7 +209,7 @@ class VocoderTransform(FactorTransform):
     on_host = not _compiles_float64()
 
 
-class RandomTimeStretch(VocoderTransform):
+class RandomTimeStretch(VocoderTransform, TempoTransform):
     """Plays each sound faster or slower at the same pitch, by a factor drawn uniformly: above 1 it is shorter, below 1 longer.
 
     The number of frames stays: silence follows a shorter sound, and a longer one is cut at its end. It is a phase vocoder with identity
@@ -182,14 +223,7 @@ class RandomTimeStretch(VocoderTransform):
 
     op = "random_time_stretch"
     cost = 130.0
-    factors = frozenset({"factor"})
     examples = unbounded("random_time_stretch: {factor: 0.1}", "random_time_stretch: {factor: [0.8, 1.25], probability: 0.5}")
-
-    factor: Tempo
-    """The speed: 0.1 means from 0.9 to 1.1, a pair is the range; 2 is twice as fast."""
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (fixed_step(self.drawn(u)["factor"]),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         (step,) = given
@@ -266,7 +300,7 @@ class Resample(UnconditionalTransform, SoundTransform):
         return resample(images, self._rate, self.rate)
 
 
-class Trim(RatedTransform, ElementTransform):
+class Trim(TimeTransform, ElementTransform):
     """Drops silence at both ends of each sound: what is quieter than its loudest moment by more than so many decibels. Sounds then have
     lengths of their own; `crop_or_pad` gives them one.
 
@@ -297,6 +331,10 @@ class Trim(RatedTransform, ElementTransform):
     def infer(self, x: FeatureType) -> FeatureType:
         require_sound(self, x)
         return x.with_(shape=(None, x.shape[1]), uniform=False)
+
+    def time_map(self, u: tf.Tensor, sounds: tf.Tensor) -> TimeMap:
+        start, end = loud_part(sounds[0], self.db, self.window, self.hop)  # lengths differ, so that it is a batch of one
+        return TimeMap.of_shift(sounds, start, end - start)
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
         start, end = loud_part(image, self.db, self.window, self.hop)

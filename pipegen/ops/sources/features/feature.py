@@ -18,6 +18,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
 from pipegen.ops.arguments.geometry import BoxFormat, BoxRules, FixedSize, Outside, height_width
 from pipegen.ops.arguments.magnitudes import Number
+from pipegen.ops.arguments.timeline import EventFormat, EventRules
 from pipegen.ops.families.decoder import LARGEST, rgb_code
 from pipegen.ops.fields.labels import Classes, ClassName, IndexedNames, KnownClasses
 from pipegen.ops.fields.notes import joined
@@ -27,6 +28,7 @@ from pipegen.ops.kinds.base import (
     InstanceNumber,
     Levels,
     Overlay,
+    Timeline,
     having,
     held_in_memory,
     kind_named,
@@ -51,7 +53,7 @@ else:
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
 _AUDIO = "audio"
-LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled", "rate", "duration"})
+LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled", "rate", "duration", "min_duration"})
 """See `Model.later`."""
 _Stored = Annotated[int, Field(ge=0, le=65535)] | Literal["else"]
 _Colour = Annotated[str, Field(pattern=r"^(\[ *\d{1,3} *, *\d{1,3} *, *\d{1,3} *\]|#[0-9A-Fa-f]{6})$")] | Literal["else"]
@@ -70,7 +72,8 @@ class Feature(Model):
     later: ClassVar[frozenset[str]] = LATER
     of: Annotated[str, Field(min_length=1)] | None = None
     """The image that this mask, map or image is aligned with: it moves with it, and steps that change values leave it out unless they name
-    it. A mask or a dense map is aligned with the only image by default; an image without `of` has draws of its own."""
+    it. A mask or a dense map is aligned with the only image by default; an image without `of` has draws of its own. For events: the sound
+    in which they happen, by default the only one."""
     ignore: Index = 0
     """For a mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores. For a dense map:
     their value."""
@@ -132,24 +135,31 @@ class VectorMaps(MapsPixels):
     """For a dense map: `vectors` to the right and down, in pixels, which turn and scale with the image; by default plain numbers."""
 
 
-class KeepsBoxes(Model):
-    """Arguments for keeping boxes."""
+class KeepsItems(Model):
+    """Arguments for keeping boxes and events."""
 
     max: PositiveInt | None = None
     """For boxes: the largest number kept of an image, largest boxes first; each image has that many places. By default as many places as
-    the image with the most boxes needs."""
+    the image with the most boxes needs. For events: the same of a sound, longest events first."""
     min_area: Annotated[float, Field(ge=0)] | None = None
     """For boxes: the smallest area that must remain on the image, in square pixels."""
     min_visibility: Annotated[float, Field(ge=0, le=1)] | None = None
-    """For boxes: the smallest fraction of the area that a step must leave on the image, from 0 to 1."""
+    """For boxes: the smallest fraction of the area that a step must leave on the image, from 0 to 1; for events: of the time in the
+    sound."""
     min_size: Annotated[float, Field(ge=0)] | None = None
     """For boxes: the smallest width and height that must remain, in pixels."""
+    min_duration: Annotated[float, Field(ge=0)] | None = None
+    """For events: the shortest time that must remain in the sound, in seconds."""
     empty: Literal["allow", "refuse"] | None = None
-    """For boxes: whether an image may have none; `allow` by default."""
+    """For boxes and events: whether an image, or a sound, may have none; `allow` by default."""
 
     def rules(self, form: BoxFormat | None) -> BoxRules:
         """Returns the rules for boxes stored in a format; `None` for the format that steps use."""
         return BoxRules(form, self.max, self.min_area or 0.0, self.min_visibility or 0.0, self.min_size or 0.0, self.empty or "allow")
+
+    def rules_of_events(self, form: EventFormat | None) -> EventRules:
+        """Returns the rules for events stored in a format; `None` for the format that steps use."""
+        return EventRules(form, self.max, self.min_duration or 0.0, self.min_visibility or 0.0, self.empty or "allow")
 
 
 class NamesPoints(Model):
@@ -214,8 +224,8 @@ class SoundFiles(Model):
         return decoder
 
 
-class AnyKind(KeepsBoxes, NamesPoints, OfSound, Beside):
-    """A feature of any kind: the arguments of labels, tensors, boxes, keypoints and sound."""
+class AnyKind(KeepsItems, NamesPoints, OfSound, Beside):
+    """A feature of any kind: the arguments of labels, tensors, boxes, keypoints, sound and events."""
 
     classes: KnownClasses | None = None
     """For a label or a mask: class names in index order, in a list or in a file with one a line (`{file: classes.txt}`), or their number.
@@ -238,10 +248,10 @@ class AnyKind(KeepsBoxes, NamesPoints, OfSound, Beside):
     dtype: NumberType | None = None
     """For a tensor: `float32` (default), or `int64` for integers beyond 16,777,216, such as ids and times. By default an integer that
     float32 cannot represent is an error; with an explicit `float32` it is rounded."""
-    format: BoxFormat | None = None
+    format: BoxFormat | EventFormat | None = None
     """Format of boxes, by default `xyxy`: left, top, right and bottom edge in pixels. `xywh`: left, top, width and height. `center_xywh`:
     centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as fractions of the image's width and
-    height."""
+    height. Format of events, in seconds: `start_end` (default), or `start_duration`."""
 
     @field_validator("ignore")
     @classmethod
@@ -257,7 +267,15 @@ class AnyKind(KeepsBoxes, NamesPoints, OfSound, Beside):
         if self.unlabelled and self.separator is not None:
             raise PartError("an example with a `separator` has any number of classes, so none is missing", "unlabelled")
         self.chosen.check(self.classes)
+        self.check_format()
         return self
+
+    def check_format(self) -> None:
+        """Rejects, as `PartError`, the format of another kind."""
+        geometry, form = self.own_kind.geometry, self.format
+        if form is not None and form not in (known := geometry.formats if geometry is not None else ()):
+            named = f"its formats are {joined(known)}" if known else "leave it out"
+            raise PartError(f"`{form}` is not a format of {self.own_kind.plural}", "format", help=named)
 
     @property
     def several(self) -> bool:
@@ -278,7 +296,11 @@ class AnyKind(KeepsBoxes, NamesPoints, OfSound, Beside):
 
     def box_rules(self) -> BoxRules:
         """Returns the format of its boxes, and the rules for keeping them."""
-        return self.rules(self.format or "xyxy")
+        return self.rules(self.format or "xyxy")  # type: ignore[arg-type]  # of its kind
+
+    def event_rules(self) -> EventRules:
+        """Returns the format of its events, and the rules for keeping them."""
+        return self.rules_of_events(self.format or "start_end")  # type: ignore[arg-type]  # of its kind
 
 
 class ArrayFeature(VectorMaps, AnyKind):
@@ -291,7 +313,7 @@ class ArrayFeature(VectorMaps, AnyKind):
     loss. `dense`: numbers for each pixel, `(n, height, width)` or `(n, height, width, channels)`, stored as float32. `boxes`: four numbers
     per box, a list of arrays `(items, 4)`. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden
     or visible: `(n, names, 2 or 3)`; with boxes, a list of arrays `(items, names, 2 or 3)`; without `names`, a list of arrays `(items, 2 or
-    3)`."""
+    3)`. `events`: start and end in seconds, a list of arrays `(items, 2)`."""
     key: Annotated[str, Field(min_length=1)] | None = None
     """Name of the array in `data=` or in the `.npz` file; by default the feature's name."""
     path: Annotated[str, Field(min_length=1)] | None = None
@@ -394,9 +416,8 @@ def _colour(text: str) -> list[int]:
 
 
 def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
-    """Returns the image that each feature is aligned with, or `None`. Raises `PartError` if an `of` names no image, or one that is aligned
-    with another; or a mask has several possible images."""
-    images = [name for name in having(features, Levels) if features[name].of is None]
+    """Returns the image, or the sound, that each feature is aligned with, or `None`. Raises `PartError` if an `of` names none, or one that
+    is aligned with another; or if a mask has several possible images."""
     found: dict[str, str | None] = {}
     for name, feature in features.items():
         kind = kind_of(feature)
@@ -407,15 +428,24 @@ def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
             kind.check(name, feature)
         if kind.pixels is None and kind.geometry is None:
             continue
-        if feature.of is not None and feature.of not in images:
-            raise _nowhere(name, feature.of, features, images)
-        if kind.has(Overlay) and feature.of is None and len(images) > 1:
-            raise PartError(f"`{name}` needs `of`: it can be aligned with {' or '.join(f'`{image}`' for image in images)}", name)
+        hosts = _hosts(kind, features)
+        if feature.of is not None and feature.of not in hosts:
+            raise _nowhere(name, feature.of, features, hosts)
+        if kind.has(Overlay) and feature.of is None and len(hosts) > 1:
+            raise PartError(f"`{name}` needs `of`: it can be aligned with {' or '.join(f'`{host}`' for host in hosts)}", name)
+        if kind.has(Timeline) and not hosts:
+            raise PartError(f"`{name}` needs a feature of `kind: {_AUDIO}`, in which its {kind.plural} happen", name, "kind")
         kind.check(name, feature)
-        found[name] = feature.of if feature.of is not None or not kind.has(Overlay) else next(iter(images), None)
+        found[name] = feature.of if feature.of is not None or not kind.has(Overlay) else next(iter(hosts), None)
     for name in having(features, InstanceNumber):
         _marks(name, getattr(features[name], "home", ""), features, found)
     return found
+
+
+def _hosts(kind: FeatureKind, features: Mapping[str, Feature]) -> list[str]:
+    """The features that one of a kind can be aligned with: images, or sounds."""
+    part = kind.overlay.lies_on if kind.overlay is not None else Levels
+    return [name for name in having(features, part) if features[name].of is None]
 
 
 def _marks(name: str, home: str, features: Mapping[str, Feature], of: Mapping[str, str | None]) -> None:
@@ -444,23 +474,24 @@ def _beside(name: str, home: str, features: Mapping[str, Feature]) -> str:
     return home
 
 
-def _nowhere(name: str, of: str, features: Mapping[str, Feature], images: Sequence[str]) -> PartError:
-    """Describes an `of` that names no suitable image, with a suggestion."""
-    others = [image for image in images if image != name]
+def _nowhere(name: str, of: str, features: Mapping[str, Feature], hosts: Sequence[str]) -> PartError:
+    """Describes an `of` that names no suitable image or sound, with a suggestion."""
+    others = [host for host in hosts if host != name]
     further = features[of].of if of in features else None
+    noun = "a sound" if kind_of(features[name]).has(Timeline) else "an image"
     if of == name:
         what = "is itself"
     elif further is not None and of in having(features, Levels):
         what = "is aligned with another image itself"
     else:
-        what = "is not an image of `features`"
+        what = f"is not {noun} of `features`"
     near = further if further in others else closest(of, others)
     if near is not None:
         help_ = f"is `{near}` meant?"
     elif others:
         help_ = f"it can be aligned with {' or '.join(f'`{image}`' for image in others)}"
     else:
-        help_ = "remove `of`, since `features` has no other image"
+        help_ = f"remove `of`, since `features` has no other {noun.split()[1]}"
     return PartError(f"`{name}` is aligned with `of: {of}`, which {what}", name, "of", help=help_)
 
 

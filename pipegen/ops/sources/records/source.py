@@ -52,18 +52,19 @@ class RecordFeature(FormattedFeature):
     """`image`: the bytes of an image file. `mask`: the bytes of a file with a class for each pixel of the image. `dense`: the bytes of a
     file with numbers for each pixel, or arrays. `label`: a class index or class name. `tensor`: numbers of one `shape` and `dtype`.
     `weight`: a number of 0 or more that weighs the example in the loss. `boxes`: four numbers for each box, as lists or one after another.
-    `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible, likewise. A `label` or `tensor` that is `with` boxes has
-    one value for each of them. Boxes, keypoints and what is with them are read once for all records, and held in memory."""
+    `events`: start and end in seconds, likewise. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible, likewise. A
+    `label` or `tensor` that is `with` boxes or events has one value for each of them. Items and what is with them are read once for all
+    records, and held in memory."""
     key: Key | None = None
     """Key of the feature in the record; by default its name."""
-    keys: tuple[Key, Key, Key, Key] | None = None
+    keys: Annotated[tuple[Key, ...], Field(min_length=2, max_length=4)] | None = None
     """For boxes, in place of `key`: the keys of their four numbers, in the order of `format`, with a list of one number per box each:
-    `[bbox/xmin, bbox/ymin, bbox/xmax, bbox/ymax]`."""
+    `[bbox/xmin, bbox/ymin, bbox/xmax, bbox/ymax]`. For events: the keys of their two, such as `[onset, offset]`."""
     column: Column | None = None
     """Column of the joined table (`join`) that has the feature, in place of a `key`: its name, or its number from 0."""
     columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
-    """Several columns of the joined table: the numbers of a tensor; the four numbers of boxes, in the order of `format`; or x and y of each
-    of the `names` of keypoints, or x, y and visibility."""
+    """Several columns of the joined table: the numbers of a tensor; the four numbers of boxes or the two of events, in the order of
+    `format`; or x and y of each of the `names` of keypoints, or x, y and visibility."""
     shape: Annotated[tuple[Side, ...], Field(max_length=8)] | None = None
     """Shape of a tensor, such as `[17, 3]`; by default one number. For keypoints without `names` that are numbers one after another: `[2]`
     for x and y, `[3]` with the visibility."""
@@ -71,7 +72,10 @@ class RecordFeature(FormattedFeature):
     @model_validator(mode="after")
     def _consistent(self) -> RecordFeature:
         if self.keys is not None and self.key is not None:
-            raise ValueError("`keys` are four in place of the one `key`; leave one of them out")
+            raise ValueError("`keys` are several in place of the one `key`; leave one of them out")
+        numbers = self.own_kind.numbers
+        if self.keys is not None and len(self.keys) != numbers:
+            raise PartError(f"{self.own_kind.plural} have {numbers} `keys`, in the order of their `format`, not {len(self.keys)}", "keys")
         for name in ("key", "keys"):
             if self.joined and getattr(self, name) is not None:
                 raise ValueError(f"`{name}` is in the records, and `column` in the joined table; leave one of them out")

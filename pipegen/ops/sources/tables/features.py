@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import OpError, PartError
 from pipegen.ops.arguments.geometry import BoxFormat, FixedSize, height_width
+from pipegen.ops.arguments.timeline import EventFormat
 from pipegen.ops.families.decoder import ArrayDecoder, missing_library
 from pipegen.ops.fields.notes import count
 from pipegen.ops.kinds.base import Levels
@@ -19,7 +20,8 @@ from pipegen.ops.sources.features.feature import AnyKind, AnyKindName, ColumnKin
 from pipegen.ops.sources.features.predicate import Computed
 from pipegen.ops.sources.tables.readings import Column
 
-_BOXES, _FOUR = get_args(BoxFormat), range(4)
+_ITEM_FORMATS = (*get_args(BoxFormat), *get_args(EventFormat))
+_FOUR = range(4)
 _Count = Annotated[int, Field(ge=1)]
 ColumnName = Annotated[str, Field(min_length=1)]
 _RANGE = re.compile(r"\{\d+\.\.\d+\}")
@@ -149,8 +151,8 @@ class InTable(AnyKind):
         if self.columns is not None and self.shape is not None:
             raise ValueError("`columns` have one number each, but `shape` is for arrays in one column; leave one of them out")
         kind, points = self.own_kind, len(self.names or ())
-        if kind.guides("boxes") and len(self.columns or _FOUR) != len(_FOUR):
-            raise PartError("boxes need four `columns`, in the order of their `format`, or one `column`", "columns")
+        if kind.numbers and len(self.columns or range(kind.numbers)) != kind.numbers:
+            raise PartError(f"{kind.plural} need {kind.numbers} `columns`, in the order of their `format`, or one `column`", "columns")
         if kind.guides("points") and self.columns is not None and (self.home or len(self.columns) not in (2 * points, 3 * points)):
             has = f"{len(self.columns)} for {count(points, 'name')}" if points else "no `names`"
             message = f"keypoints in `columns` need x and y, or x, y and visibility, for each of the `names`; there are {has}"
@@ -172,12 +174,12 @@ class JoinedFeature(InTable):
 
     kind: ColumnKindName
     """`label`: class names, or class indices as integers. `tensor`: numbers of one `dtype`. `weight`: a number of 0 or more that weighs the
-    example in the loss. `boxes`: four numbers for each box, as lists or one after another, or in four `columns`. `keypoints`: x and y,
-    optionally with 0, 1 or 2 for absent, hidden or visible, as lists, or named points in `columns`. A `label` or `tensor` that is `with`
-    boxes of the table has a list of one value for each."""
+    example in the loss. `boxes`: four numbers for each box, as lists or one after another, or in four `columns`. `events`: likewise two
+    numbers, start and end in seconds. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible, as lists, or named
+    points in `columns`. A `label` or `tensor` that is `with` boxes or events of the table has a list of one value for each."""
     columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
-    """Several columns of the joined table: the numbers of a tensor; the four numbers of boxes, in the order of `format`; or x and y of each
-    of the `names` of keypoints, or x, y and visibility."""
+    """Several columns of the joined table: the numbers of a tensor; the four numbers of boxes or the two of events, in the order of
+    `format`; or x and y of each of the `names` of keypoints, or x, y and visibility."""
     shape: Annotated[tuple[_Count, ...], Field(min_length=1, max_length=8)] | None = None
     """Shape of a tensor whose cells are lists of numbers, such as `[768]`; they stay in memory."""
 
@@ -185,13 +187,13 @@ class JoinedFeature(InTable):
 class FormattedFeature(InTable, EncodedFeature):
     """A feature with a format: of boxes, or of its files."""
 
-    format: BoxFormat | Format | None = None  # type: ignore[assignment]  # that of boxes, or of files
+    format: BoxFormat | EventFormat | Format | None = None  # type: ignore[assignment]  # that of items, or of files
     """For boxes: the order and unit of their numbers, by default `xyxy`: left, top, right and bottom edge in pixels. `xywh`: left, top,
     width and height. `center_xywh`: centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as
-    fractions of the image's width and height. For an array, and for an image or a dense map in files of arrays: the format of the files.
-    `npy`, `nifti`, `geotiff` and `flo` (optical flow of 2 channels; for arrays and dense maps) are names; `{npy: {channels: 3}}`, `{nifti:
-    {slices: 32}}`, `{dicom: rescaled}` and `{geotiff: {bands: [4, 3, 2]}}` have options. Values are float32, as stored. Vectors are in
-    `.flo` or `.npy` files by default."""
+    fractions of the image's width and height. For events, in seconds: `start_end` (default), or `start_duration`. For an array, and for an
+    image or a dense map in files of arrays: the format of the files. `npy`, `nifti`, `geotiff` and `flo` (optical flow of 2 channels; for
+    arrays and dense maps) are names; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`, `{dicom: rescaled}` and `{geotiff: {bands: [4, 3,
+    2]}}` have options. Values are float32, as stored. Vectors are in `.flo` or `.npy` files by default."""
 
     offset: int | Annotated[float, Field(ge=0)] | ColumnName = 0  # type: ignore[assignment]  # of labels, and of sound
     """For a label: the number subtracted from stored numbers to get class indices, such as 1 if they start at 1. For sound in files:
@@ -206,10 +208,14 @@ class FormattedFeature(InTable, EncodedFeature):
             raise PartError(f"the `offset` of {self.own_kind.plural} is an integer, not {self.offset!r}", "offset")
         if self.own_kind.samples is not None and not isinstance(self.offset, str) and self.offset < 0:
             raise PartError(f"the `offset` of {self.own_kind.plural} is 0 or more, in seconds", "offset")
-        if self.format is not None and (self.format in _BOXES) is not self.own_kind.guides("boxes"):
-            known, given = "boxes" if self.format in _BOXES else "files", self.format if isinstance(self.format, str) else self.format.name
-            raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
         return self
+
+    def check_format(self) -> None:
+        geometry, form = self.own_kind.geometry, self.format
+        if form is not None and (form in _ITEM_FORMATS or geometry is not None) and form not in (geometry.formats if geometry else ()):
+            known = "boxes" if form in get_args(BoxFormat) else "events" if form in get_args(EventFormat) else "files"
+            given = form if isinstance(form, str) else form.name
+            raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
 
     def array_decoder(self) -> ArrayDecoder:
         """Returns the decoder of files of its `format`."""
@@ -265,8 +271,9 @@ class TableFeature(FileFeature):
     """`image`: paths of image files, or with a `size` the pixels as numbers. `mask`: paths of files with a class for each pixel of the
     image. `dense`: paths of files with numbers for each pixel. `label`: class names, or class indices as integers. `tensor`: numbers of one
     `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `array`: paths of files with numbers of one `shape`.
-    `boxes`: four numbers for each box, as lists or one after another, or in four `columns`. `keypoints`: x and y, optionally with 0, 1 or 2
-    for absent, hidden or visible, as lists, or named points in `columns`. A `label` or `tensor` that is `with` boxes has a list of one
+    `boxes`: four numbers for each box, as lists or one after another, or in four `columns`; `events`: likewise two, start and end in
+    seconds. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible, as lists, or named points in `columns`. A
+    `label` or `tensor` that is `with` boxes or events has a list of one
     value for each. A list is one of the format, or text such as `[[0, 0, 8, 8]]`."""
     root: Annotated[str, Field(min_length=1)] | None = None
     """Folder that image paths are relative to, itself relative to the spec's file; by default the table's folder, and for a table in memory

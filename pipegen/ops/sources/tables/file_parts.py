@@ -6,13 +6,17 @@ import hashlib
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pipegen.errors import DataError, OpError
 from pipegen.files import stamp
 from pipegen.lazy import np
 from pipegen.mounts import content_of
+from pipegen.ops.fields.columns import Column, Ragged
 from pipegen.ops.fields.strings import Ints
+from pipegen.ops.kinds.base import Timeline, having, timeline_of
+from pipegen.ops.sources.features.feature import aligned_images
 from pipegen.ops.sources.listing.base import Location
 from pipegen.ops.sources.listing.blocks import TakingReader
 from pipegen.ops.sources.stores.base import byte_strings
@@ -126,6 +130,18 @@ def windows_of(geotiff: GeoTiff, table: Table, field: str) -> Ints:
                 raise OpError("PG423", message, field=f"{field}.{i}", help="remove such rows, or round them")
             found[row, i] = int(cell)
     return found
+
+
+def happening_in_pieces(name: str, features: Mapping[str, TableFeature], held: Mapping[str, Column], table: Table) -> dict[str, Column]:
+    """Moves what happens in recordings to the piece of each row: from seconds of the file to seconds of the piece."""
+    homes, moved = aligned_images(features), {}
+    for other in having(features, Timeline) if features[name].cut_by is not None else ():
+        column = held.get(other)
+        if homes[other] == name and column is not None:
+            offsets = np.nan_to_num(pieces_of(features[name], table, f"features.{name}")[:, 0])
+            items = timeline_of(column.type.kind).earlier(column.values.values, np.repeat(offsets, column.values.lengths), column.type)
+            moved[other] = replace(column, values=Ragged(items, column.values.lengths))
+    return moved
 
 
 def pieces_of(feature: TableFeature, table: Table, field: str) -> Any:

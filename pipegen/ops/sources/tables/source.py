@@ -25,7 +25,7 @@ from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.rows import Rows
 from pipegen.ops.sources.tables.features import TableFeature, unread_formats
-from pipegen.ops.sources.tables.file_parts import FilePartReader, column_of
+from pipegen.ops.sources.tables.file_parts import FilePartReader, column_of, happening_in_pieces
 from pipegen.ops.sources.tables.held import read_held, read_images
 from pipegen.ops.sources.tables.readings import Join
 from pipegen.ops.sources.tables.selecting import joined_to, kept_rows
@@ -101,6 +101,8 @@ class TableSource(FeatureSource):
             windows = replace(records[0], sizes=cut.row_sizes(), rows=np.arange(table.num_rows), kind="row")
             reader, records, found = cut, (windows, (), ()), {}
         held = read_held(self.features, table, tried)
+        for name in in_files if in_parts and not tried.errors else ():
+            held |= happening_in_pieces(name, self.features, held, table)
         if tried.errors or records is None:
             known = None if records is None else Listing(table.folder, records[0], missing=missing)
             raise OpErrors(dict.fromkeys(tried.errors), table.column, known)
