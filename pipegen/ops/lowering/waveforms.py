@@ -224,10 +224,10 @@ def coloured_noise(key: tf.Tensor, frames: Whole, channels: int, colour: Colour)
     return from_spectra(found * tf.cast(gain, found.dtype), length, frames)
 
 
-def noise_gain(sounds: tf.Tensor, noise: tf.Tensor, snr_db: tf.Tensor) -> tf.Tensor:
-    """Computes the factor on noise that gives each sound a ratio of powers in decibels, float64 `(n,)`: float32 `(n,)`; 0 beside
-    silence."""
-    wanted = powers(sounds) * amplitude(-2.0 * snr_db)
+def noise_gain(sounds: tf.Tensor, noise: tf.Tensor, db: tf.Tensor, *, relative: bool) -> tf.Tensor:
+    """Computes the factor on noise that gives it a level in decibels, float64 `(n,)`: float32 `(n,)`. The level is the root mean square,
+    where 0 is 1; or if `relative` the power of the sound in multiples of the noise's, and the factor beside silence is 0."""
+    wanted = powers(sounds) * amplitude(-2.0 * db) if relative else amplitude(2.0 * db)
     return tf.cast(tf.sqrt(ratio(wanted, powers(noise), 0.0)), tf.float32)
 
 
