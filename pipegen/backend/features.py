@@ -10,7 +10,7 @@ Features = dict[str, tf.Tensor]  # features by name; internal ones start with `@
 
 Found = tuple[tf.Tensor | None, ...]  # the result of a survey for one example
 
-Params = tuple[tf.Tensor, ...]
+Params = tuple[tf.Tensor, ...]  # of stages of several steps, also tuples of tensors
 Phase = Callable[[tf.Tensor, Params], Params]
 """A pure function of a feature `(n, ...)` and of the previous phase's result; the first gets the parameters."""
 

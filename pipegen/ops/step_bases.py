@@ -294,7 +294,7 @@ class AmountTransform(Transform):
     def idle(self) -> bool:
         ranges = self.ranges()
         idle_at = self.idle_at or {name: float(name in self.factors) for name in ranges}
-        return super().idle() or all(ranges[name] == (amount, amount) for name, amount in idle_at.items())
+        return super().idle() or all(ranges.get(name) == (amount, amount) for name, amount in idle_at.items())
 
 
 class FixedTransform(UnconditionalTransform, AmountTransform):

@@ -15,6 +15,7 @@ class Family(str, Enum):
     GEOMETRIC = "geometric"  # a 3x3 matrix from output to input pixel coordinates; adjacent ones multiply and resample once
     COLOUR = "colour"  # a matrix on the channels; adjacent ones multiply and clip once
     LOOKUP_TABLE = "look-up table"  # a table of 256 values for each channel; adjacent ones fold into one look-up
+    CONVOLUTION = "convolution"  # a transfer function of sound; adjacent ones multiply and are one convolution
     NEIGHBOURHOOD = "neighbourhood"  # a function of a batch of whole images; it does not compose, and stays in its place
     COMBINING = "combining"  # a function of an example and others of its group; it needs whole batches, and combines labels, too
     POINTWISE = "pointwise"  # a per-channel scale, offset and order, and a dtype

@@ -10,6 +10,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.arguments.geometry import Fill
+from pipegen.ops.families.convolutions import Convolution, ConvolutionTransform
 from pipegen.ops.families.crops import PaddedWindow
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.sounds import SoundWindow, TimeTransform
@@ -167,6 +168,21 @@ class Colour:
 
     def stage(self) -> s.ApplyColour:
         return s.ApplyColour(self.feature, self.entry.interval, self._uses_mean)
+
+
+class Convolved:
+    """An open run of convolutions, whose transfer functions multiply."""
+
+    def __init__(self, feature: str) -> None:
+        self.feature = feature
+        self._refs: list[StepRef[ConvolutionTransform]] = []
+
+    def add(self, ref: StepRef) -> None:
+        self._refs.append(ref.of(ConvolutionTransform))
+
+    def stage(self) -> Convolution:
+        """Makes the stage that convolves once."""
+        return Convolution(self.feature, tuple(self._refs))
 
 
 def varying(stages: Sequence[Stage]) -> set[int]:

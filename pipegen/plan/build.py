@@ -23,7 +23,7 @@ from pipegen.ops.traits import Family
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
 from pipegen.plan import timeline_planning as timeline
-from pipegen.plan.assembly import Assembly, Colour, Findings, Geometric, Sizing, Timing, Unknowns, reading
+from pipegen.plan.assembly import Assembly, Colour, Convolved, Findings, Geometric, Sizing, Timing, Unknowns, reading
 from pipegen.plan.combining_plan import late, plan_combining
 from pipegen.plan.followers import Act, Fills, Guides, another_fill, chosen, in_order, marked
 from pipegen.plan.item_planning import Images, Items, joined, limits, nothing_chooses, renumbered, resized, shortened, wrong_buckets
@@ -110,7 +110,7 @@ class Builder:
         self.guides = Guides(self.lanes.home)
         self.images = Images()
         self.fills = Fills()
-        self.segment: Geometric | Colour | Items | Sizing | Timing | None = None
+        self.segment: Geometric | Colour | Convolved | Items | Sizing | Timing | None = None
         self.combined: StepRef | None = None  # the first step that combines examples; everything after it works on batches
 
     @property
@@ -257,6 +257,8 @@ class Builder:
             self._timed(ref.of(TimeTransform), feature, x, y)
         elif traits.family is Family.COLOUR:
             self._colour(ref.of(ColourTransform), feature, x, y)
+        elif traits.family is Family.CONVOLUTION:
+            self._convolve(ref, feature, y)
         else:
             self._alone(ref, feature, x, y, following)
 
@@ -357,6 +359,15 @@ class Builder:
             self.segment = segment = Colour(feature, x)
         assert x.channels is not None  # noqa: S101 - every colour step's `infer` has checked it
         self.assembly.pend(segment.compose(ref, x.channels, opens=opens), segment.entry, y)
+
+    def _convolve(self, ref: StepRef, feature: str, y: FeatureType) -> None:
+        """Adds a step to a run of convolutions."""
+        segment = self.segment if isinstance(self.segment, Convolved) and self.segment.feature == feature else None
+        if segment is None:
+            self._close()
+            self.segment = segment = Convolved(feature)
+        segment.add(ref)
+        self.assembly.retype(feature, y)
 
     def _close(self) -> None:
         """Ends the open segment, if any."""

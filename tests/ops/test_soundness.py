@@ -224,7 +224,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "mfcc": [{"preset": "librosa", "bands": 30}, {"preset": "kaldi", "coefficients": 3, "bands": 7}],
     "spec_augment": [
         {"time": 1, "bands": 16, "time_masks": 3, "fill": {"constant": -9}}, {"steps": 5, "probability": 0.5}, {"frequency": 0.5},
-        {"time": 0}, {"frequency": 1, "frequency_masks": 2, "probability": 0},
+        {"time": 0}, {"frequency": 1, "frequency_masks": 2, "probability": 0}, {"warp": 3}, {"warp": 100, "time": 0.2, "probability": 0.5},
     ],
     "spectrogram": [
         {"window": 100, "hop": 130, "center": True, "pad": "reflect", "window_function": "povey"},

@@ -21,7 +21,9 @@ from pipegen.spec.peers.words import meaning_in, shown_arguments
 DRAWS = 300
 AUDIOMENTATIONS = """
 AddBackgroundNoise: {sounds_path: FOLDER, p: 1}
+AddBackgroundNoise: {sounds_path: FOLDER, noise_rms: absolute, max_absolute_rms_db: -25, p: 1}
 AddColorNoise: {min_f_decay: -3, max_f_decay: -3, p: 1}
+AddGaussianNoise: {min_amplitude: 0.01, max_amplitude: 0.01, p: 0.7}
 AddGaussianSNR
 AddGaussianSNR: {min_snr_db: 0, max_snr_db: 3, p: 1}
 Gain
@@ -46,7 +48,8 @@ Vol: {gain: 0.5, gain_type: power}
 """
 REFUSED = """
 audiomentations.AddColorNoise
-audiomentations.AddBackgroundNoise: {sounds_path: noises/, noise_rms: absolute}
+audiomentations.AddBackgroundNoise: {sounds_path: noises/, noise_rms: loud}
+audiomentations.AddGaussianNoise: {min_amplitude: 0}
 audiomentations.Shift: {shift_unit: samples}
 audiomentations.TimeStretch: {leave_length_unchanged: false}
 audiomentations.Trim

@@ -96,7 +96,7 @@ class NeighbourhoodTransform(StagedTransform):
         return self.idle() and (not self.on_bytes or (x.dtype == "uint8" and x.interval == BYTE_RANGE))
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.NEIGHBOURHOOD, weight=self.weight())
+        return Traits(self.family, weight=self.weight())
 
     def stage(self, feature: str, ref: StepRef[Any], x: FeatureType) -> Neighbourhood:
         kind = HostNeighbourhood if self.on_host else Neighbourhood

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from pipegen.lazy import tf
+from pipegen.ops.lowering.linear import working
 from pipegen.ops.lowering.random import BITS, half_words, normal_numbers
 from pipegen.ops.lowering.windows import Whole
 
@@ -225,10 +226,10 @@ def coloured_noise(key: tf.Tensor, frames: Whole, channels: int, colour: Colour)
     return from_spectra(found * tf.cast(gain, found.dtype), length, frames)
 
 
-def noise_gain(sounds: tf.Tensor, noise: tf.Tensor, snr_db: tf.Tensor) -> tf.Tensor:
-    """Computes the factor on noise that gives each sound a ratio of powers in decibels, float64 `(n,)`: float32 `(n,)`; 0 beside
-    silence."""
-    wanted = powers(sounds) * amplitude(-2.0 * snr_db)
+def noise_gain(sounds: tf.Tensor, noise: tf.Tensor, db: tf.Tensor, *, relative: bool) -> tf.Tensor:
+    """Computes the factor on noise that gives it a level in decibels, float64 `(n,)`: float32 `(n,)`. The level is the root mean square,
+    where 0 is 1; or if `relative` the power of the sound in multiples of the noise's, and the factor beside silence is 0."""
+    wanted = powers(sounds) * amplitude(-2.0 * db) if relative else amplitude(2.0 * db)
     return tf.cast(tf.sqrt(ratio(wanted, powers(noise), 0.0)), tf.float32)
 
 
@@ -264,11 +265,14 @@ def frequencies(length: Whole, rate: float) -> tf.Tensor:
     return tf.cast(hz, tf.float32)
 
 
-def filtered(sounds: tf.Tensor, response: tf.Tensor, length: Whole) -> tf.Tensor:
-    """Multiplies each sound's spectrum of `length` frames by a response, float32 `(n, length // 2 + 1)`."""
+def convolved(sounds: tf.Tensor, transfer: tf.Tensor) -> tf.Tensor:
+    """Multiplies each sound's spectrum by a transfer function, float32 or complex64 `(n, 1 or channels, bins)`, of sounds padded by silence
+    to `2 (bins - 1)` frames. Keeps the number of frames, and the dtype."""
     frames, _ = sizes(sounds)
-    found = spectra(sounds, length)
-    return from_spectra(found * tf.cast(response[:, None, :], found.dtype), length, frames)
+    bins = transfer.shape[2] if transfer.shape[2] is not None else tf.shape(transfer)[2]
+    length = 2 * (bins - 1)
+    found = spectra(tf.cast(sounds, working(sounds)), length)
+    return tf.cast(from_spectra(found * tf.cast(transfer, found.dtype), length, frames), sounds.dtype)
 
 
 def decaying_noise(key: tf.Tensor, seconds: tf.Tensor, taps: int, rate: float, direct_db: tf.Tensor) -> tf.Tensor:
@@ -302,14 +306,6 @@ def direct_first(response: tf.Tensor) -> tf.Tensor:
     moved = tf.pad(response[first:], [[0, first], [0, 0]])
     energy = tf.reduce_sum(tf.square(tf.cast(moved, tf.float64))) / float(response.shape[1])
     return moved * tf.cast(tf.where(energy > 0, 1.0 / tf.sqrt(tf.maximum(energy, 1e-300)), 1.0), tf.float32)
-
-
-def convolved(sounds: tf.Tensor, responses: tf.Tensor) -> tf.Tensor:
-    """Convolves each sound with its response, `(n, taps, 1 or channels)`, in the frequency domain; as many frames as the sound has."""
-    frames, _ = sizes(sounds)
-    taps, _ = sizes(responses)
-    length = power_of_two(frames + taps - 1)
-    return from_spectra(spectra(sounds, length) * spectra(responses, length), length, frames)
 
 
 def loud_part(sound: tf.Tensor, db: float, window: int, hop: int) -> tuple[tf.Tensor, tf.Tensor]:

@@ -11,19 +11,20 @@ from pydantic import Field, model_validator
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Number, Span, bounded, within
-from pipegen.ops.families.sounds import SoundTransform, require_sound, unbounded
+from pipegen.ops.families.convolutions import ConvolutionTransform
+from pipegen.ops.families.sounds import require_sound, unbounded
 from pipegen.ops.lowering.linear import logarithms, uniform
-from pipegen.ops.lowering.waveforms import filtered, frequencies, high_pass, low_pass, power_of_two, settling_frames, sizes
+from pipegen.ops.lowering.waveforms import frequencies, high_pass, low_pass, settling_frames
 from pipegen.ops.lowering.windows import Whole
 from pipegen.ops.step_bases import AmountTransform, FixedTransform, UniformTransform
-from pipegen.types import FeatureType, Interval
+from pipegen.types import FeatureType
 
 Hz = Annotated[Number, bounded(1, 1e6)]
 HzRange = Annotated[Span, within(1, 1e6)]
 
 
-class FilterTransform(AmountTransform, SoundTransform):
-    """A filter with the magnitude of a Butterworth filter, in the frequency domain. It delays nothing; silence lies around the sound."""
+class FilterTransform(AmountTransform, ConvolutionTransform):
+    """A filter with the magnitude of a Butterworth filter. It delays nothing."""
 
     cost = 18.0
     falling: ClassVar[str | None] = None  # the argument that is the cut-off of a low-pass
@@ -40,27 +41,19 @@ class FilterTransform(AmountTransform, SoundTransform):
                 raise OpError("PG105", f"the `{name}` of `{self.op}` reaches {highest:g} Hz in sound of {rate} Hz", field=name, help=help_)
         return super().infer(x)
 
-    def interval_after(self, interval: Interval) -> None:
-        return None
-
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return tuple(tf.cast(hz, tf.float32) for hz in self.amounts(u).values())
 
-    def padded(self, sounds: tf.Tensor) -> Whole:
-        """The frames of the transform: those of the sounds, and as many as the filter takes to settle."""
+    def reach(self, *given: tf.Tensor) -> int:
+        """The frames that the filter takes to settle."""
         lowest = min(low for low, _ in self.over_epochs().ranges().values())
-        return power_of_two(sizes(sounds)[0] + settling_frames(lowest, self.order, self._rate))
+        return settling_frames(lowest, self.order, self._rate)
 
-    def phase(self, sounds: tf.Tensor, *cutoffs: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The response of each example, float32 `(n, bins)`."""
-        hz = frequencies(self.padded(sounds), self._rate)
-        given = dict(zip(self.ranges(), cutoffs, strict=True))
+    def transfer(self, length: Whole, *given: tf.Tensor) -> tf.Tensor:
+        """The magnitudes for the cut-offs that are `given`, float32 `(n, 1, bins)`."""
+        hz, cutoffs = frequencies(length, self._rate), dict(zip(self.ranges(), given, strict=True))
         parts = [(low_pass, self.falling), (high_pass, self.rising)]
-        return (reduce(mul, (response(hz, given[name], self.order) for response, name in parts if name is not None)),)
-
-    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        (response,) = given
-        return filtered(images, response, self.padded(images))
+        return reduce(mul, (response(hz, cutoffs[name], self.order) for response, name in parts if name is not None))[:, None]
 
 
 class RandomFilterTransform(UniformTransform, FilterTransform):
@@ -89,7 +82,7 @@ class LowPass(FixedTransform, FilterTransform):
     """Keeps low frequencies: sound from behind a wall.
 
     A zero-phase filter in the frequency domain, whose magnitude is that of a Butterworth filter, 1 / sqrt(1 + (f / hz)^(2 order)): -3 dB at
-    the cut-off. It delays nothing.
+    the cut-off. It delays nothing. With filters and `random_reverb` right before or behind it, it is one convolution.
     """
 
     op = "low_pass"
@@ -104,7 +97,7 @@ class RandomLowPass(RandomFilterTransform):
     """Keeps low frequencies of each sound, below a cut-off that is drawn: sound from behind a wall.
 
     A zero-phase filter in the frequency domain, whose magnitude is that of a Butterworth filter, 1 / sqrt(1 + (f / hz)^(2 order)): -3 dB at
-    the cut-off. It delays nothing.
+    the cut-off. It delays nothing. With filters and `random_reverb` right before or behind it, it is one convolution.
     """
 
     op = "random_low_pass"
@@ -119,7 +112,7 @@ class HighPass(FixedTransform, FilterTransform):
     """Keeps high frequencies: a small loudspeaker, or no rumble.
 
     A zero-phase filter in the frequency domain, whose magnitude is that of a Butterworth filter, 1 / sqrt(1 + (hz / f)^(2 order)): -3 dB at
-    the cut-off. It delays nothing.
+    the cut-off. It delays nothing. With filters and `random_reverb` right before or behind it, it is one convolution.
     """
 
     op = "high_pass"
@@ -134,7 +127,7 @@ class RandomHighPass(RandomFilterTransform):
     """Keeps high frequencies of each sound, above a cut-off that is drawn: a small loudspeaker.
 
     A zero-phase filter in the frequency domain, whose magnitude is that of a Butterworth filter, 1 / sqrt(1 + (hz / f)^(2 order)): -3 dB at
-    the cut-off. It delays nothing.
+    the cut-off. It delays nothing. With filters and `random_reverb` right before or behind it, it is one convolution.
     """
 
     op = "random_high_pass"
@@ -149,7 +142,7 @@ class BandPass(FixedTransform, BandTransform):
     """Keeps the frequencies between two cut-offs, such as those of a telephone.
 
     A zero-phase filter in the frequency domain, whose magnitude is that of a Butterworth high-pass at `low_hz` times that of a low-pass at
-    `high_hz`, each of this order. It delays nothing.
+    `high_hz`, each of this order. It delays nothing. With filters and `random_reverb` right before or behind it, it is one convolution.
     """
 
     op = "band_pass"
@@ -165,7 +158,8 @@ class RandomBandPass(BandTransform, RandomFilterTransform):
     """Keeps the frequencies of each sound between two cut-offs that are drawn, as microphones, telephones and loudspeakers do.
 
     A zero-phase filter in the frequency domain, whose magnitude is that of a Butterworth high-pass at the lower cut-off times that of a
-    low-pass at the upper one, each of this order. It delays nothing.
+    low-pass at the upper one, each of this order. It delays nothing. With filters and `random_reverb` right before or behind it, it is one
+    convolution.
     """
 
     op = "random_band_pass"

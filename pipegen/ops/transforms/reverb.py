@@ -10,19 +10,19 @@ from pydantic import model_validator
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Span, within
+from pipegen.ops.families.convolutions import ConvolutionTransform
 from pipegen.ops.families.sound_files import SoundFilesTransform, whole_sounds
 from pipegen.ops.families.sounds import unbounded
-from pipegen.ops.lowering.filters import Phase
 from pipegen.ops.lowering.random import key_of
-from pipegen.ops.lowering.waveforms import convolved, decaying_noise, direct_first
-from pipegen.ops.lowering.windows import pick
+from pipegen.ops.lowering.waveforms import decaying_noise, direct_first, sizes, spectra
+from pipegen.ops.lowering.windows import Whole, pick
 from pipegen.ops.step_bases import UniformTransform
-from pipegen.types import FeatureType, Interval
+from pipegen.types import FeatureType
 
 
-class RandomReverb(UniformTransform, SoundFilesTransform):
+class RandomReverb(UniformTransform, SoundFilesTransform, ConvolutionTransform):
     """Lets each sound reverberate: convolves it with the impulse response of a room, in the frequency domain. The length stays: what
-    reverberates after a sound's end is cut off.
+    reverberates after a sound's end is cut off. With filters right before or behind it, it is one convolution.
 
     With `seconds`, a room is made up: the response is the direct sound, and after it normal noise that decays by 60 dB in the reverberation
     time (RT60), one for all channels. The time, and the power of the direct sound relative to the noise, are drawn uniformly. The noise
@@ -35,7 +35,7 @@ class RandomReverb(UniformTransform, SoundFilesTransform):
     """
 
     op = "random_reverb"
-    cost = 40.0
+    cost = 27.0
     draws = 4
     examples = unbounded("random_reverb: {seconds: [0.1, 0.5]}", "random_reverb: {seconds: [0.3, 1], direct_db: [5, 15], probability: 0.5}")
 
@@ -59,9 +59,6 @@ class RandomReverb(UniformTransform, SoundFilesTransform):
         message = f"the `seconds` of `{self.op}` reach {longest:g}, longer than in a cathedral"
         return (OpError("PG510", message, field="seconds", help="0.1 to 1 are rooms, 3 is a church"), *super().lints(x))
 
-    def interval_after(self, interval: Interval) -> None:
-        return None
-
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`seconds` and `direct_db`; or the number of the `file`, in an order that depends on their content."""
         return super().drawn(u) if self.files is None else {"file": pick(u[..., 0], len(self.paths()) - 1)}
@@ -73,13 +70,15 @@ class RandomReverb(UniformTransform, SoundFilesTransform):
         held = self.held(width, direct_first)
         return (whole_sounds(held, drawn["file"]),)
 
-    def phases(self) -> tuple[Phase, ...]:
-        return (self._made_up,) if self.files is None else ()
+    def reach(self, *given: tf.Tensor) -> Whole:
+        return self._taps() - 1 if self.files is None else sizes(given[0])[0] - 1
 
-    def _made_up(self, sounds: tf.Tensor, key: tf.Tensor, seconds: tf.Tensor, direct_db: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The response of each example, float32 `(n, taps, 1)`."""
-        taps = max(2, math.ceil(self.largest("seconds") * self._rate))
-        return (decaying_noise(key, seconds, taps, self._rate, direct_db),)
+    def transfer(self, length: Whole, *given: tf.Tensor) -> tf.Tensor:
+        if self.files is not None:
+            return spectra(given[0], length)
+        key, seconds, direct_db = given
+        return spectra(decaying_noise(key, seconds, self._taps(), self._rate, direct_db), length)
 
-    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        return convolved(images, *given)
+    def _taps(self) -> int:
+        """The frames of the responses of made-up rooms."""
+        return max(2, math.ceil(self.largest("seconds") * self._rate))

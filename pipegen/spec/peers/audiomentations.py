@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pipegen.spec.peers import converting as c
 
 TITLE = "audiomentations"
@@ -16,8 +18,11 @@ def add_background_noise(
 ) -> c.Steps:  # fmt: skip
     if not isinstance(sounds_path, str):
         c.refuse("`files` is one folder or pattern", "sounds_path")
-    c.only("noise_rms", noise_rms, "relative", why="noise is relative to the sound")
     c.only("noise_transform", noise_transform, None, why="noise is not changed before it is added")
+    if noise_rms == "absolute":
+        levels = c.number("min_absolute_rms_db", min_absolute_rms_db), c.number("max_absolute_rms_db", max_absolute_rms_db)
+        return c.step("random_noise", p, rms=c.span(*levels), files=sounds_path)
+    c.only("noise_rms", noise_rms, "relative", why="noise is relative to the sound, or absolute")
     ratios = c.span(c.number("min_snr_db", min_snr_db), c.number("max_snr_db", max_snr_db))
     return c.step("random_noise", p, snr_db=ratios, files=sounds_path)
 
@@ -29,6 +34,16 @@ def add_color_noise(min_snr_db=5.0, max_snr_db=40.0, min_f_decay=-6.0, max_f_dec
         c.refuse("a step has noise of one colour, of 0, 3 or 6 dB an octave", "min_f_decay", nearest)
     c.only("p_apply_a_weighting", p_apply_a_weighting, 0, why="noise is not weighted")
     return c.step("random_noise", p, snr_db=ratios, color=COLORS[min_f_decay])
+
+
+def add_gaussian_noise(min_amplitude=0.001, max_amplitude=0.015, p=0.5) -> c.Steps:
+    ends = c.number("min_amplitude", min_amplitude), c.number("max_amplitude", max_amplitude)
+    if min(ends) <= 0:
+        c.refuse("its level in decibels is infinite", "min_amplitude")
+    step = c.step("random_noise", p, rms=c.span(*(round(20.0 * math.log10(end), 2) for end in ends)))
+    if ends[0] != ends[1]:
+        c.refuse("audiomentations draws an amplitude, and `random_noise` its decibels", nearest=step)
+    return step
 
 
 def apply_impulse_response(ir_path, p=0.5, leave_length_unchanged=True) -> c.Steps:

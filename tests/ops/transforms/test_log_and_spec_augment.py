@@ -103,6 +103,60 @@ def test_masks_are_where_the_draws_say(fill: str, jit: bool) -> None:
         assert np.array_equal(found[row, ..., 0][~covered], values[row, ..., 0][~covered])
 
 
+def resized(values: Array, length: int) -> Array:
+    """Steps `(steps, ...)` resized to another number of them, with linear interpolation between their middles, as images are resized."""
+    middles = (np.arange(length) + 0.5) * len(values) / length - 0.5
+    flat = values.reshape(len(values), -1).astype(np.float64)
+    return np.stack([np.interp(middles, np.arange(len(values)), column) for column in flat.T], 1).reshape(length, *values.shape[1:])
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("steps", [50, 13, 3, 2, 1])
+def test_a_warp_resizes_both_sides_of_a_place(steps: int, *, jit: bool) -> None:
+    """As `time_warp` of ESPnet, with the interpolation `bilinear`."""
+    import tensorflow as tf
+
+    step = made("spec_augment: {warp: 6}")
+    values = np.random.default_rng(1).normal(size=(40, steps, 7, 2)).astype(np.float32)
+    u = np.random.default_rng(2).random((40, step.num_draws()))
+    found = augmented(step, values, u, jit=jit)
+    drawn = {name: part.numpy() for name, part in step.drawn_on(tf.constant(u), (steps, 7, 2)).items()}
+    assert set(drawn) == {"before", "moved"}
+    signature = [tf.TensorSpec([None, None, 7, 2]), tf.TensorSpec([None, None], tf.float64)]
+    unknown = tf.function(lambda x, u: step.apply(x, *step.parameters(u, tf.shape(x)[1], 7)), signature, autograph=False)
+    np.testing.assert_allclose(unknown(values[:9], u[:9]).numpy(), found[:9], atol=1e-6)
+    reach = min(6, (steps - 2) // 2)
+    for row, (before, moved) in enumerate(zip(drawn["before"], drawn["moved"], strict=True)):
+        if reach < 1:
+            np.testing.assert_array_equal(found[row], values[row])
+            continue
+        assert reach < before < steps - reach
+        assert abs(moved - before) <= reach
+        wanted = np.concatenate([resized(values[row][:before], moved), resized(values[row][before:], steps - moved)])
+        np.testing.assert_allclose(found[row], wanted, atol=2e-6)
+        if before == moved:
+            np.testing.assert_array_equal(found[row], values[row])
+
+
+@pytest.mark.tf
+def test_places_of_a_warp_are_uniform_and_masks_cover_what_is_warped() -> None:
+    import tensorflow as tf
+
+    step = made("spec_augment: {warp: 4, steps: 9, bands: 3, fill: {constant: -3}}")
+    u = np.random.default_rng(0).random((60000, step.num_draws()))
+    drawn = {name: part.numpy() for name, part in step.drawn_on(tf.constant(u), (30, 8, 1)).items()}
+    for counts, kinds in ((np.bincount(drawn["before"] - 5), 21), (np.bincount(drawn["moved"] - drawn["before"] + 4), 9)):
+        assert len(counts) == kinds
+        assert abs(counts - 60000 / kinds).max() < 5 * np.sqrt(60000 / kinds)
+    values = np.random.default_rng(1).random((20, 30, 8, 1)).astype(np.float32)
+    warped = augmented(made("spec_augment: {warp: 4}"), values, u[:20, -2:])
+    both = augmented(step, values, u[:20])
+    assert (both[both != -3] == warped[both != -3]).all()
+    masked = augmented(made("spec_augment: {steps: 9, bands: 3, fill: {constant: -3}}"), values, u[:20, :-2])
+    np.testing.assert_array_equal(both == -3, masked == -3)
+
+
 @pytest.mark.tf
 def test_lengths_and_places_are_uniform() -> None:
     step = made("spec_augment: {time: 0.1}")
@@ -136,6 +190,7 @@ def test_what_makes_no_sense_is_told() -> None:
     assert made("spec_augment: {time: 0}").is_identity(POWERS)
     assert made("spec_augment: {time: 0.5, time_masks: 0}").is_identity(POWERS)
     assert not made("spec_augment: {time: 0.5}").is_identity(POWERS)
+    assert not made("spec_augment: {warp: 5, time: 0}").is_identity(POWERS)
     (lint,) = made("spec_augment: {time: 0.9}").lints(POWERS)
     assert "reaches 90%" in str(lint)
     assert made("spec_augment: {time: 0.1, fill: {constant: -5}}").infer(POWERS).interval == Interval(-5, 100)

@@ -36,6 +36,7 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("random_noise", {"snr_db": [0, 20]}),
     ("random_noise", {"snr_db": [0, 20], "color": "pink"}),
     ("random_noise", {"snr_db": [0, 20], "color": "violet"}),
+    ("random_noise", {"rms": [-60, -30], "color": "brown"}),
     ("low_pass", {"hz": 2000}),
     ("random_low_pass", {"hz": [500, 4000]}),
     ("random_high_pass", {"hz": [50, 2000], "order": 2}),
@@ -85,7 +86,10 @@ def test_inference_holds(op: str, given: dict[str, Any]) -> None:
 
 
 @pytest.mark.by_day(5)
-@pytest.mark.parametrize(("op", "given"), STEPS, ids=IDS)
+@pytest.mark.parametrize(
+    ("op", "given"),
+    [pytest.param(*step, id=name) for step, name in zip(STEPS, IDS, strict=True) if "rms" not in step[1] or step[0] == "loudness"],
+)
 def test_silence_and_a_single_frame_are_taken(op: str, given: dict[str, Any]) -> None:
     step = made(op, **given)
     for frames in (1, 700):
@@ -285,6 +289,18 @@ def test_noise_has_its_ratio_and_its_slope(color: str) -> None:
     assert slope == pytest.approx(wanted, abs=0.4)
 
 
+@pytest.mark.parametrize("color", ["white", "violet"])
+def test_noise_has_a_level_of_its_own(color: str) -> None:
+    sounds = np.stack([tone(300), np.zeros_like(tone(300))])
+    step = made("random_noise", rms=[-90, -30], color=color)
+    u = draws(step, 2)
+    noise = applied(step, sounds, u).astype(np.float64) - sounds
+    np.testing.assert_allclose(decibels(rms(noise)), -90 + 60 * u[:, 0], atol=2e-2)
+    for given in ({}, {"rms": [-60, -30], "snr_db": [0, 10]}):
+        with pytest.raises(ValidationError, match="give either `snr_db`, relative to each sound, or `rms`"):
+            made("random_noise", **given)
+
+
 def test_a_value_of_white_noise_depends_on_its_place_alone() -> None:
     step = made("random_noise", snr_db=[0, 0])
     sounds = np.ones((1, 900, 2), np.float32)
@@ -418,6 +434,7 @@ def test_odd_values_are_reported() -> None:
         ("random_pitch", {"semitones": 20}, "octaves"),
         ("random_noise", {"snr_db": [-40, 0]}, "cannot be heard"),
         ("random_noise", {"snr_db": [0, 0.5]}, "not an amplitude"),
+        ("random_noise", {"rms": [0.001, 0.01]}, "above full scale"),
         ("random_reverb", {"seconds": [1, 12]}, "cathedral"),
         ("trim", {"db": 3}, "not silence"),
     ]
