@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
-from pipegen.lazy import np
+from pipegen.lazy import np, tf
 from pipegen.ops.families.decoder import SoundDecoder
 from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.notes import count
@@ -35,6 +35,7 @@ class SoundSamples(Samples):
     suffix = "wav"
     file = "a sound file"
     listed = "sounds"
+    unstored = ""
     also = ", or an array of samples"
 
     def fits(self, held: Any) -> bool:
@@ -42,6 +43,11 @@ class SoundSamples(Samples):
 
     def of_array(self, x: FeatureType, dtype: str, shape: tuple[int | None, ...]) -> FeatureType:
         return x.with_(dtype="float32", shape=(shape[0], shape[1] or 1), uniform=True, interval=None)
+
+    def pack(self, value: tf.Tensor, x: FeatureType) -> tf.Tensor:
+        from pipegen.ops.lowering.sounds import pack_wav
+
+        return pack_wav(value, sound_of(x).rate)
 
     def assumed_length(self, x: FeatureType) -> int:
         return max(1, round(_SECONDS * sound_of(x).rate / (sound_of(x).hop or 1)))
@@ -88,7 +94,8 @@ class Audio(FeatureKind):
 
     def decoder(self, feature: Any) -> SoundDecoder:
         # Of a part by columns, nothing else is stored.
-        offset, duration = (None if isinstance(at, str) else at for at in (feature.offset, getattr(feature, "duration", None)))
+        given = (getattr(feature, name, None) for name in ("offset", "duration"))
+        offset, duration = (None if isinstance(at, str) else at for at in given)
         return SoundDecoder(rate=feature.rate, channels=feature.channels or 1, offset=offset or 0.0, duration=duration)
 
     def details_of(self, feature: Any) -> Sound:
