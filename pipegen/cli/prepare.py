@@ -98,7 +98,8 @@ def prepare(
     The steps up to the last deterministic one run on every example, and the results are stored in shards, with labels and
     all features. A spec beside them reads the store and runs the rest, with the same splits, ids and draws. `raw`
     stores rows of pixels, equal to the spec's bit for bit; `--shorter-side` and `jpeg` need less space and change the values
-    computed. Interrupted work continues when the same command runs again.
+    computed. Sounds are stored as WAV of their feature's rate, so that FLAC, MP3 and other rates are decoded and resampled
+    once. Interrupted work continues when the same command runs again.
 
     `tfrecord`, `webdataset` and `array_record` write whole records that other programs read, too: the original files if only
     decoding comes before the cut, else JPEGs, or with `--encoding png` the spec's values, bit for bit. `--runner beam`
@@ -155,7 +156,7 @@ def _tell(done: Prepared) -> None:
         for said in done.changes:
             say(f"  changed: {said}; see also `pipegen diff`")
     else:
-        say("  equal to the spec, bit for bit: the same pixels, splits, ids and draws")
+        say("  equal to the spec, bit for bit: the same values, splits, ids and draws")
     if done.left_out:
         say(f"  left out: {done.left_out:,} damaged, by `errors: {{decode: {{skip: …}}}}`; without them, training has another order")
     elif done.reordered:

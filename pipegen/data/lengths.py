@@ -24,6 +24,7 @@ from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.sampling_sections import LengthColumn, Padding
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.spec import lengths
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
@@ -69,6 +70,9 @@ def _lengths(
     listing = manifest.listing
     if isinstance(measured, LengthColumn):
         return _by_column(name, measured.column, manifest, locate((*path, "measured")))
+    recorded = _recorded(name, listing)
+    if recorded is not None:
+        return recorded, []
     at = locate(path, key=True)
     help_ = ("write the length of the padding, such as `to: 16000`, with `longer: cut` or `error`", _COLUMN)
     decoder = spec.source.decoders().get(name)
@@ -92,6 +96,21 @@ def _lengths(
     took = "kept from an earlier run" if kept[1] else f"in {time.perf_counter() - began:.1f} s"
     message = f"lengths of `{name}` were read from the headers of {count(len(wanted), 'file')}, {took}"
     return np.where(values < _FIRST, -1, values - _FIRST), [make("PG481", message, at)]
+
+
+def _recorded(name: str, listing: Listing) -> Ints | None:
+    """Takes the lengths that the readers of the rows of every split know; `None` if one does not."""
+    rows = listing.location.rows
+    if rows is None or listing.shards is not None:
+        return None
+    found: Ints = np.full(len(rows), -1, np.int64)
+    for split, reader in listing.readers.items():
+        known = reader.lengths(name)
+        if known is None:
+            return None
+        records = listing.parts.records(split) if split and listing.parts is not None else np.arange(len(rows))
+        found[records] = known[rows[records]]
+    return found
 
 
 def _length_in(decoder: DecodeTransform, path: str) -> tuple[int] | None:

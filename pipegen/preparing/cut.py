@@ -17,7 +17,8 @@ from pipegen.errors import InternalError, SpecError
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.item_stages import Enter, Measure
-from pipegen.ops.kinds.base import InstanceNumber, Levels, having, kind_of, kinds
+from pipegen.ops.kinds.base import InstanceNumber, Levels, PixelValues, having, kind_of, kinds
+from pipegen.ops.sampling_sections import LengthBuckets
 from pipegen.ops.stage import Stage, StepRef, step_kwargs
 from pipegen.phases.compilation import load
 from pipegen.phases.specs import Spec
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.prepared import Pixels
     from pipegen.preparing.options import Options
 
+_AS_IT_IS = "build the spec as it is: a store would not be read faster"
 _ALWAYS = -1  # the place of a default decoder, which is not in the spec
 
 
@@ -66,9 +68,10 @@ def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = Non
         raise NoCutError(message, "prepare the source of each part by itself, and use the stores as parts of the mix")
     if spec.stages:
         raise NoCutError("`stages` set params, and the spec of a store has none", "prepare it without `stages`")
-    if any(plan.buckets for plan in plans.values()):
+    if spec.batch.buckets is not None and not isinstance(spec.batch.buckets, LengthBuckets):
         message = "`buckets` depend on the original size of each image, which a store does not have"
         raise NoCutError(message, "prepare it with one size, without `batch.buckets`")
+    plans = single(plans)
     fixed = _fixed(spec, plans)
     if at is not None:
         ids = ids_of(spec.transforms)
@@ -83,7 +86,7 @@ def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = Non
         except NoCutError as error:
             message = f"nothing can be stored after `{at}`: {error}"
             raise NoCutError(message, "leave `--at` out: then the last possible place is used") from None
-    why = ""
+    why = help_ = ""
     for steps in range(fixed, -1, -1):
         try:
             found = _cut(plans, steps)
@@ -91,8 +94,13 @@ def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = Non
                 return found
             why = why or "the last deterministic step makes floats, four times as large as bytes"
         except NoCutError as error:
-            why = why or str(error)
-    raise NoCutError(f"nothing to prepare: {why}", "put the deterministic steps first, `decode` among them")
+            why, help_ = (why, help_) if why else (str(error), error.help)
+    raise NoCutError(f"nothing to prepare: {why}", help_ or "put the deterministic steps first, `decode` among them")
+
+
+def single(plans: Mapping[str, Plan]) -> dict[str, Plan]:
+    """Returns the plan of the first bucket for each split that has buckets of lengths: examples are padded after every step."""
+    return {split: plan.buckets[0] if plan.buckets else plan for split, plan in plans.items()}
 
 
 def _fixed(spec: PipelineSpec, plans: Mapping[str, Plan]) -> int:
@@ -112,6 +120,14 @@ def _place(ref: StepRef) -> int:
 def _cut(plans: Mapping[str, Plan], steps: int) -> Cut:
     """Cuts before step number `steps`."""
     stages, types, least = zip(*(_taken(plan, steps) for plan in plans.values()), strict=True)
+    for plan, own in zip(plans.values(), stages, strict=True):
+        packed = {name: x for name, x in plan.read.items() if kind_of(x).packed}
+        for name, x in packed.items():
+            if not x.encoded:
+                raise NoCutError(f"`{name}` is read from an array as it is, with nothing to decode", _AS_IT_IS)
+        for stage in (stage for stage in own if stage.feature in packed and not isinstance(stage, Decode)):
+            plural = kind_of(packed[stage.feature]).plural
+            raise NoCutError(f"`{stage.uses()[0].id}` changes `{stage.feature}`, and a store has {plural} as they are decoded")
     return Cut(steps, dict(zip(plans, stages, strict=True)), _together(types), reduce(_lesser, least))
 
 
@@ -169,9 +185,11 @@ def _together(types: Sequence[ElementType]) -> ElementType:
             raise NoCutError(f"`{name}` is not decoded before it")
         if kind_of(first).storage == "made":
             continue  # computed with its items
-        if kind_of(first).storage == "encoded" and kind_of(first).pixels is None:
+        if (samples := kind_of(first).samples) is not None and samples.unstored:
+            raise NoCutError(f"`{name}` {samples.unstored}", _AS_IT_IS)
+        if kind_of(first).storage == "encoded" and kind_of(first).values is None:
             raise NoCutError(f"`{name}` has a file for each example, and a store has no {kind_of(first).plural}")
-        if has_length(first) and any(t.shape[0] is None or t.shape[0] != first.shape[0] for t in others):
+        if not kind_of(first).packed and has_length(first) and any(t.shape[0] is None or t.shape[0] != first.shape[0] for t in others):
             raise NoCutError(f"examples of `{name}` differ in length, and a store has rows of one shape")
         if kind_of(first).ragged:
             # The items of an example, padded on every split to the largest number of places of any.
@@ -267,7 +285,8 @@ def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixe
     values = {name: value for name, value in values.items() if value not in ([], {})}
     if values.get("epoch") == "pass":
         del values["epoch"]
-    first = [] if options.format == "raw" or options.keeps_files else [_DECODE]
+    files = options.format != "raw" and not options.keeps_files and bool(having(cut.type, PixelValues))
+    first = [_DECODE] if files else []
     values["transforms"] = [*first, *_steps(spec, 0 if options.keeps_files else cut.steps)]
     return values
 
@@ -298,7 +317,7 @@ def _steps(spec: PipelineSpec, done: int) -> list[dict[str, Any]]:
 def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[str, Any]:
     """Describes a feature for the source `prepared`."""
     kind = kind_of(t)
-    files = kind.pixels is not None and options.format != "raw"
+    files = kind.packed or (kind.pixels is not None and options.format != "raw")
     home = t.beside or t.instances
     whole = next((other.name for other in kinds() if home is not None and other.each == t.kind), t.kind)
     found: dict[str, Any] = {"kind": whole, "dtype": "string" if files else t.dtype} | ({"with": home} if home is not None else {})
@@ -306,7 +325,7 @@ def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[st
     if kind.pixels is not None and options.shorter_side is not None:
         shape = [None, None, shape[2]]
     if files:
-        found |= {"channels": t.shape[2]} | ({"bits": 16} if t.dtype == "uint16" else {})
+        found |= {"channels": t.shape[-1]} | ({"bits": 16} if t.dtype == "uint16" else {})
     if not files or None not in shape[:2]:
         found["shape"] = shape
     if pixels is not None and pixels.canvas:

@@ -205,7 +205,7 @@ def _finish(work: Work, shards: Sequence[layout.Shard], rest: dict[str, Any]) ->
     source = work.fitted.spec.loaded.file or "a spec in Python"
     changes = [f"Unlike there, {said}." for said in work.options.in_words()]
     comments = [f"Written by `pipegen prepare` from {source}: {_steps_before(work)} is done."]
-    comments += changes or ["Splits, ids, draws and pixels are the same, bit for bit."]
+    comments += changes or ["Splits, ids, draws and values are the same, bit for bit."]
     write_whole(work.folder / SPEC, as_text(rest, comments))
     same_meaning(work.model, load(work.folder / SPEC, allowed=CHECKED).model, work.done_steps)
     layout.write_about(work.folder, about)
@@ -216,7 +216,7 @@ def _steps_before(work: Work) -> str:
     if work.options.keeps_files:
         return "reading"
     first = [] if any(step.op == "decode" for step in work.model.transforms[: work.cut.steps]) else ["decode"]
-    encoded = any(t.encoded for t in (plan.read[name] for plan in work.fitted.plans.values() for name in work.pictured))
+    encoded = any(t.encoded for t in (plan.read[name] for plan in work.fitted.plans.values() for name in work.contents))
     steps = [*(first if encoded else []), *(step.op for step in work.model.transforms[: work.cut.steps])]
     return " → ".join(steps) or "reading"
 

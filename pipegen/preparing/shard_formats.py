@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import HEAD, format_of
-from pipegen.ops.kinds.base import ExampleClass, ItemClass, Levels, having, kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, ItemClass, Levels, Samples, kind_of, several_labels
 from pipegen.ops.sources.prepared import ARRAY_RECORD, ENCODED, RECORDS, Pixels
 from pipegen.ops.sources.stores.base import needs
 from pipegen.types import FLOATING, ElementType
@@ -80,6 +80,19 @@ class ShardFormat:
             places |= {f"@place.{name}": (at + offset, len(record.values[name])) for name, offset in part.images.items()}
         return places
 
+    def ending(self, name: str, content: bytes) -> str:
+        """Finds the file extension of an encoded file of a feature."""
+        samples = kind_of(self.type[name]).samples
+        return samples.suffix if samples is not None else picture_format(content)
+
+    def sizes(self, record: Record, name: str) -> dict[str, int]:
+        """Returns the height and width of an image in pixels, or the rate in Hz and the frames of a sound."""
+        t = self.type[name]
+        if kind_of(t).samples is not None:
+            return {**kind_of(t).arguments_of(t), "frames": int(record.values[f"@length.{name}"])}
+        height, width = (int(side) for side in record.values[f"@size.{name}"])
+        return {"height": height, "width": width}
+
     def class_indices(self, name: str, value: Any) -> list[int]:
         """Lists the classes of an example: all of a multi-label, or one for each item."""
         if kind_of(self.type[name]).ragged:
@@ -134,7 +147,8 @@ class _MessageFormat(ShardFormat):
     def message_of(self, record: Record) -> bytes:
         """Serialises a record as a `tf.train.Example`.
 
-        An image has `NAME/encoded`, `NAME/format`, `NAME/height`, `NAME/width` and `NAME/channels`. The label `label` of an `image` has
+        An image has `NAME/encoded`, `NAME/format`, `NAME/height`, `NAME/width` and `NAME/channels`; a sound `NAME/rate` and `NAME/frames`
+        in place of the sides. The label `label` of an `image` has
         `image/class/label` and `image/class/text`, any other label `NAME` and `NAME/text`. Numbers have `NAME`, and the record's own name
         is `image/filename`. Items are concatenated in `NAME`, in pixels; `boxes` on an `image`, with their `labels` and `crowd`, also have
         the keys that detectors read.
@@ -143,12 +157,11 @@ class _MessageFormat(ShardFormat):
         for name, t in self.type.items():
             value = record.values[name]
             if name in self.pixels:
-                height, width = (int(side) for side in record.values[f"@size.{name}"])
-                form = picture_format(value)
+                form = self.ending(name, value)
                 features[f"{name}{ENCODED}"] = _texts([value])
                 features[f"{name}/format"] = _texts([_FORMATS.get(form, form.encode())])
-                features |= {f"{name}/height": _integers([height]), f"{name}/width": _integers([width])}
-                features[f"{name}/channels"] = _integers([t.shape[2] if t.shape else t.file_channels])
+                features |= {f"{name}/{what}": _integers([number]) for what, number in self.sizes(record, name).items()}
+                features[f"{name}/channels"] = _integers([t.shape[-1] if t.shape else t.file_channels])
             elif kind_of(t).has(ExampleClass, ItemClass):
                 key, text = name, f"{name}/text"
                 if name == "label" and "image" in self.pixels:
@@ -308,15 +321,14 @@ class WebDatasetFormat(ShardFormat):
             yield read
 
     def parts(self, record: Record) -> Iterator[Part]:
-        stem, picture = f"{record.number:08d}", next((name for name in having(self.type, Levels) if name in self.pixels), None)
+        stem, picture = f"{record.number:08d}", next((name for name in self.pixels if kind_of(self.type[name]).has(Levels, Samples)), None)
         texts: dict[str, Any] = {"filename": record.name}
         for name, t in self.type.items():
             value = record.values[name]
             if name in self.pixels:
-                ending = picture_format(value)
+                ending = self.ending(name, value)
                 yield Part(f"{stem}.{ending}" if name == picture else f"{stem}.{name}.{ending}", value, {name: 0})
-                sizes = dict(zip(("height", "width"), (int(side) for side in record.values[f"@size.{name}"]), strict=True))
-                texts |= sizes if name == picture else {}
+                texts |= self.sizes(record, name) if name == picture else {}
             elif kind_of(t).has(ExampleClass):
                 indices, names = self.class_indices(name, value), self.class_texts(name, value)
                 if several_labels(t):

@@ -41,7 +41,7 @@ from pipegen.phases.specs import FittedSpec, Spec
 from pipegen.phases.user_functions import allowed_modules, with_functions
 from pipegen.plan.nodes import Element, Plan
 from pipegen.plan.stages import Apply, Turn
-from pipegen.preparing.cut import Cut, NoCutError, changed_files, check_shrinking, find_cut
+from pipegen.preparing.cut import Cut, NoCutError, changed_files, check_shrinking, find_cut, single
 from pipegen.preparing.options import OF_RECORDS, QUALITY, Options
 from pipegen.preparing.shard_formats import SHARD_FORMATS, Record, ShardFormat
 from pipegen.terminal import log
@@ -78,7 +78,11 @@ class Computation:
             found |= {n: tf.boolean_mask(found[n], there[t.beside or n]) for n, t in self._type.items() if kind_of(t).ragged}
             found |= {f"@count.{home}": tf.math.count_nonzero(own) for home, own in there.items()}
             for name, how in pixels.items():
-                image = found[name]
+                image, samples = found[name], kind_of(self._type[name]).samples
+                if samples is not None:
+                    found[f"@length.{name}"] = tf.shape(image, tf.int64)[0]
+                    found[name] = samples.pack(image, self._type[name])
+                    continue
                 if how.form != "files":
                     found[f"@size.{name}"] = tf.shape(image)[:2]
                 if self._options.keeps_files and kind_of(self._type[name]).has(Levels):
@@ -192,23 +196,27 @@ class Work:
         self.fitted, self.folder, self.options = fitted, folder, options
         self.model, self.manifest = fitted.spec.model, fitted.manifest
         self._at = fitted.spec.loaded.locate.label(("transforms",))
-        plans = of_first_view(fitted).plans  # with the steps that all views share
+        plans: Mapping[str, Plan] = of_first_view(fitted).plans  # with the steps that all views share
         try:
             self.cut: Cut = find_cut(self.model, plans, options.at)
         except NoCutError as error:
             raise SpecError([make("PG572", str(error), self._at, help=(error.help,))]) from None
+        plans = single(plans)
+        self.pictured = having(self.cut.type, PixelValues)
+        self.contents = [*self.pictured, *(name for name, t in self.cut.type.items() if kind_of(t).packed)]  # what the shards have
         self.options = options = self._with_encoding(plans)
         engine = Engine(fitted, plans)
         self._computations = {
             split: Computation(engine, plan, self.cut.stages[split], self.cut.type, options) for split, plan in plans.items()
         }
         self._left_out: set[str] = set()
-        self.pictured = having(self.cut.type, PixelValues)
         check_shrinking(fitted.spec, plans, self.cut, options)
 
     def _with_encoding(self, plans: Mapping[str, Plan]) -> Options:
         """Sets the encoding of images: the original files if the steps before the cut do not change them, else JPEG."""
         options, of_records = self.options, self.options.format in OF_RECORDS
+        if not self.pictured:
+            return self._without_images()
         for name, t in self.cut.type.items():
             if options.format != "raw" and kind_of(t).pixels and (t.dtype not in _ENCODABLE or t.shape[2] not in (1, 3, 4)):
                 what = f"`{name}` has {t.shape[2]} channels of {t.dtype}, and an image file has 1, 3 or 4 of whole numbers of 8 or 16 bits"
@@ -220,6 +228,17 @@ class Work:
             return options
         keeps = of_records and changed is None and options.quality == QUALITY
         return replace(options, encoding="original" if keeps else "jpeg")
+
+    def _without_images(self) -> Options:
+        """Returns the options of a store without images, which has no loss; those that only images have are errors."""
+        options = self.options
+        if options.shorter_side is not None:
+            raise SpecError([make("PG576", "`--shorter-side` shrinks images, and the spec has none", self._at, help=("leave it out",))])
+        if options.encoding == "original" and self.contents:
+            plural = kind_of(self.cut.type[self.contents[0]]).plural
+            why = f"`{self.contents[0]}`: a store has {plural} as they are decoded"
+            raise SpecError([make("PG577", why, self._at, help=("leave `--encoding` out",))])
+        return replace(options, encoding="png", quality=QUALITY)
 
     @property
     def done_steps(self) -> int:
@@ -282,9 +301,9 @@ class Work:
     def pixels(self) -> dict[str, Pixels]:
         """The form of the pixels of each feature, after `measure`."""
         if self.options.format != "raw":
-            return dict.fromkeys(self.pictured, Pixels("records" if self.options.format in OF_RECORDS else "files"))
+            return dict.fromkeys(self.contents, Pixels("records" if self.options.format in OF_RECORDS else "files"))
         most = json.loads(self._sizes_file.read_text()) if self._needs_sizes else {}
-        found = {}
+        found = dict.fromkeys(self.contents, Pixels("files"))
         for name in self.pictured:
             t = self.cut.type[name]
             sides = t.shape[:2]
@@ -424,9 +443,9 @@ class Work:
     def expected_bytes(self) -> int:
         """Estimates the bytes of the missing shards; those of encoded files from a few examples."""
         missing = [shard for number, shard in enumerate(self.shards) if self.done(number) is None]
-        row = sum(own.row for own in self.pixels.values())
-        if row or not missing:
-            return row * sum(shard.count for shard in missing)
+        rows = [own.row for own in self.pixels.values()]
+        if (rows and all(rows)) or not missing:
+            return sum(rows) * sum(shard.count for shard in missing)
         total = 0.0
         for split in {shard.split for shard in missing}:
             left = sum(shard.count for shard in missing if shard.split == split)

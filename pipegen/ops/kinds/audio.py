@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
-from pipegen.lazy import np
+from pipegen.lazy import np, tf
 from pipegen.ops.families.decoder import SoundDecoder
 from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.notes import count
@@ -34,6 +34,7 @@ class SoundSamples(Samples):
     suffix = "wav"
     file = "a sound file"
     listed = "sounds"
+    unstored = ""
     also = ", or an array of samples"
 
     def fits(self, held: Any) -> bool:
@@ -41,6 +42,11 @@ class SoundSamples(Samples):
 
     def of_array(self, x: FeatureType, dtype: str, shape: tuple[int | None, ...]) -> FeatureType:
         return x.with_(dtype="float32", shape=(shape[0], shape[1] or 1), uniform=True, interval=None)
+
+    def pack(self, value: tf.Tensor, x: FeatureType) -> tf.Tensor:
+        from pipegen.ops.lowering.sounds import pack_wav
+
+        return pack_wav(value, sound_of(x).rate)
 
     def assumed_length(self, x: FeatureType) -> int:
         return max(1, round(_SECONDS * sound_of(x).rate / (sound_of(x).hop or 1)))
@@ -84,8 +90,8 @@ class Audio(FeatureKind):
         return FeatureType(self.name, "string", (), file_channels=feature.channels, details=self.details_of(feature))
 
     def decoder(self, feature: Any) -> SoundDecoder:
-        part = feature.offset, getattr(feature, "duration", None)
-        offset, duration = (0.0, None) if str in map(type, part) else part  # of a part by columns, nothing else is stored
+        part = getattr(feature, "offset", None), getattr(feature, "duration", None)
+        offset, duration = (None, None) if str in map(type, part) else part  # of a part by columns, nothing else is stored
         return SoundDecoder(rate=feature.rate, channels=feature.channels or 1, offset=offset or 0.0, duration=duration)
 
     def details_of(self, feature: Any) -> Sound:

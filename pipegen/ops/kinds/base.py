@@ -124,6 +124,13 @@ class Samples(Values):
     """What the values of a kind along time are, `(length, channels)`, or `(steps, bands, channels)` once a step made spectra."""
 
     axes = 2
+    unstored: ClassVar[str] = "is read from one array as it is, with nothing to decode"
+    """Why a store of `pipegen prepare` cannot have them, to continue the name of a feature; "" if `pack` makes files for it."""
+
+    def pack(self, value: tf.Tensor, x: FeatureType) -> tf.Tensor:
+        """Encodes a decoded value of type `x` in a graph, for a store: a string scalar, which the decoder of the kind reads with the same
+        bits."""
+        raise NotImplementedError
 
     def assumed_length(self, x: FeatureType) -> int:
         """Returns a usual length along time, for estimates of the cost where it is unknown."""
@@ -377,6 +384,11 @@ class FeatureKind:
     def has_files(self) -> bool:
         """Whether its values may be the bytes of a file in a record, and not only numbers."""
         return self.values is not None and self.storage == "encoded"
+
+    @property
+    def packed(self) -> bool:
+        """Whether a store of `pipegen prepare` has a file for each example, which `Samples.pack` makes."""
+        return self.samples is not None and not self.samples.unstored
 
     @property
     def overlay(self) -> Overlay | None:

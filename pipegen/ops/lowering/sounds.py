@@ -22,6 +22,7 @@ from pipegen.ops.lowering.formats import sure
 from pipegen.ops.lowering.graphs import chosen, either
 from pipegen.ops.lowering.library import UnreadableError, call_reader
 from pipegen.ops.lowering.resampling import MOST, resample
+from pipegen.ops.lowering.stored_readers import string_of
 
 HEAD = 64  # the number of first bytes that identify the format of a sound file
 READ = "WAV, FLAC, Ogg Vorbis, Opus, MP3, AIFF, AU, RF64, W64 and SPHERE"  # in messages
@@ -312,6 +313,26 @@ def wav(samples: bytes, rate: int, channels: int, form: tuple[int, int] = (_FLOA
 def encode_wav(samples: Any, rate: int) -> bytes:
     """Encodes samples `(frames, channels)` as a WAV of float32, which holds every value as it is."""
     return wav(np.ascontiguousarray(samples, "<f4").tobytes(), rate, samples.shape[1])
+
+
+def pack_wav(samples: tf.Tensor, rate: int) -> tf.Tensor:
+    """Encodes samples, float32 `(frames, channels)`, as a WAV in the graph, a string scalar: of int16 if that holds every sample, else of
+    float32. `decode_sound` reads the same bits. Fails with more than 2 GiB of samples."""
+    size = tf.size(samples, tf.int64)
+
+    def held(values: tf.Tensor) -> tf.Tensor:
+        return string_of(tf.reshape(tf.bitcast(values, tf.uint8), [-1]))
+
+    def written(stored: tf.Tensor, form: tuple[int, int]) -> tf.Tensor:
+        head, length = wav(b"", rate, samples.shape[1], form), size * form[1]
+        sizes = [held(tf.cast(number, tf.uint32)) for number in (length + _START - 8, length)]
+        return tf.strings.join([head[:4], sizes[0], head[8 : _START - 4], sizes[1], held(stored)])
+
+    whole = tf.cast(tf.clip_by_value(samples * 2.0**15, -(2.0**15), 2.0**15 - 1), tf.int16)
+    again = tf.cast(whole, tf.float32) * 2.0**-15
+    exact = tf.reduce_all(tf.bitcast(again, tf.int32) == tf.bitcast(samples, tf.int32))
+    with sure((size * 4 <= _LARGEST, _TOO_LONG), what="a sound"):
+        return tf.cond(exact, lambda: written(whole, (_PCM, 2)), lambda: written(samples, (_FLOAT, 4)))
 
 
 def describe(error: Exception) -> str:

@@ -3,7 +3,7 @@
 OUT/store.json              what is stored, from which spec, and the checksum of every file
 OUT/records/NAME.npy        a column of all records: ids, splits, labels, sizes, numbers; for items, such as boxes, those of all records
 OUT/shards/NAME-00000.rows  the pixels of a feature, a row of bytes per record
-OUT/shards/NAME-00000.files encoded files, one after another
+OUT/shards/NAME-00000.files encoded files, one after another; a sound is a WAV
 OUT/SPLIT-00000-of-00004.tfrecord  whole records for other programs, in place of both; also `.tar` and `.array_record`
 """
 
@@ -34,7 +34,7 @@ from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.arguments.timeline import EventRules
 from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.fields.strings import Ints, Strings
-from pipegen.ops.kinds.base import InstanceNumber, Levels, PixelValues, having, kind_of
+from pipegen.ops.kinds.base import InstanceNumber, Levels, kind_of
 from pipegen.ops.kinds.mask import with_numbers
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.feature import Beside, HeldKindName, KeepsItems, NamesPoints, OfSound, VectorMaps
@@ -290,10 +290,18 @@ class StoredRows(Reader):
         canvases = [held[row * one : row * (one + 1)].view(np.dtype(pixels.dtype)).reshape(pixels.canvas) for one in rows.tolist()]
         return [canvas[:height, :width] for canvas, (height, width) in zip(canvases, about[rows].tolist(), strict=True)]
 
+    def lengths(self, feature: str) -> Ints | None:
+        name = f"@length.{feature}"
+        found: Ints | None = self._spread(name) if name in self.about.columns else None
+        return found
+
     def _by_row(self, feature: str) -> Any:
-        """Returns the size of each canvas, or the place of each file, by row; rows without records are zeros."""
-        at = places(self.about)
-        column = read_column(self.root, f"@{'size' if len(self.about.pixels[feature].canvas) == 3 else 'place'}.{feature}")
+        """Returns the size of each canvas, or the place of each file."""
+        return self._spread(f"@{'size' if len(self.about.pixels[feature].canvas) == 3 else 'place'}.{feature}")
+
+    def _spread(self, name: str) -> Any:
+        """Returns a column of the records by row; rows without records are zeros."""
+        at, column = places(self.about), read_column(self.root, name)
         spread = np.zeros((int(at[-1]) + 1 if len(at) else 0, *column.shape[1:]), column.dtype)
         spread[at] = column
         return spread
@@ -363,7 +371,7 @@ class StoredFeature(VectorMaps, KeepsItems, NamesPoints, OfSound, Beside):
     """One feature of a store, as written by `pipegen prepare`."""
 
     kind: HeldKindName
-    """`image`, `mask`, `label`, `tensor`, `weight`, `boxes`, `keypoints` or `events`."""
+    """`image`, `mask`, `audio`, `label`, `tensor`, `weight`, `boxes`, `keypoints` or `events`."""
     dtype: Literal["uint8", "uint16", "int32", "int64", "float32", "string"] = "uint8"
     """The dtype of a value; `string` for encoded files."""
     shape: tuple[int | None, ...] = ()
@@ -376,13 +384,18 @@ class StoredFeature(VectorMaps, KeepsItems, NamesPoints, OfSound, Beside):
     canvas: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = None
     """For pixels: height and width of the canvas that holds each example."""
     channels: Annotated[int, Field(ge=1)] | None = None
-    """For encoded images: their channels."""
+    """For encoded images and sounds: their channels."""
     bits: Literal[8, 16] | None = None
     """For encoded images: the bits of a value; by default 8."""
     places: Annotated[int, Field(ge=1)] | None = None
     """For boxes, keypoints and events: the number of places per example in a batch, the same as without the store."""
     absent: tuple[SplitName, ...] = ()
     """Splits whose records do not have it."""
+
+    @property
+    def in_shards(self) -> bool:
+        """Whether the shards have it, as pixels or files; columns have the others."""
+        return kind_of(self).pixels is not None or kind_of(self).packed
 
     @classmethod
     def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
@@ -494,7 +507,7 @@ class Prepared(SelectingSource):
             message = f"the store has the splits {', '.join(about.splits)}; `splits` lists {', '.join(self.splits)}"
             raise OpError("PG571", message, field="splits", help=help_)
         stored = {name for name in self.features if name in about.pixels}
-        wanted = {*having(self.features, PixelValues)}
+        wanted = {name for name, feature in self.features.items() if feature.in_shards}
         types = self.infer()
         columns = {name for name in types if name not in wanted}
         columns |= {f"@count.{name}" for name, t in types.items() if kind_of(t).ragged and t.beside is None}
@@ -508,7 +521,11 @@ class Prepared(SelectingSource):
             reader = StoredMessages(root, about)
             reader.examine()
         type_ = self.infer()
-        columns = {name: _column(root, about, name, t) for name, t in type_.items() if kind_of(t).pixels is None}
+        columns = {
+            name: _column(root, about, name, t)
+            for name, t in type_.items()
+            if name not in self.features or not self.features[name].in_shards
+        }
         keys = Strings(*(np.array(read_column(root, name)) for name in ("@keys", "@bounds")))
         codes: Ints = np.repeat(np.arange(len(about.splits), dtype=np.int16), list(about.splits.values()))
         return Listing(

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from sounds import RATE, Array, applied, by_phases, chatter, draws, tone
 
 import pipegen
-from pipegen.errors import OpError, PipegenError, SpecError
+from pipegen.errors import OpError, SpecError
 from pipegen.ops.families.sounds import SECOND
 from pipegen.ops.registry import transforms
 
@@ -207,16 +207,3 @@ def test_samples_are_not_cut_to_bytes(source: Any) -> None:
     steps = [{"crop_or_pad": {"seconds": 1}}, {"cast": {"dtype": "uint8"}}]
     with pytest.raises(SpecError, match="keeps whole numbers from 0 to 255"):
         pipegen.load({"pipegen": 1, "source": source, "transforms": steps, "output": {"x": "audio", "y": None}})
-
-
-def test_sounds_cannot_be_prepared(noises: Path, tmp_path: Path) -> None:
-    """A store of them could not be read."""
-    spec = {
-        "pipegen": 1,
-        "source": {"audio_folder": {"path": str(noises), "rate": RATE, "labels": "none"}},
-        "transforms": [{"crop_or_pad": {"seconds": 0.5}}, "random_polarity"],
-        "output": {"x": "audio", "y": "audio"},
-        "batch": {"size": 2},
-    }
-    with pytest.raises(PipegenError, match="a store has no sounds"):
-        pipegen.prepare(spec, tmp_path / "store")

@@ -99,6 +99,10 @@ class Reader:
         """
         return None
 
+    def lengths(self, feature: str) -> Ints | None:
+        """Returns the length of a decoded feature along its first axis in every row, int64 `(rows,)`; `None` if it is not recorded."""
+        return None
+
     def digest(self, *, whole: bool = False) -> str:
         """Identifies the stored content beyond keys and sizes, in hexadecimal; large arrays by a sample of rows, unless `whole`."""
         return ""
