@@ -61,7 +61,6 @@ _TABLE = (
     Code("PG121", "unknown-step-id", _E, "A map of edits names a step that the base does not have"),
     Code("PG122", "contradicting-edits", _E, "A map of edits changes one step twice"),
     Code("PG123", "unreadable-classes", _E, "A file of class names cannot be read"),
-    Code("PG190", "not-yet", _E, "The syntax is reserved and comes in a later version"),
     # Types of features, from step to step.
     Code("PG201", "unbatchable-shape", _E, "Images of different sizes cannot be stacked into a batch"),
     Code("PG203", "no-rule-for-kind", _E, "A step or the output has no rule for this kind of feature"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -23,7 +23,7 @@ from pipegen.spec.drafts import AnyTest
 from pipegen.spec.expect import one_of, show, valid
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import arguments, bad_key, check, example_of, is_slip, rejected, too_many
-from pipegen.spec.step_list import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, ids_of, is_edit
+from pipegen.spec.step_list import ids_of, is_edit
 
 _What = Literal["step", "source", "test"]
 _EXAMPLES = {"step": "resize: {size: 224}", "source": "image_folder: {path: photos/}", "test": "examples: {split: train, min: 1000}"}
@@ -120,13 +120,8 @@ def build_source(value: Any, place: Place) -> Source | None:
                 right = build_source(part["source"], here.at("parts", name, "source")) is not None and right
         if not right:
             return None
-    later = [key for key in given if key in SOURCE_KEYS and key not in cls.model_fields]
-    for key in later:
-        here.at(key).add(_not_yet(f"`{key}`, which describes the features of a source,", here.at(key), ", with tables"))
-    if _features_not_yet(cls, given.get("features"), here.at("features")):
-        return None
-    result: Source | None = check(cls, cls.written_out({k: v for k, v in given.items() if k not in later}), here)
-    return None if later else result
+    result: Source | None = check(cls, cls.written_out(given), here)
+    return result
 
 
 def steps_of_each(parts: Any, place: Place) -> bool:
@@ -136,25 +131,6 @@ def steps_of_each(parts: Any, place: Place) -> bool:
         if isinstance(part, dict) and isinstance(part.get("transforms"), list):
             right = None not in build_steps(part["transforms"], place.at(name, "transforms")) and right
     return right
-
-
-def _features_not_yet(cls: type[Source], features: Any, place: Place) -> bool:
-    """Finds features of a kind of a later version, and such arguments; returns `True` if there are any."""
-    before = len(place.out)
-    field = cls.model_fields.get("features")
-    known = {key: own for model in get_args(field.annotation)[1:] for key, own in model.model_fields.items()} if field is not None else {}
-    later = KINDS - set(get_args(known["kind"].annotation) if "kind" in known else ())
-    for name, feature in features.items() if isinstance(features, dict) else ():
-        if not isinstance(feature, dict):
-            continue
-        here, kind = place.at(name), feature.get("kind")
-        if isinstance(kind, str) and kind in later:
-            here.at("kind").add(_not_yet(f"a feature of `kind: {kind}`", here.at("kind"), key=False))
-        else:
-            for key in sorted(FEATURE_KEYS - set(known) if known else ()):
-                if key in feature:
-                    here.at(key).add(_not_yet(f"`{key}` of a feature", here.at(key), ", with tables"))
-    return len(place.out) > before
 
 
 def _nested(cls: type[Source], given: dict[str, Any], place: Place) -> Source | None:
@@ -192,8 +168,7 @@ def _chosen(value: Any, what: _What, place: Place) -> tuple[Any, dict[str, Any],
         ((name, given),) = value.items()
     here, cls = place.at(name), _classes(what).get(name)
     if cls is None:
-        later = what == "source" and name in SOURCES
-        place.add(_not_yet(f"the {what} `{name}`", here) if later else _unknown(what, name, given, place))
+        place.add(_unknown(what, name, given, place))
         return None
     if isinstance(given, dict):
         return cls, given, here
@@ -227,7 +202,7 @@ def _as_map(cls: Any, name: str, given: Any, what: _What) -> str:
 def _several(value: dict[str, Any], what: _What, place: Place) -> Diagnostic:
     names = list(value)
     message = f"a {what} is a single-key map, but this one has {one_of(names, 'and')}"
-    op = next((n for n in names if n in _classes(what) or (what == "source" and n in SOURCES)), None)
+    op = next((n for n in names if n in _classes(what)), None)
     help_ = [f"begin each {what} with a dash: `- name: {{arguments}}`"]
     if op is not None and value[op] is None:
         help_ = [f"indent the arguments of `{op}` below it, or put them in braces: `{op}: {{{names[1]}: …}}`"]
@@ -286,11 +261,6 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     elif what == "source" and not near and ("/" in name or "." in name):
         help_.append(write(f"image_folder: {flow({'path': name})}", "source", "for a folder of images, write {}"))
     return make("PG103", f"unknown {what} `{name}`", place.at(name).label(key=True), help=tuple(help_), fix=fix)
-
-
-def _not_yet(what: str, place: Place, when: str = "", *, key: bool = True) -> Diagnostic:
-    help_ = "the syntax is reserved; this version cannot run it"
-    return make("PG190", f"{what} comes with a later version of pipegen{when}", place.label(key=key), help=help_)
 
 
 def _classes(what: _What) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import certain, check, name_of, replacement, too_many, unknown_key
 from pipegen.spec.models import Param, PipelineSpec
 from pipegen.spec.source_map import Tree, lookup, scalars
-from pipegen.spec.step_list import SOURCE_KEYS, collisions, every_id
+from pipegen.spec.step_list import collisions, every_id
 
 VERSION = 1
 _SPLITS = frozenset({"train", "validation", "test", "predict"})
@@ -116,7 +116,7 @@ def _odd_keys(tree: Tree, place: Place) -> None:
     for path, reading in tree.odd_keys.items():
         deep = len(path) > 3 and (path[:1] in (("transforms",), ("views",)) or path[:3] == ("source", "mix", "parts"))
         schedule = deep or path[:2] == ("order", "pace")
-        described = path[:1] == ("source",) and not SOURCE_KEYS.isdisjoint(path)
+        described = path[:1] == ("source",) and "features" in path
         here = place.at(*path)
         label = here.label(key=True)
         if schedule or described or label in told:

@@ -101,13 +101,6 @@ def arguments_of(steps: list[Any], index: int, name: str) -> dict[str, Any]:
     return arguments
 
 
-SOURCES = frozenset({"text"})  # reserved sources
-SOURCE_KEYS = frozenset({"features", "of", "bits"})  # arguments that describe features one by one
-FEATURE_KEYS = frozenset({"columns", "separator", "values", "channels", "bits"})
-"""Arguments of one feature, where the source does not know them."""
-KINDS = frozenset({"text"})  # reserved kinds of features
-
-
 STEPS = "transforms"
 FORMS = {
     "set": "{ID: {probability: 0.5}}",

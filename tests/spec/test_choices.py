@@ -105,7 +105,7 @@ def source(value: str) -> object:
         ("photos/", ["PG103"]),
         ("3", ["PG112"]),
         ("{image_folder: {path: x, classes: [1, 2]}}", ["PG104", "PG104"]),
-        ("{image_folder: {path: x, bits: 16}}", ["PG190"]),
+        ("{image_folder: {path: x, bits: 16}}", ["PG102"]),
         ("{csv: {path: x}}", ["PG101"]),
         ("tfds", ["PG101"]),
         ("{by_split: {train: {image_folder: {path: x}}, test: {image_folder: {path: y, labels: none}}}}", ["PG105"]),
