@@ -317,6 +317,10 @@ class Presence(Meaning):
     """True for each item of another feature, false for padding."""
 
 
+class TimestepClass(PixelClass):
+    """The class index of each time step of a series."""
+
+
 class InstanceNumber(Meaning):
     """The number of the item that each pixel of a mask belongs to, or of each item, which only such masks read."""
 

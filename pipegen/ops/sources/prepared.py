@@ -382,6 +382,8 @@ class StoredFeature(VectorMaps, KeepsBoxes, NamesPoints, OfSound, Beside):
     """For boxes and keypoints: the number of places per example in a batch, the same as without the store."""
     absent: tuple[SplitName, ...] = ()
     """Splits whose records do not have it."""
+    follows: Literal["observed", "times", "classes"] | None = None
+    """For what lies on the time steps of a series, and follows when they move: what it tells of them."""
 
     @classmethod
     def reject_misplaced(cls, given: Mapping[str, Any]) -> None:

@@ -88,7 +88,7 @@ def test_an_error_says_which_row_and_why(data: Any, arguments: dict[str, Any], c
         ({"features": {"y": {"kind": "series", "at": "horizon"}}}, "lies after the window, which has no `horizon`"),
         ({"features": {"c": {"kind": "series", "calendar": ["hour"]}}}, "needs the column with the time of each row"),
         ({"features": {"x": {"kind": "series", "at": "last"}}}, "`at` of `kind: series` is one of"),
-        ({"features": {"x": {"kind": "label", "at": "past"}}}, "`at` of `kind: label` is one of"),
+        ({"features": {"x": {"kind": "tensor", "at": "past"}}}, "`at` of `kind: tensor` is one of"),
         ({"features": {"x": {"kind": "label", "missing": 0}}}, "`missing` is not for `kind: label`"),
         ({"features": {"x": {"kind": "series", "dtype": "int64"}}}, "a series is float32"),
         ({"features": {"x": {"kind": "series", "cyclic": True}}}, "`cyclic` is for features with a `calendar`"),

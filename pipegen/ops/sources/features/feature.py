@@ -54,7 +54,7 @@ else:
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
 _AUDIO = "audio"
-LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled", "rate", "duration"})
+LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled", "rate", "duration", "follows"})
 """Arguments that are no part of the hash of a spec without them."""
 _Stored = Annotated[int, Field(ge=0, le=65535)] | Literal["else"]
 _Colour = Annotated[str, Field(pattern=r"^(\[ *\d{1,3} *, *\d{1,3} *, *\d{1,3} *\]|#[0-9A-Fa-f]{6})$")] | Literal["else"]
