@@ -65,7 +65,7 @@ def lies_on_steps(x: FeatureType) -> bool:
 
 def holds(x: FeatureType) -> Holds:
     """Returns what a series or labels of time steps hold: `values`, or what they tell of time steps."""
-    return "classes" if x.kind == "timestep_label" else x.details.tells if isinstance(x.details, OnSteps) else "values"
+    return x.details.tells if isinstance(x.details, OnSteps) else "values"
 
 
 class TimeMap(TimeTransform):

@@ -340,6 +340,7 @@ class FeatureKind:
     geometry: ClassVar[Geometry | None] = None  # how its items follow their image
     meaning: ClassVar[Meaning] = Meaning()  # what its values mean
     each: ClassVar[str] = ""  # the kind for one value an item of another feature, such as the class of each box; "" if there is none
+    along: ClassVar[str] = ""  # the kind for one value a time step of a window; "" if there is none
     details: ClassVar[type[Any] | None] = None  # the class of the details of its types, of plain values, if they are written down
     rules_of: ClassVar[str] = ""  # the kind whose steps have a rule for it; its own by default
 

@@ -107,7 +107,7 @@ class SeriesFeature(Model):
         if along and self.dtype == "int64":
             raise PartError("a series is float32; `dtype: int64` is for `kind: tensor`", "dtype")
         single = ("first", "last", "next", "series")
-        rows = STRETCHES if along else (*single, *STRETCHES) if self.is_label else single
+        rows = STRETCHES if along else (*single, *STRETCHES) if self.row_kind.along else single
         if self.at is not None and self.at not in rows:
             listed = ", ".join(f"`{name}`" for name in rows)
             raise PartError(f"`at` of `kind: {self.kind}` is one of {listed}, got `{self.at}`", "at")
@@ -127,8 +127,14 @@ class SeriesFeature(Model):
 
     @property
     def own_kind(self) -> FeatureKind:
-        """Its kind; of a label, that of the classes of time steps if it has several."""
-        return kind_named("timestep_label") if self.kind == "label" and self.at in STRETCHES else kind_of(self)
+        """Its kind; of a value of several rows, that of one a time step."""
+        kind = self.row_kind
+        return kind_named(kind.along) if kind.along and self.at in STRETCHES else kind
+
+    @property
+    def row_kind(self) -> FeatureKind:
+        """The kind of its value in one row."""
+        return kind_of(self)
 
     @property
     def is_series(self) -> bool:

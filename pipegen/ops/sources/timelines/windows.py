@@ -15,7 +15,7 @@ from pipegen.ops.fields.label_values import Values
 from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
 from pipegen.ops.fields.numbers import first_rounded, read_numbers, rounded
 from pipegen.ops.fields.strings import Ints, Strings
-from pipegen.ops.kinds.base import LossWeight, kind_of
+from pipegen.ops.kinds.base import LossWeight
 from pipegen.ops.sources.features.series import SeriesFeature, Window
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, Timeline
 from pipegen.ops.sources.timelines.calendar import calendar_of
@@ -221,7 +221,7 @@ def _view(arrays: _Arrays, name: str, feature: SeriesFeature, frame: Window) -> 
 
 def _read(feature: SeriesFeature, name: str, plain: SeriesFeature, given: Any, place: Any, field: str) -> Column:
     try:
-        return kind_of(feature).read_array(name, plain, given, place)
+        return feature.row_kind.read_array(name, plain, given, place)
     except OpError as error:
         raise error.below(field) from None
 
