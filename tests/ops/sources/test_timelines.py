@@ -248,3 +248,76 @@ def test_a_part_without_a_window_is_an_error() -> None:
     )
     with pytest.raises(SpecError, match="no window, which takes 3 rows, fits into it"):
         collect_data(spec, None, {"load": np.arange(40)})
+
+
+def ts(folder: Path, header: str, *lines: str) -> dict[str, Any]:
+    """Writes a file of the form `.ts`; the arguments of the source."""
+    file = folder / "made.ts"
+    file.write_text("\n".join(["# a comment", "@problemName Made", *header.split("|"), "@data", *lines]) + "\n", encoding="utf-8")
+    return {"ts": {"path": str(file)}}
+
+
+def in_ts(folder: Path, header: str, *lines: str, **own: Any) -> Any:
+    """The listing of such a file, and each window of `x`, and of `y` if there is one."""
+    features = {"x": {"kind": "series", "column": "values", "missing": "keep"}} | own.pop("features", {})
+    found = sources()["series"].model_validate(ts(folder, header, *lines) | {"features": features} | own).list(Path())
+    reader = found.readers[""]
+    places = [(shard, row) for shard, rows in enumerate(found.shards.rows.tolist()) for row in range(rows)]
+    return found, *(np.array(reader.stored(name, *np.array(places).T)) for name in features)
+
+
+CLASS = {"features": {"y": {"kind": "label", "column": "label", "at": "series"}}}
+
+
+@pytest.mark.parametrize(
+    ("classes", "given"),
+    [("b a", ["a", "b", "b"]), ("1 -1", ["-1", "1", "1"]), ("-1 1", ["-1", "1", "-1"]), ("2 1", ["1", "2", "2"]), ("0 1", ["1", "0", "1"])],
+)
+def test_classes_of_ts_files_have_the_order_and_the_names_of_the_header(classes: str, given: list[str], tmp_path: Path) -> None:
+    header = f"@univariate true|@equalLength true|@seriesLength 3|@classLabel true {classes}"
+    found, x, y = in_ts(tmp_path, header, *(f"{i},{i + 1},{i + 2}:{name}" for i, name in enumerate(given)), **CLASS)
+    np.testing.assert_array_equal(x[..., 0], np.arange(3)[:, None] + np.arange(3))
+    assert found.classes["y"] == (*classes.split(),)
+    assert [found.classes["y"][i] for i in y.tolist()] == given
+
+
+def test_ts_files_of_several_dimensions_missing_values_and_unequal_lengths(tmp_path: Path) -> None:
+    header = "@timeStamps false|@missing true|@univariate false|@dimension 2|@equalLength false|@classLabel true up\tdown"
+    lines = ("1,?,3,4:5,6,7,8:up", "9,10:NaN,12:down", "13,14,15:16,17,18:up")
+    found, x, y = in_ts(tmp_path, header, *lines, window={"length": 2}, **CLASS)
+    nan = np.nan
+    due = [[[1, 5], [nan, 6]], [[nan, 6], [3, 7]], [[3, 7], [4, 8]], [[9, nan], [10, 12]], [[13, 16], [14, 17]], [[14, 17], [15, 18]]]
+    np.testing.assert_array_equal(x, np.array(due, np.float32))
+    assert found.classes["y"] == ("up", "down")
+    assert y.tolist() == [0, 0, 0, 1, 0, 0]
+    with pytest.raises(OpError, match="have 2 to 4 rows"):
+        in_ts(tmp_path, header, *lines)
+
+
+def test_ts_files_of_numbers_to_predict_and_without_classes(tmp_path: Path) -> None:
+    target = {"features": {"y": {"kind": "tensor", "column": "target", "at": "series"}}}
+    _, x, y = in_ts(tmp_path, "@targetLabel true", "1,2:0.5", "3,4:-7", **target)
+    assert (x[..., 0].tolist(), y.tolist()) == ([[1, 2], [3, 4]], [0.5, -7])
+    found, x = in_ts(tmp_path, "@classLabel false", "1,2:0.5,3")
+    assert x.tolist() == [[[1, 0.5], [2, 3]]]
+    assert not found.classes
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "told"),
+    [
+        ("@timestamps true", "(0,1),(1,2)", "has the time of each value, which is not supported"),
+        ("@univariate true", "(0,1),(1,2)", "holds a value that is not a number"),
+        ("@classLabel true a b", "1,2:c", "has the class 'c', and the header lists 'a', 'b'"),
+        ("@classLabel true a a", "1,2:a", "names a class twice"),
+        ("@classLabel true a b", "1,2:3:a", None),
+        ("@classLabel true a b", "1,2:3,4,5:a", "differ in length"),
+        ("@targetLabel true", "1,2:high", "ends in 'high', and the target is a number"),
+        ("classLabel true", "1,2:a", "is not a line of the header"),
+    ],
+)
+def test_ts_files_that_cannot_be_read(header: str, line: str, told: str | None, tmp_path: Path) -> None:
+    with pytest.raises(OpError) as refused:
+        in_ts(tmp_path, header, line)
+    assert refused.value.code == "PG406"
+    assert (told or "differ in length") in refused.value.message

@@ -27,14 +27,15 @@ class RowColumns:
         called: The name of the rows as a whole, for messages.
         names: The columns, if they have names.
         num_rows: The number of rows.
-        series: The rows of each series, in order, int64 `(series,)`, if the data says which rows are one; with their `labels`.
+        series: The rows of each series, in order, int64 `(series,)`, if the data says which rows are one.
+        classes: The classes of columns, in index order, where the data lists them.
     """
 
     called: str
     names: Sequence[str] | None
     num_rows: int
     series: Ints | None = None
-    labels: Sequence[str] | None = None
+    classes: Mapping[str, tuple[str, ...]] = {}
 
     def place(self, row: int) -> str:
         """Describes the place of a row."""
@@ -75,8 +76,8 @@ class ArrayColumns(RowColumns):
     """Arrays with a row for each time `(rows,)` or `(rows, channels)`, or for several series of one length `(series, rows, channels)`. Of
     series, an array may have a row for each: `(series,)`."""
 
-    def __init__(self, called: str, arrays: Mapping[str, Any], series: Ints | None = None, labels: Sequence[str] | None = None) -> None:
-        self.called, self.series, self.labels = called, series, labels
+    def __init__(self, called: str, arrays: Mapping[str, Any], series: Ints | None = None) -> None:
+        self.called, self.series = called, series
         self._arrays = {name: array if array.dtype.kind in "OUSM" else as_array(name, array) for name, array in arrays.items()}
         self.names = (*self._arrays,)
         if not arrays:

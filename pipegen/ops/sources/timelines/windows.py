@@ -202,9 +202,11 @@ def _view(arrays: _Arrays, name: str, feature: SeriesFeature, frame: Window) -> 
         return _along(arrays, name, feature, offsets, place)
     columns, rows = arrays.columns, arrays.rows
     if feature.is_label:
-        texts = columns.texts(feature.named(name)[0], place)
+        own = feature.named(name)[0]
+        texts = columns.texts(own, place)
         values: Any = Values.of_texts(feature.chosen.renamed(texts, None))
-        plain = feature.model_copy(update={"map": None})
+        listed = (*dict.fromkeys(feature.chosen.renamed(columns.classes.get(str(own), ()), None)),)
+        plain = feature.model_copy(update={"map": None} | ({"classes": listed} if listed and feature.classes is None else {}))
         column = _read(feature, name, plain, values, lambda row: f"the label at {columns.place(row)}", field)
     else:
         given = _exact(columns, feature, name, place)
