@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from pipegen.data.shards import Selected
 from pipegen.data.time_splits import by_time
 from pipegen.errors import OpError, SpecError
+from pipegen.ops.fields.label_values import label_texts
 from pipegen.ops.registry import sources
 from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.timelines.calendar import calendar_of
-from pipegen.ops.sources.timelines.columns import as_moments
+from pipegen.ops.sources.timelines.columns import ArrayColumns, as_floats, as_moments, read_times
 from pipegen.phases.compilation import collect_data, load
 
 X = {"x": {"kind": "series", "column": "load"}}
@@ -321,3 +322,58 @@ def test_ts_files_that_cannot_be_read(header: str, line: str, told: str | None, 
         in_ts(tmp_path, header, line)
     assert refused.value.code == "PG406"
     assert (told or "differ in length") in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["b", "a", "b", " a", "c"],
+        np.array(["b", "a", "b", "c", "a"]),
+        [b"b", b"a", b"b", b"b", b"a"],
+        np.array([7, -1, 7, 3, -1]),
+        [1, 1.0, True, "1", 2],
+        [2.0, float("nan"), 2.0, None, 0.5],
+        np.array([True, False, True, True, False]),
+        ["x", None, "x", "", "y"],
+    ],
+    ids=str,
+)
+def test_series_are_numbered_by_their_text_from_their_first_rows_on(cells: Any) -> None:
+    columns = ArrayColumns("`data`", {"meter": cells if isinstance(cells, np.ndarray) else np.array(cells, object)})
+    codes, names = columns.numbered("meter", "group")
+    texts = label_texts(cells)
+    assert names == (*dict.fromkeys(texts),)
+    assert [names[code] for code in codes] == texts
+
+
+@pytest.mark.parametrize(
+    "cells", [["1", " 2.5 ", "-3e4"], ["1", "", "nan"], [1, 2.5, None], [1, 10**20], ["1", "NA", "2"], [True, 2]], ids=str
+)
+def test_numbers_are_those_of_python(cells: list[Any]) -> None:
+    due = [np.nan if cell is None or str(cell).strip() in ("", "nan", "NA") else float(cell) for cell in cells]
+    np.testing.assert_array_equal(as_floats(cells, str, "x"), due)
+
+
+def test_numbers_with_underscores_are_refused() -> None:
+    with pytest.raises(OpError, match="'1_000', which is not a number"):
+        as_floats(["1", "1_000"], str, "x")
+
+
+def test_uneven_times_are_counted_as_by_hand() -> None:
+    draw = np.random.default_rng(0)
+    lengths = draw.integers(1, 9, 60)
+    steps = [np.where(draw.random(n) < 0.1, draw.integers(2, 5), 1) if i % 2 else np.full(n, 3) for i, n in enumerate(lengths.tolist())]
+    due = sum(int(((own[1:] < 0.5 * (usual := np.median(own[1:]))) | (own[1:] > 1.5 * usual)).sum()) for own in steps if len(own) > 1)
+    data = {"time": np.concatenate([np.cumsum(own) for own in steps]), "meter": np.repeat(np.arange(60), lengths)}
+    notes = listed(loads(len(data["time"]), **data), order="time", group="meter", window={"length": 1}).notes
+    assert f"at {due} rows" in next(note.message for note in notes if note.code == "PG491")
+
+
+def test_times_of_python_are_those_of_numpy() -> None:
+    from datetime import datetime, timedelta, timezone
+
+    moments = [datetime(2024, 3, 1) + timedelta(hours=i) for i in range(5)]
+    abroad = [moment.replace(tzinfo=timezone(timedelta(hours=2))) for moment in moments]
+    found = [read_times(ArrayColumns("`data`", {"t": np.array(given, object)}), "t", "order").values for given in (moments, abroad)]
+    np.testing.assert_array_equal(found[0], np.array(moments, "datetime64[ns]").view(np.int64))
+    np.testing.assert_array_equal(found[0] - found[1], 2 * 3600 * 10**9)
