@@ -567,7 +567,7 @@ def _records(features: dict[str, Any], source: str = "tfrecord", path: str = "a.
         (
             "load.csv",
             "text",
-            "load\\n1\\n2\\n\\n4\\n5\\n6",
+            "hour,load\n0,1\n1,\n2,3\n3,4\n4,5\n5,6",
             {"series": {"csv": {"path": "load.csv"}, "window": {"length": 2}, "features": {"x": X_KEPT}}},
         ),
         ("a.npz", "npz", "images=uint8:6x8x8x3", {"arrays": {"path": "a.npz", "features": {"image": {"kind": "image"}}}}),
