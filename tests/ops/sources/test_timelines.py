@@ -377,3 +377,19 @@ def test_times_of_python_are_those_of_numpy() -> None:
     found = [read_times(ArrayColumns("`data`", {"t": np.array(given, object)}), "t", "order").values for given in (moments, abroad)]
     np.testing.assert_array_equal(found[0], np.array(moments, "datetime64[ns]").view(np.int64))
     np.testing.assert_array_equal(found[0] - found[1], 2 * 3600 * 10**9)
+
+
+def test_integers_of_a_parquet_file_are_not_rounded_in_silence(tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for value, dtype in ((2**24, None), (2**24 + 1, None), (2**24 + 1, "float32")):
+        parquet.write_table(pyarrow.table({"load": [1, value, 3]}), tmp_path / "a.parquet")
+        feature = X["x"] | ({} if dtype is None else {"dtype": dtype})
+        source = sources()["series"].model_validate(
+            {"parquet": {"path": str(tmp_path / "a.parquet")}, "window": WINDOW, "features": {"x": feature}}
+        )
+        if value > 2**24 and dtype is None:
+            with pytest.raises(OpError, match=r"row 1 of .* holds 16777217, which float32 would round"):
+                source.list(Path())
+        else:
+            (window,) = source.list(Path()).readers[""].stored("x", np.zeros(1, np.int64), np.zeros(1, np.int64))
+            assert window.ravel().tolist() == [1, 2**24, 3]

@@ -218,3 +218,12 @@ def test_resample_is_told_apart_by_kinds() -> None:
         transforms()["resample"].model_validate({"rate": 8000}).infer(X)
     with pytest.raises(OpError, match="cannot make 41 means of 40 time steps"):
         transforms()["resample"].model_validate({"length": 41, "method": "mean"}).on(X).infer(X)
+
+
+def test_differences_and_means_of_whole_numbers_are_exact() -> None:
+    """Integers up to 16,777,216 are float32 to the bit, and so is what these steps make of them, if it is such an integer again."""
+    values = np.random.default_rng(4).integers(0, 2**22, (N, LENGTH, CHANNELS)) * 4.0
+    whole = values.astype(np.float32)
+    np.testing.assert_array_equal(applied("difference", whole, lag=5), values[:, 5:] - values[:, :-5])
+    np.testing.assert_array_equal(applied("resample", whole, every=4), values.reshape(N, -1, 4, CHANNELS).mean(2))
+    np.testing.assert_array_equal(applied("resample", whole, length=1 + (LENGTH - 1) * 2)[:, ::2], values)
