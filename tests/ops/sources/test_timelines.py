@@ -393,3 +393,19 @@ def test_integers_of_a_parquet_file_are_not_rounded_in_silence(tmp_path: Path) -
         else:
             (window,) = source.list(Path()).readers[""].stored("x", np.zeros(1, np.int64), np.zeros(1, np.int64))
             assert window.ravel().tolist() == [1, 2**24, 3]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("lacking", [False, True])
+def test_times_of_a_parquet_file_are_those_of_arrays(unit: str, lacking: bool, tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    times: Any = np.datetime64("2024-03-01T00:00", unit) + np.arange(9)[::-1].astype(f"timedelta64[{'s' if unit == 's' else unit}]") * 5
+    parquet.write_table(pyarrow.table({"time": [None, *times[1:]] if lacking else times, "load": np.arange(9.0)}), tmp_path / "a.parquet")
+    source = {"parquet": {"path": str(tmp_path / "a.parquet")}, "order": "time", "window": WINDOW, "features": X}
+    if lacking:
+        with pytest.raises(OpError, match=r"row 0 of .* has no time"):
+            sources()["series"].model_validate(source).list(Path())
+        return
+    found = sources()["series"].model_validate(source).list(Path())
+    np.testing.assert_array_equal(found.timeline.times, np.sort(times).astype("datetime64[ns]").view(np.int64))
+    assert found.timeline.parse(str(times[0])) == times[0].astype("datetime64[ns]").view(np.int64)

@@ -6,7 +6,7 @@ import hashlib
 import os
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -121,8 +121,8 @@ def _cells(file: str, fields: Fields, name: str, at: int, inner: tuple[str, ...]
     return column
 
 
-def _arrays(files: Sequence[str], called: str, name: str, rows: int, shape: tuple[int, ...]) -> Any:
-    """Reads a column of lists of numbers without Python objects; see `TableColumn.arrays`."""
+def _arrays(files: Sequence[str], called: str, name: str, rows: int, shape: tuple[int, ...], *, times: bool = False) -> Any:
+    """Reads a column of numbers, of lists of them or of times without Python objects; see `TableColumn.arrays`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -130,14 +130,20 @@ def _arrays(files: Sequence[str], called: str, name: str, rows: int, shape: tupl
         columns = [pq.read_table(file, columns=[name], partitioning=None, page_checksum_verification=True)[name] for file in files]
         if (values := sum(map(len, columns))) != rows:
             raise ValueError(f"it has {values:,} values for {rows:,} rows")
-        found = [_read_lists(column, shape) for column in columns]
+        found = [_read_lists(column, shape, _is_time if times else is_number) for column in columns]
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         raise OpError("PG421", f"the column {name!r} of {called} cannot be read: {error}", field="path") from None
     return None if any(values is None for values in found) else np.concatenate(found)
 
 
-def _read_lists(column: Any, shape: tuple[int, ...]) -> Any:
-    """Converts an Arrow column of nested lists to numbers `(n, *shape)`, or to `None` if a cell has another shape."""
+def _is_time(type_: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_timestamp(type_) and type_.tz is None)
+
+
+def _read_lists(column: Any, shape: tuple[int, ...], fits: Callable[[Any], bool]) -> Any:
+    """Converts an Arrow column of nested lists to an array `(n, *shape)`, or to `None` if a cell has another shape or type."""
     import pyarrow as pa
 
     found = []
@@ -148,7 +154,7 @@ def _read_lists(column: Any, shape: tuple[int, ...]) -> Any:
             if values.null_count or not is_list(values.type) or not _all_have(values, side):
                 return None
             values = values.flatten()
-        if values.null_count or not is_number(values.type):
+        if values.null_count or not fits(values.type):
             return None
         found.append(values.to_numpy(zero_copy_only=False).reshape(rows, *shape))
     return np.concatenate(found) if found else np.zeros((0, *shape), np.float32)

@@ -47,6 +47,10 @@ class RowColumns:
         """Returns the cells of a column, as stored; `PG421` without such a column, which the argument `field` names."""
         raise NotImplementedError
 
+    def times(self, column: str | int, field: str) -> Sequence[Any]:
+        """Returns the cells of a column of times; as an array, if they are stored as such."""
+        return self.cells(column, field)
+
     def texts(self, column: str | int, field: str) -> Sequence[str]:
         """Returns the cells of a column as text, "" for missing ones."""
         return label_texts(self.cells(column, field))
@@ -85,6 +89,11 @@ class TableColumns(RowColumns):
 
     def cells(self, column: str | int, field: str) -> Sequence[Any]:
         return [*self._table.at(column, field).read()]
+
+    def times(self, column: str | int, field: str) -> Sequence[Any]:
+        found = self._table.at(column, field)
+        array = found.arrays((), times=True) if found.arrays is not None else None
+        return [*found.read()] if array is None else array
 
     def numbers(self, column: str | int, field: str) -> Any:
         found = self._table.at(column, field)
@@ -215,8 +224,8 @@ class Times:
 def read_times(columns: RowColumns, column: str | int, field: str) -> Times:
     """Reads the column that orders rows: numbers, or dates and times in ISO 8601, of which those with an offset are converted to UTC.
     `PG423` for a row without a time, or in another form."""
-    cells = columns.cells(column, field)
-    if {*map(type, cells)} == {datetime} and not any(cell.tzinfo for cell in cells):
+    cells = columns.times(column, field)
+    if isinstance(cells, list) and {*map(type, cells)} == {datetime} and not any(cell.tzinfo for cell in cells):
         cells = np.array(cells, "datetime64[us]")
     values = cells if isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf" else _moments_or_numbers(columns, cells, field)
     if isinstance(values, tuple):
