@@ -92,6 +92,7 @@ class FeatureType:
         longest: For a stored feature of unknown length: the largest length along the first axis of any example, once lengths are listed.
         buckets: For a ragged feature: the possible lengths of a batch below `most`, ascending; a batch has the smallest one that fits its
             items. After padding, `most` is included; if empty, every batch has the length `most`.
+        missing: The columns, or arrays, of which values are missing and are NaN, once the data is known.
     """
 
     kind: str
@@ -114,6 +115,7 @@ class FeatureType:
     details: Hashable = None
     shapes: tuple[tuple[Dim, ...], ...] = ()
     longest: int | None = None
+    missing: tuple[str, ...] = ()
 
     @classmethod
     def any_of(cls, types: Sequence[FeatureType]) -> FeatureType:

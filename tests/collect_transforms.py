@@ -65,7 +65,20 @@ def torchvision() -> dict[str, list[str]]:
     return {name: _parsed_arguments(classes, name) for name in sorted(public) if name in classes}
 
 
-LIBRARIES = {"albumentations": albumentations, "audiomentations": audiomentations, "keras": keras, "torchvision": torchvision}
+def tsaug() -> dict[str, list[str]]:
+    """The augmenters of tsaug."""
+    import tsaug
+
+    return {name: _arguments(value) for name, value in _classes(tsaug)}
+
+
+LIBRARIES = {
+    "albumentations": albumentations,
+    "audiomentations": audiomentations,
+    "keras": keras,
+    "torchvision": torchvision,
+    "tsaug": tsaug,
+}
 
 
 def collected(library: str) -> str:

@@ -440,3 +440,110 @@ def test_training_is_the_first_part(tmp_path: Path) -> None:
     }
     with pytest.raises(SpecError, match="before those that it learns from"):
         pipegen.build(spec, data={"x": np.zeros((50, 2), np.float32)})
+
+
+STATES = {"label": {"kind": "label", "column": "state", "at": "past"}, "next": {"kind": "label", "column": "state", "at": "horizon"}}
+STEPS_OF_TIME: dict[str, list[Any]] = {
+    "none": [],
+    "means": [{"resample": {"every": 3}}],
+    "length": [{"resample": {"length": 13}}],
+    "difference": [{"difference": {"lag": 2}}],
+    "warp": [{"random_time_warp": {"factor": 0.5, "probability": 0.8}}],
+    "several": [{"random_window_warp": {"fraction": 0.3}}, {"resample": {"length": 20}}, {"random_time_warp": {"factor": 0.5}}],
+}
+
+
+def with_states(form: str, folder: Path) -> tuple[dict[str, Any], Any]:
+    """Rows with a state that lasts some hours, and as `load` the number of the row in its series."""
+    columns = rows()
+    number = {name: 0 for name in METERS}
+    for i, name in enumerate(columns["meter"]):
+        columns["load"][i] = float(number[name])
+        number[name] += 1
+    columns["state"] = [("walk", "run", "rest")[int(load) // 5 % 3] for load in columns["load"]]
+    if form == "csv":
+        lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+        (folder / "a.csv").write_text("\n".join(lines) + "\n")
+        return {"csv": {"path": str(folder / "a.csv")}}, None
+    if form == "npz":
+        np.savez(folder / "a.npz", **{name: np.array(values) for name, values in columns.items()})
+        return {"npz": {"path": str(folder / "a.npz")}}, None
+    if form == "parquet":
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.table(columns), folder / "a.parquet")
+        return {"parquet": {"path": str(folder / "a.parquet")}}, None
+    return {}, columns
+
+
+@pytest.mark.parametrize("form", ["data", "csv", "npz", "parquet"])
+def test_a_class_of_each_time_step_whatever_holds_the_rows(form: str, tmp_path: Path) -> None:
+    source, data = with_states(form, tmp_path)
+    given = spec(source | {"features": FEATURES | STATES}, shuffle="none", output={"x": "x", "y": ["label", "next"]})
+    pipe = pipegen.build(given, data=data)
+    names = np.array(pipe.class_names)
+    assert names.tolist() == ["rest", "run", "walk"]
+    for x, (label, later) in at(pipe):
+        due = np.array(["walk", "run", "rest"])[x[..., 0].numpy().astype(int) // 5 % 3]
+        np.testing.assert_array_equal(names[label.numpy()], due)
+        assert later.shape[1:] == (4,)
+    one_hot = pipegen.build(given | {"output": {"x": "x", "y": "label", "encode": {"label": "one_hot"}}}, data=data)
+    for (_, encoded), (_, (label, _)) in zip(at(one_hot), at(pipe), strict=True):
+        np.testing.assert_array_equal(encoded, np.eye(3, dtype=np.float32)[label.numpy()])
+
+
+@pytest.mark.parametrize("name", STEPS_OF_TIME)
+def test_classes_follow_their_time_steps_over_epochs_hosts_and_caches(name: str, tmp_path: Path) -> None:
+    source, data = with_states("data", tmp_path)
+    steps = STEPS_OF_TIME[name]
+    own = {"transforms": steps, "batch": {"size": 4, "remainder": "drop"}, "output": {"x": "x", "y": "label"}}
+    given = spec(source | {"window": {"length": 12}, "features": {"x": FEATURES["x"], "label": STATES["label"]}}, **own)
+    pipe = pipegen.build(given, data=data)
+    names = pipe.class_names
+    for x, label in at(pipe, epoch=1):
+        assert label.shape == x.shape[:2]
+        if name in ("warp", "length"):  # the row that is nearest to each new time
+            time = x[..., 0].numpy()
+            sure = np.abs(time - np.round(time)) < 0.49
+            due = np.array([names.index(("walk", "run", "rest")[int(t) // 5 % 3]) for t in np.round(time).ravel()])
+            np.testing.assert_array_equal(label.numpy()[sure], due.reshape(time.shape)[sure])
+    whole = keyed(pipe, epoch=1)
+    assert keyed(pipe, epoch=1, step=5) == whole[20:]
+    shares = [keyed(pipegen.build(given, data=data, runtime={"shard": {"index": i, "count": 2}}), epoch=1) for i in (0, 1)]
+    for place, one in enumerate([one for i in range(0, len(whole) // 2, 2) for share in shares for one in share[i : i + 2]]):
+        np.testing.assert_allclose(np.frombuffer(one, np.int32), np.frombuffer(whole[place], np.int32), atol=4)
+    for cache in ("memory", {"disk": str(tmp_path / "cache")}):
+        kept = pipegen.build(given, data=data, runtime={"cache": cache})
+        keyed(kept)
+        assert keyed(kept, epoch=1) == whole
+
+
+def test_a_store_keeps_what_follows_the_time_steps(tmp_path: Path) -> None:
+    source, _ = with_states("csv", tmp_path)
+    features = {"x": FEATURES["x"], "label": STATES["label"], "seen": FEATURES["x"] | {"observed": True}}
+    steps = [{"resample": {"length": 20}}, {"random_time_warp": {"factor": 0.5}}]
+    given = spec(source | {"window": {"length": 12}, "features": features}, transforms=steps, output={"x": ["x", "seen"], "y": "label"})
+    pipegen.prepare(given, tmp_path / "store", format="raw")
+    pipe, stored = pipegen.build(given), pipegen.build(str(tmp_path / "store" / "prepared.pipegen.yaml"))
+    for one, other in zip(at(pipe), at(stored), strict=True):
+        for a, b in zip((*one[0], one[1]), (*other[0], other[1]), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def unfilled(caplog: pytest.LogCaptureFixture, **own: Any) -> list[str]:
+    """The findings about missing values that reach the output."""
+    columns = rows()
+    columns["heat"][11] = None
+    features = {"x": FEATURES["x"] | {"missing": "keep"}, "y": FEATURES["y"], "seen": FEATURES["x"] | {"observed": True}}
+    caplog.clear()
+    pipegen.build(spec({"features": features}, **own), data=columns)
+    return [line for line in caplog.text.splitlines() if "PG495" in line]
+
+
+def test_missing_values_that_reach_the_model_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    (line,) = unfilled(caplog)
+    assert "`heat` lacks values, which reach the output as NaN in `x`" in line
+    assert unfilled(caplog, transforms=[{"difference": {}}, {"fill_missing": {"probability": 0.5}}])
+    assert not unfilled(caplog, transforms=["fill_missing"])
+    assert not unfilled(caplog, output={"x": ["x", "seen"], "y": "y"})
+    (line,) = unfilled(caplog, transforms=[{"standardize": {"statistics": "samplewise"}}, "fill_missing"])
+    assert "`standardize` takes means of `heat`, where values are missing" in line

@@ -13,24 +13,33 @@ from typing import Any
 from pipegen.diagnostics.suggest import NOTHING, Row, plain, rows
 from pipegen.frozen import dataclass
 from pipegen.spec.compose import flow
-from pipegen.spec.peers.words import OF_SOUND, Meaning, meaning_in, shown_arguments
+from pipegen.spec.peers.words import OF_SERIES, OF_SOUND, Meaning, meaning_in, shown_arguments
 from pipegen.spec.templates import fitting_rows, marks_of, steps_of, written
 
+_WHAT = {**dict.fromkeys(OF_SOUND, ("sound", "")), **dict.fromkeys(OF_SERIES, ("window", ""))}
 NONE = "pipegen has no"  # beginning of the remark of a row whose lines are only the nearest form
 FLAT = "pipegen's images have two dimensions"  # remark of a row about volumes, videos and the like
 
-_TITLES = {"albumentations": "Albumentations", "audiomentations": "audiomentations", "torchvision": "torchvision", "keras": "Keras' layers"}
+_TITLES = {
+    "albumentations": "Albumentations",
+    "audiomentations": "audiomentations",
+    "torchvision": "torchvision",
+    "keras": "Keras' layers",
+    "tsaug": "tsaug",
+}
 _PAGES = {
     "albumentations": "from_albumentations",
     "audiomentations": "from_audiomentations",
     "torchvision": "from_torchvision",
     "keras": "from_keras_layers",
+    "tsaug": "from_tsaug",
 }
 _SAID = {
     "albumentations": "Every transform of Albumentations {version}, and its form in a spec. `p` is `probability` everywhere. ",
     "audiomentations": "Every transform of audiomentations {version}, and its form in a spec. `p` is `probability` everywhere. ",
     "torchvision": "Every class of `torchvision.transforms.v2` {version}, and its form in a spec. ",
     "keras": "Every layer of Keras {version} for images, and its form in a spec. `value_range` is inferred from the steps before. ",
+    "tsaug": "Every augmenter of tsaug {version}, and its form in a spec. ",
 }
 _HEAD = """# From {title}
 
@@ -93,7 +102,7 @@ def pages() -> dict[str, str]:
         found, said = answers(library), _SAID[library].format(version=_file(library, "txt").partition("\n")[0])
         flat = [a for a in found if a.flat]
         there = sum(a.there for a in flat)
-        what, kind = ("sound", "") if library in OF_SOUND else ("image", " for two-dimensional images")
+        what, kind = _WHAT.get(library, ("image", " for two-dimensional images"))
         counted = f"Of {len(flat)}{kind}, {there} have a form; the remarks explain the other {len(flat) - there}."
         counted = f"All {there} have a form." if there == len(flat) else counted
         head = _HEAD.format(title=_TITLES[library], said=said, what=what, counted=counted, walk=_file(library, "md"))

@@ -20,7 +20,7 @@ from pipegen.data.split_checks import WITHOUT_DATA
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
 from pipegen.diagnostics.fixes import suppressed
-from pipegen.phases.compilation import bind, compile_plans, findings_with_data
+from pipegen.phases.compilation import bind, compile_plans, findings_with_data, warnings_with_data
 from pipegen.phases.data_tests import cheap_results
 from pipegen.phases.memory_budget import memory_findings
 from pipegen.phases.specs import BoundSpec, Inspection, Spec
@@ -111,7 +111,7 @@ def check_data(
     seen = [d for d in seen if d.code != "PG406"]
     try:
         bound = bind(with_functions(spec, allowed), manifest)
-        seen += _memory(spec, manifest)
+        seen += [*warnings_with_data(spec, manifest), *_memory(spec, manifest)]
         tests = cheap_results(bound)
         damaged, decoded = _decode(bound, sample)
     except SpecError as error:

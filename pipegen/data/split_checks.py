@@ -90,6 +90,7 @@ _GUESSES = 50  # names that get a suggestion: each takes time, and a damaged spe
 
 
 WITHOUT_DATA = frozenset({"PG626"})  # findings that hold only until the data is listed
+WITH_DATA = frozenset({"PG495"})  # findings of plans that only the listed data shows
 
 
 def check_splits(spec: PipelineSpec, locate: Locate = path_only) -> Diagnostics:

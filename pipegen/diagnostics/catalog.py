@@ -197,6 +197,7 @@ _TABLE = (
     Code("PG492", "missing-values", _E, "A time series lacks values"),
     Code("PG493", "short-series", _W, "A time series is shorter than a window"),
     Code("PG494", "overlapping-windows", _W, "Windows that share rows are in different splits"),
+    Code("PG495", "unfilled-values", _W, "Missing values of a time series reach the output"),
     # Valid, but probably not meant.
     Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
     Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),

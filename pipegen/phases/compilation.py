@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.arguments import got, is_path, values_by_name
 from pipegen.data.named_files import finding_of
 from pipegen.data.shares import window_bytes
+from pipegen.data.split_checks import WITH_DATA
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity, write
 from pipegen.diagnostics.fixes import suppressed
@@ -152,13 +153,22 @@ def collect_data(
         if collected.assigned is not None:
             collected.diagnostics.extend(findings_with_data(spec, collected.assigned))
         raise SpecError(collected.diagnostics.sorted())
-    kept, _ = suppressed(collected.manifest.findings, spec.loaded.texts)
+    kept, _ = suppressed([*collected.manifest.findings, *warnings_with_data(spec, collected.manifest)], spec.loaded.texts)
     return replace(collected.manifest, findings=tuple(through_chain(kept, spec.loaded.locate.files)))
 
 
 def findings_with_data(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
     """Finds errors that need the data: its classes, and the shapes, dtypes and values of arrays."""
     return [d for d in _check_with(spec, manifest).diagnostics if d.severity is Severity.ERROR]
+
+
+def warnings_with_data(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
+    """Finds what only the types of the data show, and is no error, such as missing values that nothing fills."""
+    types = possible_types(spec.model, None, manifest.record)[0]
+    records = types.values() if isinstance(types, Mapping) else (types,)
+    if not any(t.missing for record in records for _, t in record.items()):
+        return []
+    return [d for d in _check_with(spec, manifest).diagnostics if d.code in WITH_DATA]
 
 
 def _check_with(spec: Spec, manifest: Manifest) -> Checked:

@@ -34,6 +34,8 @@ def left_behind(step: Transform, type_: ElementType) -> str | None:
     if step.feature is None or step.feature not in type_ or not (step.random or isinstance(step, GeometricTransform)):
         return None
     home = anchor(type_, step.feature)
+    if step.feature != home and not (step.reaches(type_[step.feature]) or isinstance(step, CombiningTransform)):
+        return None  # it does not move with the others
     near = ((name, t) for name, t in type_.items() if name != step.feature and anchor(type_, name) == home)
     return next((name for name, t in near if step.reaches(t) or isinstance(step, CombiningTransform)), None)
 

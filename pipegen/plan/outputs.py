@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pipegen.diagnostics.catalog import make
@@ -11,8 +11,21 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.families.combining import CombiningTransform, runs_on
 from pipegen.ops.families.item_stages import Express, FrameLabels
+from pipegen.ops.fields.notes import joined
 from pipegen.ops.kinds.audio import sound_of
-from pipegen.ops.kinds.base import ExampleClass, Indices, ItemClass, Levels, Numbers, PixelClass, Timeline, kind_of, several_labels
+from pipegen.ops.kinds.base import (
+    ExampleClass,
+    Indices,
+    ItemClass,
+    Levels,
+    Numbers,
+    PixelClass,
+    Timeline,
+    TimestepClass,
+    kind_of,
+    several_labels,
+)
+from pipegen.ops.kinds.series import OnSteps
 from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
 from pipegen.plan.assembly import Findings
@@ -79,6 +92,7 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, findings: F
             _feature(plan, name, type_, split, spec)
     if out.sample_weight is not None and out.sample_weight not in poisoned and out.sample_weight in type_:
         _weight(plan, out.sample_weight, type_[out.sample_weight])
+    plan.findings.found += _unfilled([name for name in wanted if name not in poisoned and name in type_], type_, spec, findings.locate)
     for name in out.encode:
         if name not in wanted or (name in type_ and not _can_be_encoded(name, type_)):
             near = closest(name, [f for f in wanted if f in type_ and _can_be_encoded(f, type_)])
@@ -119,6 +133,21 @@ def _frames(plan: OutputPlan, name: str, type_: ElementType) -> None:
     plan.stages.insert(len(plan.stages) if name == home else 0, (name, stage, y))
 
 
+def _unfilled(wanted: Sequence[str], type_: ElementType, spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    """Warns of missing values that reach the output, if it has no feature that says which values were observed."""
+    if any(isinstance(x.details, OnSteps) and x.details.tells == "observed" for x in map(type_.__getitem__, wanted)):
+        return
+    for name in wanted:
+        if lacking := type_[name].missing:
+            path = ("source", spec.source.op, *spec.source.described().get(name, ()))
+            message = f"{joined([f'`{column}`' for column in lacking])} {'lacks' if len(lacking) == 1 else 'lack'} values, which reach "
+            message += f"the output as NaN in `{name}`"
+            narrow = "" if type_[name].of is None else f": {{feature: {name}}}"
+            fill = write(f"- fill_missing{narrow}", "transforms", "fill them within their window: {}")
+            mask = "or add a feature of the same columns with `observed: true`, and to `output`, for a model that masks them"
+            yield make("PG495", message, locate(path, key=True), help=(fill, mask))
+
+
 def _weight(plan: OutputPlan, name: str, x: FeatureType) -> None:
     if plan.output.y is None:
         message = f"`sample_weight: {name}` weights the loss on targets, but the output has no `y`"
@@ -148,8 +177,12 @@ def _feature(plan: OutputPlan, name: str, type_: ElementType, split: str, spec: 
             plan.stages.append((name, Express(name, x.kind, y.form, canvas), y))
     elif kind.values is not None and not x.is_static:
         plan.add(unbatchable(spec, split, x, plan.findings.locate))
+    elif kind.has(TimestepClass):
+        _classes(plan, name, x, "time step")
+    elif kind.has(Indices):
+        _channels_first(plan, name, _classes(plan, name, x, "pixel"))
     elif kind.pixels is not None:
-        (_mask if kind.has(Indices) else _picture)(plan, name, x)
+        _picture(plan, name, x)
     elif kind.samples is not None and plan.output.dtype not in (x.dtype, "uint8"):
         arithmetic = Arithmetic((1.0,), (0.0,), plan.output.dtype)
         plan.stages.append((name, s.Pointwise(name, arithmetic, ()), arithmetic.infer(x)))
@@ -177,32 +210,31 @@ def _channels_first(plan: OutputPlan, name: str, x: FeatureType) -> None:
         plan.stages.append((name, s.ChannelsFirst(name), x.with_(shape=(c, h, w))))
 
 
-def _mask(plan: OutputPlan, name: str, x: FeatureType) -> None:
-    """Encodes a mask; by default it holds the class index of each pixel."""
+def _classes(plan: OutputPlan, name: str, x: FeatureType, each: str) -> FeatureType:
+    """Encodes a mask or labels of time steps; by default they hold the class index of `each` pixel or time step. Returns the type after it,
+    or after an error the same type."""
     encoding = encoding_of(plan.output, name, x) if kind_of(x).has(PixelClass) else UNENCODED
     problem: tuple[str, str] | None = None
     if encoding == "frames":
-        problem = f"`frames` is for what happens in a sound, but `{name}` is a mask", "use `int` or `one_hot`"
+        problem = f"`frames` is for what happens in a sound, but `{name}` has one class for each {each}", "use `int` or `one_hot`"
     elif encoding == "multi_hot":
-        problem = f"`multi_hot` is for several labels, but `{name}` has one class for each pixel", write("one_hot", "value", "use {}")
-    elif encoding == "binary" and x.classes is None:
+        problem = f"`multi_hot` is for several labels, but `{name}` has one class for each {each}", write("one_hot", "value", "use {}")
+    elif encoding == "binary" and x.classes is None and each == "pixel":
         help_ = f"give `{name}` its `values`, such as `{{0: 0, 255: 1}}`"
         problem = f"`binary` needs two classes, but the number of classes of `{name}` is unknown", help_
-    elif encoding == "binary" and (x.classes != 2 or x.ignore > 1):
+    elif encoding == "binary" and (x.classes not in (2, None) or x.ignore > 1):
         has = f"`{name}` has {x.classes}" if x.classes != 2 else f"`ignore` of `{name}` is a third one"
         problem = f"`binary` needs two classes, but {has}", "use `int` or `one_hot`"
-    elif encoding == "one_hot" and x.classes is None:
+    elif encoding == "one_hot" and x.classes is None and each == "pixel":  # data does not tell
         help_ = f"give the feature `{name}` its `classes`, such as `classes: 2`"
         problem = f"`one_hot` needs the number of classes of `{name}`, which is unknown", help_
     if problem is not None:
         plan.fail("PG218", problem[0], ("encode", name), problem[1])
-        return
-    if encoding != UNENCODED:
+    elif encoding != UNENCODED:
         stage, encoded = encode(name, encoding, x)
-        height, width, _ = x.shape
-        x = encoded.with_(shape=(height, width, *encoded.shape))
+        x = encoded.with_(shape=(*x.shape[: 2 if kind_of(x).has(Indices) else 1], *encoded.shape))
         plan.stages.append((name, stage, x))
-    _channels_first(plan, name, x)
+    return x
 
 
 def unbatchable(spec: PipelineSpec, split: str, x: FeatureType, locate: Locate) -> Diagnostic:

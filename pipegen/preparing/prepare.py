@@ -250,6 +250,8 @@ def _stored(work: Work, shards: Sequence[layout.Shard]) -> dict[str, Array]:
                     sizes += values[:, 1]
                     held = layout.RECORDS if work.format.suffix else name.partition(".")[2]  # the file of whole records, or of the feature
                     values = values.astype(np.int64) + np.array([[ends[held], 0]])
+                elif not work.pixels and not name.startswith("@"):  # such as windows of series
+                    sizes += values.nbytes // shard.count
                 parts.setdefault(name, []).append(values)
         for held, size in shard.bytes.items():
             ends[held] += -(-size // layout.PAGE) * layout.PAGE

@@ -381,7 +381,9 @@ MARKED = {
     }
 }
 SOUND = {"arrays": {"features": {"sound": {"kind": "audio", "rate": 8000}}}}
+OF_SERIES = {"series": {"window": {"length": 24}, "features": {"x": {"kind": "series"}}}}
 RARE: list[dict[str, Any]] = [
+    {**BASE, "source": OF_SERIES, "transforms": [{"resample": {"length": 48, "method": "mean"}}], "output": {"x": "x", "y": "x"}},
     {
         **BASE,
         "source": {"audio_folder": {"path": "words/", "rate": 8000}},
@@ -546,6 +548,9 @@ def test_rare_advice(spec: dict[str, Any]) -> None:
     assert wrong_after(spec, found, in_memory, allowed=known) == []
 
 
+X_KEPT = {"kind": "series", "column": "load", "missing": "keep"}
+
+
 def _records(features: dict[str, Any], source: str = "tfrecord", path: str = "a.tfrecord") -> dict[str, Any]:
     return {source: {"path": path, "features": features}}
 
@@ -558,6 +563,12 @@ def _records(features: dict[str, Any], source: str = "tfrecord", path: str = "a.
             "npz",
             "sound=float32:6x8000x2",
             {"arrays": {"path": "b.npz", "features": {"sound": {"kind": "audio", "rate": 8000}}}},
+        ),
+        (
+            "load.csv",
+            "text",
+            "hour,load\n0,1\n1,\n2,3\n3,4\n4,5\n5,6",
+            {"series": {"csv": {"path": "load.csv"}, "window": {"length": 2}, "features": {"x": X_KEPT}}},
         ),
         ("a.npz", "npz", "images=uint8:6x8x8x3", {"arrays": {"path": "a.npz", "features": {"image": {"kind": "image"}}}}),
         ("photos/{i}.jpg", "jpeg", "", {"image_folder": {"path": "photos"}}),
@@ -584,7 +595,8 @@ def _records(features: dict[str, Any], source: str = "tfrecord", path: str = "a.
 )
 def test_advice_on_data(file: str, kind: str, content: str, source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    steps, x = ([{"crop_or_pad": {"seconds": 1}}], "sound") if file == "b.npz" else ([{"resize": {"size": 8}}], "image")
+    of_file = {"b.npz": ([{"crop_or_pad": {"seconds": 1}}], "sound"), "load.csv": ([{"standardize": {"statistics": "samplewise"}}], "x")}
+    steps, x = of_file.get(file, ([{"resize": {"size": 8}}], "image"))
     spec = {"pipegen": 1, "source": source, "transforms": steps, "output": {"x": x, "y": None}}
     size, count = ((8, 8) if kind == "jpeg" else None), (4 if kind == "jpeg" else 1)
     told = replace(spec_page("PG402"), files=(PageFile(file, kind, size, count, content),))

@@ -13,7 +13,7 @@ import pytest
 from docs.generated.other_libraries import FLAT, NONE, Answer, answers
 from pipegen.diagnostics.suggest import NOTHING, every_row
 from pipegen.phases.compilation import inspect
-from pipegen.spec.peers.words import OF_SOUND
+from pipegen.spec.peers.words import OF_SERIES, OF_SOUND
 from pipegen.spec.templates import parsed, steps_of
 
 sys.path.append(str(Path(__file__).parents[1]))
@@ -23,7 +23,8 @@ SIZED = {"resize": {"size": 32}}
 
 
 @pytest.mark.parametrize(
-    "library", ["keras", "torchvision", *(pytest.param(one, marks=pytest.mark.peers) for one in ("albumentations", "audiomentations"))]
+    "library",
+    ["keras", "torchvision", *(pytest.param(one, marks=pytest.mark.peers) for one in ("albumentations", "audiomentations", "tsaug"))],
 )
 def test_the_lists_are_the_installed_libraries(library: str) -> None:
     """A version other than the list's is compared by `python tests/collect_transforms.py` and its diff."""
@@ -49,6 +50,10 @@ def _specs(answer: Answer, library: str) -> Iterator[dict[str, Any]]:
     if library in OF_SOUND and answer.meaning is not None:
         source = {"audio_folder": {"path": "words/", "rate": 16000, "classes": ["a", "b"]}}
         yield {"pipegen": 1, "source": source, "transforms": [*answer.meaning.steps, {"crop_or_pad": {"seconds": 1}}]}
+        return
+    if library in OF_SERIES and answer.meaning is not None:
+        windows = {"csv": {"path": "a.csv"}, "window": {"length": 96}, "features": {"x": {"kind": "series", "column": "load"}}}
+        yield {"pipegen": 1, "source": {"series": windows}, "transforms": [*answer.meaning.steps], "output": {"x": "x", "y": "x"}}
         return
     spec: dict[str, Any] = {"pipegen": 1, "source": {"image_folder": {"path": "photos/", "classes": ["a", "b"]}}}
     if answer.row is not None and answer.row.place == "spec":

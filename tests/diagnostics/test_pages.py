@@ -23,7 +23,7 @@ from pipegen.data.testing import choose
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import SpecError
-from pipegen.phases.compilation import bind, claim_cache, collect_data, compile_plans, inspect, optimise
+from pipegen.phases.compilation import bind, claim_cache, collect_data, compile_plans, inspect, optimise, warnings_with_data
 from pipegen.phases.data_tests import begin, run_cheap, run_on_files
 from pipegen.phases.layered import before_layer, ejection_findings, given_data, layer_config
 from pipegen.phases.memory_budget import memory_findings
@@ -266,6 +266,7 @@ def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnosti
     try:
         spec = with_functions(spec, ("my_pkg",) if code in ("PG241", "PG550") else ())
         bind(spec, collected.manifest)
+        result += warnings_with_data(spec, collected.manifest)
         plans = {}
         for split, plan in found.plans.items():
             count = collected.manifest.num_examples(split)

@@ -48,7 +48,7 @@ BEFORE: dict[str, dict[str, list[Any]]] = {
     },
     "audio": {"nothing": [], "one length": [SECOND], "another gain": [{"random_gain": {"db": 3, "probability": 0.5}}, SECOND]},
     "spectra": {"spectra": [SECOND, "mel_spectrogram"], "of any length": ["mel_spectrogram"]},
-    "series": {"nothing": [], "noise": [{"random_jitter": {"std": 0.1}}]},
+    "series": {"nothing": [], "noise": [{"random_jitter": {"std": 0.1}}], "other steps of time": [{"resample": {"length": 40}}]},
 }
 """What stands before a step, by what it works on."""
 INNER: dict[str, list[Any]] = {
@@ -128,8 +128,9 @@ def written_sources() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"{op}, sound", {"source": {op: {**place, "features": {"image": sound, "label": {"kind": "label", "classes": 3}}}}}
     window = {"length": 96, "horizon": 24}
     rows = {"x": {"kind": "series", "columns": ["a", "b"]}, "y": {"kind": "series", "column": "a", "at": "horizon"}}
+    rows |= {"state": {"kind": "label", "classes": 3, "at": "past"}, "seen": {"kind": "series", "columns": ["a"], "observed": True}}
     table = {"csv": {"path": "t.csv"}, "order": "time", "window": window, "features": rows}
-    yield "series", {"source": {"series": table}, "output": {"x": "x", "y": "y"}}
+    yield "series", {"source": {"series": table}, "output": {"x": ["x", "seen"], "y": ["y", "state"]}}
 
 
 def worked_on(x: FeatureType) -> str:

@@ -112,8 +112,9 @@ def survey(stage: Decode | DecodeWindow, examples: list[Features]) -> Survey | N
 
 def neighbourhood_params(stage: Neighbourhood, features: Features) -> Params:
     """The step's own parameters, followed by whether it acts if that is drawn."""
-    ref, draws = stage.ref, features["@draws"]
-    own: Params = step_of(ref, draws).parameters(own_draws(ref, draws), *sides(features[stage.feature]))
+    ref, draws, value = stage.ref, features["@draws"], features[stage.feature]
+    shape = sides(value if value.shape.rank != 2 else value[..., None])  # labels of time steps have no channels
+    own: Params = step_of(ref, draws).parameters(own_draws(ref, draws), *shape)
     return (*own, acts(ref, draws)) if ref.conditional else own
 
 

@@ -347,6 +347,10 @@ class Presence(Meaning):
     """True for each item of another feature, false for padding."""
 
 
+class TimestepClass(PixelClass):
+    """The class index of each time step of a series."""
+
+
 class InstanceNumber(Meaning):
     """The number of the item that each pixel of a mask belongs to, or of each item, which only such masks read."""
 
@@ -367,6 +371,7 @@ class FeatureKind:
     meaning: ClassVar[Meaning] = Meaning()  # what its values mean
     numbers: ClassVar[int] = 0  # of an item whose numbers may be stored apart, in as many columns or keys of lists; 0 if they cannot
     each: ClassVar[str] = ""  # the kind for one value an item of another feature, such as the class of each box; "" if there is none
+    along: ClassVar[str] = ""  # the kind for one value a time step of a window; "" if there is none
     details: ClassVar[type[Any] | None] = None  # the class of the details of its types, of plain values, if they are written down
     rules_of: ClassVar[str] = ""  # the kind whose steps have a rule for it; its own by default
 

@@ -33,6 +33,7 @@ class Label(FeatureKind):
     arguments = ("classes", "offset", "separator", "map", "ignore", "unlabelled")
     meaning = ExampleClass()
     each = "item_label"
+    along = "timestep_label"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (label_type(feature.num_classes, several=feature.several),)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.numbers import as_array
@@ -35,6 +36,25 @@ class SeriesValues(Samples):
         return line_chart(value)
 
 
+@dataclass(frozen=True, slots=True)
+class OnSteps:
+    """What a feature tells of the time steps of a window, beside its values: which of them were observed, their times, or their classes."""
+
+    tells: Literal["observed", "times", "classes"]
+    follows: bool = True  # whether these are the steps that the window shows, so that it follows when they move
+
+
+def on_steps(feature: Any) -> OnSteps | None:
+    """Returns the details of the type of a feature along time, `None` for values of their own."""
+    found: Any = getattr(feature, "follows", None)
+    return found if found is None or isinstance(found, OnSteps) else OnSteps(found)
+
+
+def follows(x: FeatureType) -> dict[str, Any]:
+    """Returns the argument of a store that says what a feature tells of time steps that it follows."""
+    return {"follows": x.details.tells} if isinstance(x.details, OnSteps) and x.details.follows else {}
+
+
 class Series(FeatureKind):
     """Values at regular times, as float32 `(length, channels)`: a window of a longer series."""
 
@@ -42,10 +62,17 @@ class Series(FeatureKind):
     plural = "series"
     arguments = ("columns", "shape")
     samples = SeriesValues()
+    details = OnSteps
 
     def stored_type(self, feature: Any) -> FeatureType:
         shape = getattr(feature, "stored_shape", ())
         return FeatureType(self.name, "float32", shape or (None, None), uniform=not shape)
+
+    def details_of(self, feature: Any) -> OnSteps | None:
+        return on_steps(feature)
+
+    def arguments_of(self, x: FeatureType) -> dict[str, Any]:
+        return follows(x)
 
     def shape_of(self, stored: tuple[int, ...]) -> tuple[int, ...]:
         return (*stored, 1) if len(stored) == 1 else stored

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 from pydantic import Field, model_validator
 
@@ -34,7 +34,7 @@ from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.arguments.timeline import EventRules
 from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.fields.strings import Ints, Strings
-from pipegen.ops.kinds.base import InstanceNumber, Levels, kind_of
+from pipegen.ops.kinds.base import InstanceNumber, Levels, kind_of, kinds
 from pipegen.ops.kinds.mask import with_numbers
 from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.feature import Beside, HeldKindName, KeepsItems, NamesPoints, OfSound, VectorMaps
@@ -367,10 +367,17 @@ class StoredMessages(TakingReader, StoredRows):
         return found
 
 
+if TYPE_CHECKING:
+    StoredKindName: TypeAlias = str
+else:  # windows of series also have values of time steps
+    _STORED = (*get_args(HeldKindName), *(kind.along for kind in kinds() if kind.along))
+    StoredKindName = Literal[_STORED]
+
+
 class StoredFeature(VectorMaps, KeepsItems, NamesPoints, OfSound, Beside):
     """One feature of a store, as written by `pipegen prepare`."""
 
-    kind: HeldKindName
+    kind: StoredKindName
     """`image`, `mask`, `audio`, `label`, `tensor`, `weight`, `boxes`, `keypoints` or `events`."""
     dtype: Literal["uint8", "uint16", "int32", "int64", "float32", "string"] = "uint8"
     """The dtype of a value; `string` for encoded files."""
@@ -391,6 +398,8 @@ class StoredFeature(VectorMaps, KeepsItems, NamesPoints, OfSound, Beside):
     """For boxes, keypoints and events: the number of places per example in a batch, the same as without the store."""
     absent: tuple[SplitName, ...] = ()
     """Splits whose records do not have it."""
+    follows: Literal["observed", "times", "classes"] | None = None
+    """For what lies on the time steps of a series, and follows when they move: what it tells of them."""
 
     @property
     def in_shards(self) -> bool:

@@ -9,7 +9,7 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Factor, Magnitude, Number, amount_within
-from pipegen.ops.families.series import WINDOW, SeriesTransform, extent
+from pipegen.ops.families.series import WINDOW, SeriesTransform, TimeTransform, extent
 from pipegen.ops.lowering.filters import Phase
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import BITS, half_words, key_of, normal_numbers
@@ -106,8 +106,12 @@ class RandomMask(UnsignedTransform, SeriesTransform):
         return tf.where(inside[..., None], tf.constant(self.value, images.dtype), images)
 
 
-class Difference(SeriesTransform):
-    """Subtracts from each value the one `lag` before it: y[t] = x[t + lag] - x[t]. The window gets shorter by the lag."""
+class Difference(TimeTransform):
+    """Subtracts from each value the one `lag` before it: y[t] = x[t + lag] - x[t]. The window gets shorter by the lag.
+
+    What lies on the same time steps follows: a difference counts as observed if both values were, and has the time and the class of the
+    later one.
+    """
 
     op = "difference"
     cost = 0.2
@@ -120,17 +124,21 @@ class Difference(SeriesTransform):
     """The distance of the two values in time, such as 24 for the same hour of the day before."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        length = super().infer(x).shape[0]
+        x = super().infer(x)
+        length = x.shape[0]
         if length is not None and length <= self.lag:
             message = f"`{self.op}` with `lag: {self.lag}` leaves nothing of a window of {length}"
             raise OpError("PG206", message, field="lag", help="use a longer window, or a smaller lag")
-        return x.with_(shape=(None if length is None else length - self.lag, x.shape[1]), interval=None)
+        return x.with_(shape=(None if length is None else length - self.lag, *x.shape[1:]))
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return ()
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        return images[:, self.lag :] - images[:, : -self.lag]
+        later, earlier = images[:, self.lag :], images[:, : -self.lag]
+        if self._holds in ("times", "classes"):
+            return later
+        return tf.minimum(later, earlier) if self._holds == "observed" else later - earlier
 
 
 class FillMissing(SeriesTransform):
@@ -152,7 +160,7 @@ class FillMissing(SeriesTransform):
 
     def infer(self, x: FeatureType) -> FeatureType:
         super().infer(x)
-        return x
+        return x if self.idle() or self.probability != 1 else x.with_(missing=())
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return ()

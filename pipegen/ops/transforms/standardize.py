@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.arithmetic import Arithmetic
@@ -15,6 +16,7 @@ from pipegen.ops.arguments.learned import Moments, Statistics
 from pipegen.ops.families.fitted import FittedTransform, StepPart, require_values
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.sounds import SPECTRA
+from pipegen.ops.fields.notes import joined
 from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.lowering.linear import as_float32, nearest_float32, working
 from pipegen.ops.lowering.statistics import gathered, own_moments, sample_moments
@@ -29,6 +31,15 @@ class StandardizePart(StepPart):
 
     if TYPE_CHECKING:
         owner: Standardize
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        if not x.missing:
+            return super().lints(x)
+        help_ = write("- fill_missing", "before", "put {} before it")
+        message = (
+            f"`{self.owner.op}` takes means of {joined([f'`{column}`' for column in x.missing])}, where values are missing: all become NaN"
+        )
+        return (OpError("PG495", message, help=help_), *super().lints(x))
 
 
 class SampleStandardization(UnconditionalTransform, StandardizePart, NeighbourhoodTransform):

@@ -12,6 +12,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import installed_version, tf
 from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Magnitude, Odd, amount_within, bounded, odd_factor, symmetric_range
+from pipegen.ops.families.series import WINDOW, SeriesResample, lies_on_steps
 from pipegen.ops.families.sounds import (
     ANY_SOUND,
     SECOND,
@@ -19,17 +20,21 @@ from pipegen.ops.families.sounds import (
     SoundTransform,
     TimeMap,
     TimeTransform,
+    is_sound,
     require_sound,
     unbounded,
 )
+from pipegen.ops.kinds.base import FeatureKind
 from pipegen.ops.lowering.vocoder import pitched, stretched, window_length
 from pipegen.ops.lowering.waveforms import fixed_step, loud_part, resampled_by, shifted, silenced, sizes, whole_frames
 from pipegen.ops.lowering.windows import pick
-from pipegen.ops.step_bases import ElementTransform, UnconditionalTransform, UniformTransform
+from pipegen.ops.step_bases import ElementTransform, UnconditionalTransform, UniformTransform, require_kind
 from pipegen.ops.traits import Example, same_type
+from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType, Interval
 
 MOST_TIMES = 100  # the largest ratio of two rates
+_OF_SERIES = ("length", "every", "method")
 Whole = Any  # a number of frames: an integer, or a tensor where it is not static
 
 
@@ -265,10 +270,15 @@ class RandomPitch(VocoderTransform):
 
 
 class Resample(UnconditionalTransform, SoundTransform):
-    """Changes the rate of sound: `rate` frames a second. It sounds the same, but for frequencies above half of the lower rate.
+    """Changes the rate of sound: `rate` frames a second. It sounds the same, but for frequencies above half of the lower rate. Of a series,
+    the number of time steps.
 
-    The filter is a sinc of 64 zero crossings to each side in a Kaiser window, the `kaiser_best` of resampy and librosa. Files of another
-    rate than that of their feature are resampled by it when they are read, so this step is for a second rate.
+    Of sound, the filter is a sinc of 64 zero crossings to each side in a Kaiser window, the `kaiser_best` of resampy and librosa. Files of
+    another rate than that of their feature are resampled by it when they are read, so this step is for a second rate.
+
+    A series is brought to a `length` by linear interpolation, whose first and last value stay, or to the means of `every` so many time
+    steps, as `resample().mean()` of pandas: missing values are left out. What lies on the same time steps follows: a value counts as
+    observed unless it would be missing, and a mean has the time of its first step and the most frequent class of its steps.
     """
 
     op = "resample"
@@ -276,12 +286,54 @@ class Resample(UnconditionalTransform, SoundTransform):
     examples = (
         Example("resample: {rate: 8000}", SECOND, "float32[8000×1]"),
         Example("resample: {rate: 22050}", ANY_SOUND, "float32[?×1]"),
+        Example("resample: {length: 24}", WINDOW, "float32[24×2]"),
+        Example("resample: {every: 4}", WINDOW, "float32[24×2]"),
     )
 
-    rate: Annotated[int, Field(ge=1, le=1_000_000)]
-    """The rate of the result, in Hz."""
+    rate: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """For sound: the rate of the result, in Hz."""
+    length: Annotated[int, Field(ge=1, le=1 << 24)] | None = None
+    """For a series: the number of time steps of the result."""
+    every: Annotated[int, Field(ge=1, le=1 << 24)] | None = None
+    """For a series: the number of time steps that become one, from the first on; the last may have fewer."""
+    method: Literal["linear", "mean"] | None = None
+    """For a series: how a value is made: by `linear` interpolation, the default with `length`, or as the `mean` of the time steps that fall
+    together, the default with `every`."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Resample:
+        given = [name for name in ("rate", "length", "every") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError("give `rate` for sound, or `length` or `every` for a series")
+        if self.method is not None and self.rate is not None:
+            raise ValueError("`method` is for a series; leave it out")
+        if self.method == "linear" and self.every is not None:
+            raise ValueError("`every` takes means; for `method: linear` give the `length`")
+        return self
+
+    @classmethod
+    def acts_on(cls, kind: FeatureKind) -> bool:
+        return super().acts_on(kind) or kind.name in SeriesResample.kinds
+
+    def reaches(self, x: FeatureType) -> bool:
+        return lies_on_steps(x)
+
+    def on(self, x: FeatureType) -> Transform:
+        if self.rate is not None or is_sound(x):
+            return super().on(x)
+        method: Any = self.method or ("linear" if self.every is None else "mean")
+        step = SeriesResample(owner=self, length=self.length, every=self.every, method=method, when=self.when, feature=self.feature)
+        return step.on(x)
+
+    def meaning(self) -> dict[str, Any]:
+        return {name: value for name, value in super().meaning().items() if value is not None or name not in ("rate", *_OF_SERIES)}
 
     def infer(self, x: FeatureType) -> FeatureType:
+        if self.rate is None or not is_sound(x):
+            require_kind(self, x)
+            due, what = ("`length` or `every`", "series") if self.rate is not None else ("`rate`", "sounds")
+            help_ = f"give it {due}, or name the `feature` that it acts on"
+            raise OpError("PG203", f"`{self.op}` changes {what} by their {due}", help=help_)
         own = require_sound(self, x)
         if own.rate == self.rate:
             return x
@@ -292,12 +344,12 @@ class Resample(UnconditionalTransform, SoundTransform):
         return x.with_(shape=(frames, x.shape[1]), interval=None, details=replace(own, rate=self.rate))
 
     def is_identity(self, x: FeatureType) -> bool:
-        return require_sound(self, x).rate == self.rate
+        return is_sound(x) and require_sound(self, x).rate == self.rate
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         from pipegen.ops.lowering.resampling import resample  # not every spec needs it
 
-        return resample(images, self._rate, self.rate)
+        return resample(images, self._rate, self.rate or self._rate)
 
 
 class Trim(TimeTransform, ElementTransform):

@@ -18,11 +18,11 @@ from pipegen.spec.expect import is_long
 from pipegen.spec.peers.converting import Steps, Unsuited, made, only, same, without
 from pipegen.spec.templates import accepts
 
-OF_IMAGES, OF_SOUND = ("keras", "torchvision", "albumentations"), ("audiomentations", "torchaudio")
-LIBRARIES = (*OF_IMAGES, *OF_SOUND)
+OF_IMAGES, OF_SOUND, OF_SERIES = ("keras", "torchvision", "albumentations"), ("audiomentations", "torchaudio"), ("tsaug",)
+LIBRARIES = (*OF_IMAGES, *OF_SOUND, *OF_SERIES)
 _PREFIXES = {
     "keras": ("layers",), "torchvision": ("transforms", "v2", "t"), "albumentations": ("a",), "audiomentations": (),
-    "torchaudio": ("transforms", "t"),
+    "torchaudio": ("transforms", "t"), "tsaug": (),
 }  # fmt: skip
 """Other prefixes of a library's steps in code."""
 
@@ -75,8 +75,8 @@ def shown_arguments(library: str, name: str) -> dict[str, Any]:
 
 
 def _having(word: str) -> list[str]:
-    """The libraries that have a word as a class; those of sound only if no library of images has it. A lower-case word, such as `rotate`,
-    is not a class."""
+    """The libraries that have a word as a class; those of sound and of series only if no library of images has it. A lower-case word, such
+    as `rotate`, is not a class."""
     before, _, last = word.rpartition(".")
     if not before and last.islower() and ("_" not in last or rows(last, "step")):
         return []

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pipegen.ops.fields.label_values import label_texts
 
 from pipegen.data.shards import Selected
 from pipegen.data.time_splits import by_time
@@ -17,7 +18,7 @@ from pipegen.errors import OpError, SpecError
 from pipegen.ops.registry import sources
 from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.timelines.calendar import calendar_of
-from pipegen.ops.sources.timelines.columns import as_moments
+from pipegen.ops.sources.timelines.columns import ArrayColumns, as_floats, as_moments, read_times
 from pipegen.phases.compilation import collect_data, load
 
 X = {"x": {"kind": "series", "column": "load"}}
@@ -88,7 +89,7 @@ def test_an_error_says_which_row_and_why(data: Any, arguments: dict[str, Any], c
         ({"features": {"y": {"kind": "series", "at": "horizon"}}}, "lies after the window, which has no `horizon`"),
         ({"features": {"c": {"kind": "series", "calendar": ["hour"]}}}, "needs the column with the time of each row"),
         ({"features": {"x": {"kind": "series", "at": "last"}}}, "`at` of `kind: series` is one of"),
-        ({"features": {"x": {"kind": "label", "at": "past"}}}, "`at` of `kind: label` is one of"),
+        ({"features": {"x": {"kind": "tensor", "at": "past"}}}, "`at` of `kind: tensor` is one of"),
         ({"features": {"x": {"kind": "label", "missing": 0}}}, "`missing` is not for `kind: label`"),
         ({"features": {"x": {"kind": "series", "dtype": "int64"}}}, "a series is float32"),
         ({"features": {"x": {"kind": "series", "cyclic": True}}}, "`cyclic` is for features with a `calendar`"),
@@ -248,3 +249,163 @@ def test_a_part_without_a_window_is_an_error() -> None:
     )
     with pytest.raises(SpecError, match="no window, which takes 3 rows, fits into it"):
         collect_data(spec, None, {"load": np.arange(40)})
+
+
+def ts(folder: Path, header: str, *lines: str) -> dict[str, Any]:
+    """Writes a file of the form `.ts`; the arguments of the source."""
+    file = folder / "made.ts"
+    file.write_text("\n".join(["# a comment", "@problemName Made", *header.split("|"), "@data", *lines]) + "\n", encoding="utf-8")
+    return {"ts": {"path": str(file)}}
+
+
+def in_ts(folder: Path, header: str, *lines: str, **own: Any) -> Any:
+    """The listing of such a file, and each window of `x`, and of `y` if there is one."""
+    features = {"x": {"kind": "series", "column": "values", "missing": "keep"}} | own.pop("features", {})
+    found = sources()["series"].model_validate(ts(folder, header, *lines) | {"features": features} | own).list(Path())
+    reader = found.readers[""]
+    places = [(shard, row) for shard, rows in enumerate(found.shards.rows.tolist()) for row in range(rows)]
+    return found, *(np.array(reader.stored(name, *np.array(places).T)) for name in features)
+
+
+CLASS = {"features": {"y": {"kind": "label", "column": "label", "at": "series"}}}
+
+
+@pytest.mark.parametrize(
+    ("classes", "given"),
+    [("b a", ["a", "b", "b"]), ("1 -1", ["-1", "1", "1"]), ("-1 1", ["-1", "1", "-1"]), ("2 1", ["1", "2", "2"]), ("0 1", ["1", "0", "1"])],
+)
+def test_classes_of_ts_files_have_the_order_and_the_names_of_the_header(classes: str, given: list[str], tmp_path: Path) -> None:
+    header = f"@univariate true|@equalLength true|@seriesLength 3|@classLabel true {classes}"
+    found, x, y = in_ts(tmp_path, header, *(f"{i},{i + 1},{i + 2}:{name}" for i, name in enumerate(given)), **CLASS)
+    np.testing.assert_array_equal(x[..., 0], np.arange(3)[:, None] + np.arange(3))
+    assert found.classes["y"] == (*classes.split(),)
+    assert [found.classes["y"][i] for i in y.tolist()] == given
+
+
+def test_ts_files_of_several_dimensions_missing_values_and_unequal_lengths(tmp_path: Path) -> None:
+    header = "@timeStamps false|@missing true|@univariate false|@dimension 2|@equalLength false|@classLabel true up\tdown"
+    lines = ("1,?,3,4:5,6,7,8:up", "9,10:NaN,12:down", "13,14,15:16,17,18:up")
+    found, x, y = in_ts(tmp_path, header, *lines, window={"length": 2}, **CLASS)
+    nan = np.nan
+    due = [[[1, 5], [nan, 6]], [[nan, 6], [3, 7]], [[3, 7], [4, 8]], [[9, nan], [10, 12]], [[13, 16], [14, 17]], [[14, 17], [15, 18]]]
+    np.testing.assert_array_equal(x, np.array(due, np.float32))
+    assert found.classes["y"] == ("up", "down")
+    assert y.tolist() == [0, 0, 0, 1, 0, 0]
+    with pytest.raises(OpError, match="have 2 to 4 rows"):
+        in_ts(tmp_path, header, *lines)
+
+
+def test_ts_files_of_numbers_to_predict_and_without_classes(tmp_path: Path) -> None:
+    target = {"features": {"y": {"kind": "tensor", "column": "target", "at": "series"}}}
+    _, x, y = in_ts(tmp_path, "@targetLabel true", "1,2:0.5", "3,4:-7", **target)
+    assert (x[..., 0].tolist(), y.tolist()) == ([[1, 2], [3, 4]], [0.5, -7])
+    found, x = in_ts(tmp_path, "@classLabel false", "1,2:0.5,3")
+    assert x.tolist() == [[[1, 0.5], [2, 3]]]
+    assert not found.classes
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "told"),
+    [
+        ("@timestamps true", "(0,1),(1,2)", "has the time of each value, which is not supported"),
+        ("@univariate true", "(0,1),(1,2)", "holds a value that is not a number"),
+        ("@classLabel true a b", "1,2:c", "has the class 'c', and the header lists 'a', 'b'"),
+        ("@classLabel true a a", "1,2:a", "names a class twice"),
+        ("@classLabel true a b", "1,2:3:a", None),
+        ("@classLabel true a b", "1,2:3,4,5:a", "differ in length"),
+        ("@targetLabel true", "1,2:high", "ends in 'high', and the target is a number"),
+        ("classLabel true", "1,2:a", "is not a line of the header"),
+    ],
+)
+def test_ts_files_that_cannot_be_read(header: str, line: str, told: str | None, tmp_path: Path) -> None:
+    with pytest.raises(OpError) as refused:
+        in_ts(tmp_path, header, line)
+    assert refused.value.code == "PG406"
+    assert (told or "differ in length") in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["b", "a", "b", " a", "c"],
+        np.array(["b", "a", "b", "c", "a"]),
+        [b"b", b"a", b"b", b"b", b"a"],
+        np.array([7, -1, 7, 3, -1]),
+        [1, 1.0, True, "1", 2],
+        [2.0, float("nan"), 2.0, None, 0.5],
+        np.array([True, False, True, True, False]),
+        ["x", None, "x", "", "y"],
+    ],
+    ids=str,
+)
+def test_series_are_numbered_by_their_text_from_their_first_rows_on(cells: Any) -> None:
+    columns = ArrayColumns("`data`", {"meter": cells if isinstance(cells, np.ndarray) else np.array(cells, object)})
+    codes, names = columns.numbered("meter", "group")
+    texts = label_texts(cells)
+    assert names == (*dict.fromkeys(texts),)
+    assert [names[code] for code in codes] == texts
+
+
+@pytest.mark.parametrize(
+    "cells", [["1", " 2.5 ", "-3e4"], ["1", "", "nan"], [1, 2.5, None], [1, 10**20], ["1", "NA", "2"], [True, 2]], ids=str
+)
+def test_numbers_are_those_of_python(cells: list[Any]) -> None:
+    due = [np.nan if cell is None or str(cell).strip() in ("", "nan", "NA") else float(cell) for cell in cells]
+    np.testing.assert_array_equal(as_floats(cells, str, "x"), due)
+
+
+def test_numbers_with_underscores_are_refused() -> None:
+    with pytest.raises(OpError, match="'1_000', which is not a number"):
+        as_floats(["1", "1_000"], str, "x")
+
+
+def test_uneven_times_are_counted_as_by_hand() -> None:
+    draw = np.random.default_rng(0)
+    lengths = draw.integers(1, 9, 60)
+    steps = [np.where(draw.random(n) < 0.1, draw.integers(2, 5), 1) if i % 2 else np.full(n, 3) for i, n in enumerate(lengths.tolist())]
+    due = sum(int(((own[1:] < 0.5 * (usual := np.median(own[1:]))) | (own[1:] > 1.5 * usual)).sum()) for own in steps if len(own) > 1)
+    data = {"time": np.concatenate([np.cumsum(own) for own in steps]), "meter": np.repeat(np.arange(60), lengths)}
+    notes = listed(loads(len(data["time"]), **data), order="time", group="meter", window={"length": 1}).notes
+    assert f"at {due} rows" in next(note.message for note in notes if note.code == "PG491")
+
+
+def test_times_of_python_are_those_of_numpy() -> None:
+    from datetime import datetime, timedelta, timezone
+
+    moments = [datetime(2024, 3, 1) + timedelta(hours=i) for i in range(5)]
+    abroad = [moment.replace(tzinfo=timezone(timedelta(hours=2))) for moment in moments]
+    found = [read_times(ArrayColumns("`data`", {"t": np.array(given, object)}), "t", "order").values for given in (moments, abroad)]
+    np.testing.assert_array_equal(found[0], np.array(moments, "datetime64[ns]").view(np.int64))
+    np.testing.assert_array_equal(found[0] - found[1], 2 * 3600 * 10**9)
+
+
+def test_integers_of_a_parquet_file_are_not_rounded_in_silence(tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for value, dtype in ((2**24, None), (2**24 + 1, None), (2**24 + 1, "float32")):
+        parquet.write_table(pyarrow.table({"load": [1, value, 3]}), tmp_path / "a.parquet")
+        feature = X["x"] | ({} if dtype is None else {"dtype": dtype})
+        source = sources()["series"].model_validate(
+            {"parquet": {"path": str(tmp_path / "a.parquet")}, "window": WINDOW, "features": {"x": feature}}
+        )
+        if value > 2**24 and dtype is None:
+            with pytest.raises(OpError, match=r"row 1 of .* holds 16777217, which float32 would round"):
+                source.list(Path())
+        else:
+            (window,) = source.list(Path()).readers[""].stored("x", np.zeros(1, np.int64), np.zeros(1, np.int64))
+            assert window.ravel().tolist() == [1, 2**24, 3]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("lacking", [False, True])
+def test_times_of_a_parquet_file_are_those_of_arrays(unit: str, lacking: bool, tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    times: Any = np.datetime64("2024-03-01T00:00", unit) + np.arange(9)[::-1].astype(f"timedelta64[{'s' if unit == 's' else unit}]") * 5
+    parquet.write_table(pyarrow.table({"time": [None, *times[1:]] if lacking else times, "load": np.arange(9.0)}), tmp_path / "a.parquet")
+    source = {"parquet": {"path": str(tmp_path / "a.parquet")}, "order": "time", "window": WINDOW, "features": X}
+    if lacking:
+        with pytest.raises(OpError, match=r"row 0 of .* has no time"):
+            sources()["series"].model_validate(source).list(Path())
+        return
+    found = sources()["series"].model_validate(source).list(Path())
+    np.testing.assert_array_equal(found.timeline.times, np.sort(times).astype("datetime64[ns]").view(np.int64))
+    assert found.timeline.parse(str(times[0])) == times[0].astype("datetime64[ns]").view(np.int64)

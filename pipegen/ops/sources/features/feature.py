@@ -53,7 +53,7 @@ else:
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
 _AUDIO = "audio"
-LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled", "rate", "duration", "min_duration"})
+LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled", "rate", "duration", "min_duration", "follows"})
 """See `Model.later`."""
 _Stored = Annotated[int, Field(ge=0, le=65535)] | Literal["else"]
 _Colour = Annotated[str, Field(pattern=r"^(\[ *\d{1,3} *, *\d{1,3} *, *\d{1,3} *\]|#[0-9A-Fa-f]{6})$")] | Literal["else"]

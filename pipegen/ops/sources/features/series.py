@@ -9,10 +9,12 @@ from pydantic import Field, model_validator
 from pipegen.errors import PartError
 from pipegen.ops.fields.labels import Classes, ClassName, KnownClasses
 from pipegen.ops.fields.numbers import NumberType
-from pipegen.ops.kinds.base import ExampleClass, FeatureKind, LossWeight, Numbers, Samples, kind_of
+from pipegen.ops.kinds.base import ExampleClass, FeatureKind, LossWeight, Numbers, Samples, TimestepClass, kind_named, kind_of
+from pipegen.ops.kinds.series import OnSteps
 from pipegen.ops.model import Model
 
 Column = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]  # its number from 0, or its name
+STRETCHES = ("past", "horizon", "all")  # rows of a window, of which a feature has a value each
 CALENDAR = ("minute", "hour", "weekday", "day", "day_of_year", "month")
 """What a time tells."""
 if TYPE_CHECKING:
@@ -62,7 +64,8 @@ class SeriesFeature(Model):
 
     kind: Literal["series", "label", "tensor", "weight"]
     """`series`: the values of the rows of a window, float32 `(length, channels)`. The others are one value for a window, of one of its
-    rows: `label`, a class; `tensor`, numbers; `weight`, a number of 0 or more that weighs it in the loss."""
+    rows: `label`, a class; `tensor`, numbers; `weight`, a number of 0 or more that weighs it in the loss. A `label` can also be the classes
+    of all rows, int64 `(length,)`."""
     column: Column | None = None
     """Name of the column or of the array, or its number from 0; by default the feature's name, or the only array."""
     columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
@@ -70,7 +73,7 @@ class SeriesFeature(Model):
     at: Literal["past", "horizon", "all", "first", "last", "next", "series"] | None = None
     """The rows that it takes. Of a series: `past` (default), those of the window; `horizon`, those after it; `all`, both, for what is known
     in advance. Of others: `last` (default), the last one of the window; `first`; `next`, the first one of the horizon; `series` for a value
-    that is the same in all rows of a series."""
+    that is the same in all rows of a series. Of a label also `past`, `horizon` and `all`: the class of each time step."""
     missing: Literal["error", "keep"] | float = "error"
     """For a series: a number that stands for missing values; or `keep`, which leaves them NaN, for the step `fill_missing`. By default they
     are an error."""
@@ -96,20 +99,21 @@ class SeriesFeature(Model):
     def _of_its_kind(self) -> SeriesFeature:
         along, kind = self.is_series, self.own_kind
         only = dict.fromkeys(("missing", "observed", "calendar", "cyclic"), along)
-        only |= dict.fromkeys(("classes", "offset", "map"), kind.has(ExampleClass))
+        only |= dict.fromkeys(("classes", "offset", "map"), self.is_label)
         only["dtype"] = along or (kind.has(Numbers) and not kind.has(LossWeight))
         odd = next((name for name, fits in only.items() if not fits and name in self.model_fields_set), None)
         if odd is not None:
             raise PartError(f"`{odd}` is not for `kind: {self.kind}`", odd)
         if along and self.dtype == "int64":
             raise PartError("a series is float32; `dtype: int64` is for `kind: tensor`", "dtype")
-        rows = ("past", "horizon", "all") if along else ("first", "last", "next", "series")
+        single = ("first", "last", "next", "series")
+        rows = STRETCHES if along else (*single, *STRETCHES) if self.row_kind.along else single
         if self.at is not None and self.at not in rows:
             listed = ", ".join(f"`{name}`" for name in rows)
             raise PartError(f"`at` of `kind: {self.kind}` is one of {listed}, got `{self.at}`", "at")
         if self.column is not None and self.columns is not None:
             raise ValueError("`column` names one column and `columns` several; leave one of them out")
-        if self.columns is not None and kind.has(ExampleClass, LossWeight):
+        if self.columns is not None and (self.is_label or kind.has(LossWeight)):
             raise PartError(f"a {self.kind} is one `column`", "columns")
         if self.calendar is not None and (self.column is not None or self.columns is not None):
             raise PartError("`calendar` reads the column `order`; leave `column` and `columns` out", "calendar")
@@ -123,13 +127,37 @@ class SeriesFeature(Model):
 
     @property
     def own_kind(self) -> FeatureKind:
-        """Its kind."""
+        """Its kind; of a value of several rows, that of one a time step."""
+        kind = self.row_kind
+        return kind_named(kind.along) if kind.along and self.at in STRETCHES else kind
+
+    @property
+    def row_kind(self) -> FeatureKind:
+        """The kind of its value in one row."""
         return kind_of(self)
 
     @property
     def is_series(self) -> bool:
-        """Whether it has values of several rows."""
+        """Whether it is values of several rows."""
         return self.own_kind.has(Samples)
+
+    @property
+    def is_label(self) -> bool:
+        """Whether it is a class, or the class of each time step."""
+        return self.own_kind.has(ExampleClass, TimestepClass)
+
+    @property
+    def is_along(self) -> bool:
+        """Whether it has a value for each of several rows."""
+        return self.own_kind.has(Samples, TimestepClass)
+
+    @property
+    def follows(self) -> OnSteps | None:
+        """What it tells of time steps; `None` for values, and for a single value."""
+        own = self.at in (None, "past")
+        if self.is_along and self.is_label:
+            return OnSteps("classes", own)
+        return OnSteps("observed", own) if self.observed else OnSteps("times", own) if self.calendar is not None else None
 
     @property
     def num_classes(self) -> int | None:

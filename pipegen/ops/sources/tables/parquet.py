@@ -71,8 +71,9 @@ def read_parquet(files: Sequence[str], root: str | None = None, beside: Sequence
         cells = partial(_cells, inner=fields[0][names[i]][0][1:])
         return chain.from_iterable(_column(file, own, names[i], cells, at) for file, own in zip(files, fields, strict=True))
 
-    def arrays(name: str, shape: tuple[int, ...]) -> Any:
-        found = [_column(file, own, name, partial(_read_lists, shape=shape)) for file, own in zip(files, fields, strict=True)]
+    def arrays(name: str, shape: tuple[int, ...], *, times: bool = False) -> Any:
+        convert = partial(_read_lists, shape=shape, fits=_is_time if times else is_number)
+        found = [_column(file, own, name, convert) for file, own in zip(files, fields, strict=True)]
         return None if any(values is None for values in found) else np.concatenate(found)
 
     def column(i: int, name: str) -> TableColumn:
@@ -132,8 +133,14 @@ def _cells(column: Any, inner: tuple[str, ...]) -> list[Any]:
     return values
 
 
-def _read_lists(column: Any, shape: tuple[int, ...]) -> Any:
-    """Converts an Arrow column of nested lists to numbers `(n, *shape)`, or to `None` if a cell has another shape."""
+def _is_time(type_: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_timestamp(type_) and type_.tz is None)
+
+
+def _read_lists(column: Any, shape: tuple[int, ...], fits: Callable[[Any], bool]) -> Any:
+    """Converts an Arrow column of nested lists to an array `(n, *shape)`, or to `None` if a cell has another shape or type."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -147,7 +154,7 @@ def _read_lists(column: Any, shape: tuple[int, ...]) -> Any:
             if not pc.all(pc.equal(pc.list_value_length(values), side), min_count=0).as_py():
                 return None
             values = values.flatten()
-        if values.null_count or not is_number(values.type):
+        if values.null_count or not fits(values.type):
             return None
         found.append(values.to_numpy(zero_copy_only=False).reshape(rows, *shape))
     return np.concatenate(found) if found else np.zeros((0, *shape), np.float32)

@@ -75,9 +75,9 @@ class TableColumn:
     place: Place  # describes the place of the cell of a row
     folder: str  # the folder that image paths are relative to
     holds_bytes: bool = False  # whether cells are the bytes of files rather than paths
-    arrays: Callable[[tuple[int, ...]], Any] | None = None
-    """Reads cells of numbers of one shape as an array `(n, *shape)`, `None` if one has another shape; if that is possible without Python
-    objects."""
+    arrays: Callable[..., Any] | None = None
+    """Reads cells of numbers of one shape as an array `(n, *shape)`, `None` if one has another shape or is missing; or with `times=True`
+    dates and times without an offset as `datetime64`. If that is possible without Python objects."""
     joined: bool = False  # whether it is one of a joined table
 
     def take(self, rows: Sequence[int], instead: Place) -> TableColumn:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from pipegen.diagnostics.suggest import closest
@@ -28,12 +30,14 @@ class RowColumns:
         names: The columns, if they have names.
         num_rows: The number of rows.
         series: The rows of each series, in order, int64 `(series,)`, if the data says which rows are one.
+        classes: The classes of columns, in index order, where the data lists them.
     """
 
     called: str
     names: Sequence[str] | None
     num_rows: int
     series: Ints | None = None
+    classes: Mapping[str, tuple[str, ...]] = {}
 
     def place(self, row: int) -> str:
         """Describes the place of a row."""
@@ -43,9 +47,29 @@ class RowColumns:
         """Returns the cells of a column, as stored; `PG421` without such a column, which the argument `field` names."""
         raise NotImplementedError
 
+    def times(self, column: str | int, field: str) -> Sequence[Any]:
+        """Returns the cells of a column of times; as an array, if they are stored as such."""
+        return self.cells(column, field)
+
     def texts(self, column: str | int, field: str) -> Sequence[str]:
         """Returns the cells of a column as text, "" for missing ones."""
         return label_texts(self.cells(column, field))
+
+    def numbered(self, column: str | int, field: str) -> tuple[Ints, tuple[str, ...]]:
+        """Numbers the different texts of a column, "" for missing ones, in the order of their first rows: the number of each row, int64
+        `(rows,)`, and the texts."""
+        cells = self.cells(column, field)
+        if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuUS":
+            _, firsts, codes = np.unique(cells, return_index=True, return_inverse=True)
+            ranks = np.argsort(np.argsort(firsts))
+            different, codes = cells[np.sort(firsts)].tolist(), ranks[codes]
+        else:  # of several types, some are equal but not as text
+            own = cells if {*map(type, cells)} in ({str}, {int}, {bytes}) else label_texts(cells)
+            places = {cell: i for i, cell in enumerate(dict.fromkeys(own))}
+            different, codes = [*places], np.fromiter(map(places.__getitem__, own), np.int64, len(own))
+        texts = label_texts(different)
+        numbers = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        return np.array([numbers[text] for text in texts], np.int64)[codes], (*numbers,)
 
     def numbers(self, column: str | int, field: str) -> Any:
         """Reads a column of numbers: an array `(rows,)` or `(rows, channels)`, NaN for missing ones; `PG423` for other cells, `PG419` for
@@ -66,8 +90,15 @@ class TableColumns(RowColumns):
     def cells(self, column: str | int, field: str) -> Sequence[Any]:
         return [*self._table.at(column, field).read()]
 
+    def times(self, column: str | int, field: str) -> Sequence[Any]:
+        found = self._table.at(column, field)
+        array = found.arrays((), times=True) if found.arrays is not None else None
+        return [*found.read()] if array is None else array
+
     def numbers(self, column: str | int, field: str) -> Any:
-        return as_floats(self.cells(column, field), self._table.at(column, field).place, field)
+        found = self._table.at(column, field)
+        array = found.arrays(()) if found.arrays is not None else None
+        return as_floats([*found.read()], found.place, field) if array is None else array
 
 
 class ArrayColumns(RowColumns):
@@ -148,6 +179,10 @@ class ArrayColumns(RowColumns):
 
 def as_floats(cells: Sequence[Any], place: Callable[[int], str], field: str) -> Any:
     """Converts cells to float64 `(n,)`, NaN for missing ones; `PG423` for a cell that is no number."""
+    kinds = {*map(type, cells)}
+    if kinds <= {float, int, type(None)} or (kinds == {str} and not any("_" in cell for cell in cells)):
+        with suppress(ValueError, OverflowError):  # for a text that is no number
+            return np.array(cells, np.float64)
     values: Any = np.full(len(cells), np.nan)
     wrong = []
     for row, cell in enumerate(cells):
@@ -189,7 +224,9 @@ class Times:
 def read_times(columns: RowColumns, column: str | int, field: str) -> Times:
     """Reads the column that orders rows: numbers, or dates and times in ISO 8601, of which those with an offset are converted to UTC.
     `PG423` for a row without a time, or in another form."""
-    cells = columns.cells(column, field)
+    cells = columns.times(column, field)
+    if isinstance(cells, list) and {*map(type, cells)} == {datetime} and not any(cell.tzinfo for cell in cells):
+        cells = np.array(cells, "datetime64[us]")
     values = cells if isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf" else _moments_or_numbers(columns, cells, field)
     if isinstance(values, tuple):
         return Times(values[0], True)
@@ -260,7 +297,7 @@ def _has_offset(text: str) -> bool:
 
 
 def _moment(text: str) -> Any:
-    from datetime import datetime, timezone
+    from datetime import timezone
 
     found = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
     return np.datetime64(found.astimezone(timezone.utc).replace(tzinfo=None) if found.tzinfo is not None else found, "ns")

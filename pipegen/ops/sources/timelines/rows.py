@@ -75,12 +75,13 @@ def _groups(columns: RowColumns, group: str | int | None) -> tuple[Ints | None, 
         return np.repeat(np.arange(len(columns.series)), columns.series), tuple(map(str, range(len(columns.series))))
     if group is None:
         return None, ("series",)
-    texts = columns.texts(group, "group")
-    numbers = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    if "" in numbers:
-        message = f"{columns.place(texts.index(''))} has no value in the column {group!r}, which tells series apart"
+    codes, names = columns.numbered(group, "group")
+    if "" in names:
+        message = (
+            f"{columns.place(int(np.argmax(codes == names.index(''))))} has no value in the column {group!r}, which tells series apart"
+        )
         raise OpError("PG421", message, field="group", help="remove such rows, or name their series")
-    return np.fromiter((numbers[text] for text in texts), np.int64, len(texts)), (*numbers,)
+    return codes, names
 
 
 def _check_times(columns: RowColumns, rows: SeriesRows, times: Times, order: str | int | None) -> tuple[Note, ...]:
@@ -99,7 +100,11 @@ def _check_times(columns: RowColumns, rows: SeriesRows, times: Times, order: str
     odd, example = 0, -1
     day = 86400 * 10**9
     daily = times.are_dates and not (times.values % day).any()
-    for first, length in zip(rows.firsts.tolist(), rows.lengths.tolist(), strict=True):
+    firsts = rows.firsts
+    # Most series are regular: a step that differs from the first one of its series shows the others.
+    differ = within & (apart != np.repeat(apart[np.minimum(firsts, max(len(apart) - 1, 0))], rows.lengths)[:-1]) if len(apart) else within
+    some = np.unique(np.searchsorted(firsts, np.flatnonzero(differ), side="right") - 1)
+    for first, length in zip(firsts[some].tolist(), rows.lengths[some].tolist(), strict=True):
         steps = apart[first : first + max(length - 1, 0)]
         usual = np.median(steps) if len(steps) else 0
         # Months differ in length, and days of business leave out up to four days in a row.

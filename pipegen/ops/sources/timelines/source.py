@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipegen.errors import PartError
+from pipegen.ops.kinds.base import TimestepClass, having
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import record_type
 from pipegen.ops.sources.features.series import SeriesFeature, Window
@@ -57,6 +58,9 @@ class SeriesSource(Source):
         window = self.window
         return SeriesRules(window.horizon if window else 0, window is not None and window.stride < window.span, self.group)
 
+    def labelled_by(self) -> str | None:
+        return super().labelled_by() or next(iter(having(self.infer(), TimestepClass)), None)
+
     def rows_of(self, feature: SeriesFeature) -> int | None:
         """Returns the number of rows of a feature along time; `None` if that is the length of a series."""
         if self.window is None:
@@ -66,21 +70,22 @@ class SeriesSource(Source):
 
     def type_of(self, feature: SeriesFeature, channels: int | None = None) -> FeatureType:
         """Infers the type of a feature; the number of channels may be known from the data."""
-        x = feature.own_kind.array_types(feature)[0]
+        x = feature.own_kind.array_types(feature)[0].with_(details=feature.follows)
         if feature.calendar is not None:
             channels = len(feature.calendar) * (2 if feature.cyclic else 1)
         elif channels is None and self.has_single_columns():
             channels = len(feature.columns or (None,))
-        if feature.is_series:
-            return x.with_(shape=(self.rows_of(feature), channels), uniform=True)
+        if feature.is_along:
+            length = self.rows_of(feature)
+            return x.with_(shape=(length, channels) if feature.is_series else (length,), uniform=True)
         return x if feature.columns is None else x.with_(shape=(len(feature.columns),))
 
     def infer(self) -> ElementType:
         return self.record({name: self.type_of(feature) for name, feature in self.features.items()})
 
     def record(self, types: Mapping[str, FeatureType]) -> ElementType:
-        """Returns the type of a window. What lies after a window, is known in advance or tells what was observed belongs to its first
-        values, so that steps leave it alone unless they name it."""
-        plain = {n: f.at in (None, "past") and not f.observed and f.calendar is None for n, f in self.features.items() if f.is_series}
+        """Returns the type of a window. What lies after a window, is known in advance, is a class or tells what was observed belongs to its
+        first values, so that steps leave it alone unless they name it or move its time steps."""
+        plain = {n: f.at in (None, "past") and f.follows is None for n, f in self.features.items() if f.is_along}
         first = next((name for name, own in plain.items() if own), None)
         return record_type(types, {name: None if own else first for name, own in plain.items()})

@@ -15,7 +15,7 @@ from pipegen.ops.fields.labels import Values
 from pipegen.ops.fields.notes import LeftOut, Note, count, quoted
 from pipegen.ops.fields.numbers import first_rounded, read_numbers, rounded
 from pipegen.ops.fields.strings import Ints, Strings
-from pipegen.ops.kinds.base import ExampleClass, LossWeight
+from pipegen.ops.kinds.base import LossWeight
 from pipegen.ops.sources.features.series import SeriesFeature, Window
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, Timeline
 from pipegen.ops.sources.timelines.calendar import calendar_of
@@ -39,6 +39,7 @@ class _Arrays:
         self.source, self.columns, self.rows = source, columns, rows
         self.held: dict[str, Any] = {}
         self.made: set[str] = set()
+        self.widths: dict[str | int, int] = {}  # the channels of each column
         # Columns of a table that some feature reads together are one array, of which others read some channels.
         several = (f.named(name) for name, f in source.features.items() if f.is_series and f.calendar is None and len(f.named(name)) > 1)
         self.together = (*dict.fromkeys(chain.from_iterable(several)),)
@@ -51,6 +52,7 @@ class _Arrays:
         found = first_rounded(values, _AT_ONCE) if name in self.exact else None
         if found is not None:
             raise rounded(self.columns.place(found[0]), found[1], ".".join(field.split(".")[:2]), exact=False)
+        self.widths[name] = values.shape[1]
         return values
 
     def put(self, key: str, values: Any, *, made: bool = True) -> str:
@@ -59,15 +61,20 @@ class _Arrays:
         self.made |= {key} if made else set()
         return key
 
+    def channels_of(self, names: Sequence[str | int]) -> list[str | int]:
+        """Returns the column of each channel of some columns that are held."""
+        widths = [self.widths[name] for name in names]
+        return [*chain.from_iterable([name] * width for name, width in zip(names, widths, strict=True))]
+
     def of_columns(self, names: Sequence[str | int], field: str) -> tuple[str, tuple[int, ...] | None]:
         """Returns the array of some columns, and the channels in it; `None` for all."""
         if set(names) <= {*self.together}:
             if "@together" not in self.held:
                 each = [self.numbers(name, field) for name in self.together]
-                self.widths = [one.shape[1] for one in each]
                 self.put("@together", self.rows.sorted(np.concatenate([_float32(one) for one in each], 1)))
-            ends = np.cumsum(self.widths).tolist()
-            at = {name: range(end - width, end) for name, end, width in zip(self.together, ends, self.widths, strict=True)}
+            widths = [self.widths[name] for name in self.together]
+            ends = np.cumsum(widths).tolist()
+            at = {name: range(end - width, end) for name, end, width in zip(self.together, ends, widths, strict=True)}
             channels = (*chain.from_iterable(at[name] for name in names),)
             return "@together", None if channels == (*range(ends[-1]),) else channels
         (name,) = names
@@ -194,10 +201,12 @@ def _view(arrays: _Arrays, name: str, feature: SeriesFeature, frame: Window) -> 
     if feature.is_series:
         return _along(arrays, name, feature, offsets, place)
     columns, rows = arrays.columns, arrays.rows
-    if feature.own_kind.has(ExampleClass):
-        texts = columns.texts(feature.named(name)[0], place)
+    if feature.is_label:
+        own = feature.named(name)[0]
+        texts = columns.texts(own, place)
         values: Any = Values.of_texts(feature.chosen.renamed(texts, None))
-        plain = feature.model_copy(update={"map": None})
+        listed = (*dict.fromkeys(feature.chosen.renamed(columns.classes.get(str(own), ()), None)),)
+        plain = feature.model_copy(update={"map": None} | ({"classes": listed} if listed and feature.classes is None else {}))
         column = _read(feature, name, plain, values, lambda row: f"the label at {columns.place(row)}", field)
     else:
         given = _exact(columns, feature, name, place)
@@ -206,13 +215,15 @@ def _view(arrays: _Arrays, name: str, feature: SeriesFeature, frame: Window) -> 
     if feature.at == "series":
         same_in_series(values, rows, columns, name, f"{field}.at")
     key = arrays.put(f"{name}@rows", values)
-    dtype = "int64" if feature.own_kind.has(ExampleClass) else str(values.dtype)
-    return View(key, offsets, dtype), column.type, column
+    if feature.is_along:
+        x = arrays.source.type_of(feature).with_(shape=(len(np.atleast_1d(offsets)),), classes=column.type.classes, uniform=False)
+        return View(key, offsets, "int64"), x, column
+    return View(key, offsets, "int64" if feature.is_label else str(values.dtype)), column.type, column
 
 
 def _read(feature: SeriesFeature, name: str, plain: SeriesFeature, given: Any, place: Any, field: str) -> Column:
     try:
-        return feature.own_kind.read_array(name, plain, given, place)
+        return feature.row_kind.read_array(name, plain, given, place)
     except OpError as error:
         raise error.below(field) from None
 
@@ -235,6 +246,7 @@ def _along(
     """Reads a feature along time. `PG492` for missing values, `PG423` for infinite ones."""
     source, rows = arrays.source, arrays.rows
     channels: tuple[int, ...] | None = None
+    lacking: tuple[str, ...] = ()
     if feature.calendar is not None:
         if rows.times is None or not rows.times.are_dates:
             message = f"`{name}` needs dates, but the column `order` holds numbers"
@@ -246,19 +258,23 @@ def _along(
             known = ~np.isnan(arrays.held[key])
             key, channels = arrays.put(f"{name}@observed", (known if channels is None else known[:, channels]).astype(np.uint8)), None
         else:
-            _check_values(arrays, key, channels, name, feature, field)
+            lacking = _check_values(arrays, key, channels, name, feature, field)
     width = len(channels) if channels is not None else arrays.held[key].shape[1]
     fill = feature.missing if isinstance(feature.missing, float) and arrays.held[key].dtype.kind == "f" else None
     length = len(np.atleast_1d(offsets))
-    x = source.type_of(feature, width).with_(shape=(length, width), uniform=False)
+    x = source.type_of(feature, width).with_(shape=(length, width), uniform=False, missing=lacking if fill is None else ())
     return View(key, offsets, "float32", channels, fill), x, None
 
 
-def _check_values(arrays: _Arrays, key: str, channels: tuple[int, ...] | None, name: str, feature: SeriesFeature, field: str) -> None:
+def _check_values(
+    arrays: _Arrays, key: str, channels: tuple[int, ...] | None, name: str, feature: SeriesFeature, field: str
+) -> tuple[str, ...]:
+    """Returns the columns that lack values; `PG492` if that is an error, `PG423` for infinite values."""
     values = arrays.held[key]
     if values.dtype.kind != "f":
-        return
-    missing, first = 0, -1
+        return ()
+    missing: Ints = np.zeros(values.shape[1] if channels is None else len(channels), np.int64)
+    first = -1
     for at in range(0, len(values), _AT_ONCE):
         some = values[at : at + _AT_ONCE]
         some = some if channels is None else some[:, channels]
@@ -268,16 +284,18 @@ def _check_values(arrays: _Arrays, key: str, channels: tuple[int, ...] | None, n
                 where = arrays.columns.place(arrays.rows.stored(at + int(np.argmax(wild))))
                 raise OpError("PG423", f"{where} holds a value of `{name}` that is infinite", field=field, help="correct such rows")
             gone = np.isnan(some)
-            first = first if missing else at + int(np.argmax(gone.any(1)))
-            missing += int(gone.sum())
-    if missing and feature.missing == "error":
+            first = first if missing.any() else at + int(np.argmax(gone.any(1)))
+            missing += gone.sum(0)
+    if missing.any() and feature.missing == "error":
         where = arrays.columns.place(arrays.rows.stored(first))
-        message = f"`{name}` lacks {count(missing, 'value')}, first in {where}"
+        message = f"`{name}` lacks {count(int(missing.sum()), 'value')}, first in {where}"
         keep = write("missing: keep", "arguments", "write {}, and `fill_missing` as the first step")
         zero = write(
             "missing: 0", "arguments", "or {}, beside a feature of the same columns with `observed: true`, which a model sees, too"
         )
         raise OpError("PG492", message, field=field, help=(keep, zero))
+    columns = arrays.channels_of(feature.named(name))
+    return (*dict.fromkeys(str(column) for column, gone in zip(columns, missing.tolist(), strict=True) if gone),)
 
 
 def _float32(values: Any) -> Any:
