@@ -121,6 +121,9 @@ def _cut(plans: Mapping[str, Plan], steps: int) -> Cut:
     """Cuts before step number `steps`."""
     stages, types, least = zip(*(_taken(plan, steps) for plan in plans.values()), strict=True)
     for plan, own in zip(plans.values(), stages, strict=True):
+        as_it_is = [name for name, x in plan.read.items() if kind_of(x).samples is not None and not kind_of(x).packed]
+        if as_it_is and not own and not having(plan.read, PixelValues):
+            raise NoCutError(f"`{as_it_is[0]}` is read from one array as it is, with nothing to decode or compute", _AS_IT_IS)
         packed = {name: x for name, x in plan.read.items() if kind_of(x).packed}
         for name, x in packed.items():
             if not x.encoded:
@@ -185,8 +188,6 @@ def _together(types: Sequence[ElementType]) -> ElementType:
             raise NoCutError(f"`{name}` is not decoded before it")
         if kind_of(first).storage == "made":
             continue  # computed with its items
-        if (samples := kind_of(first).samples) is not None and samples.unstored:
-            raise NoCutError(f"`{name}` {samples.unstored}", _AS_IT_IS)
         if kind_of(first).storage == "encoded" and kind_of(first).values is None:
             raise NoCutError(f"`{name}` has a file for each example, and a store has no {kind_of(first).plural}")
         if not kind_of(first).packed and has_length(first) and any(t.shape[0] is None or t.shape[0] != first.shape[0] for t in others):

@@ -173,7 +173,7 @@ ARRAY = {"arrays": {"features": {"audio": {"kind": "audio", "rate": RATE}}}}
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        (SERIES, {}, "`series` is read from one array as it is, with nothing to decode(.|\n)*a store would not be read faster"),
+        (SERIES, {}, "`series` is read from one array as it is, with nothing to decode or compute(.|\n)*a store would not be read faster"),
         (ARRAY, {}, "`audio` is read from an array as it is, with nothing to decode"),
         (None, {"at": "crop_or_pad"}, "`crop_or_pad` changes `audio`, and a store has sounds as they are decoded"),
         (None, {"shorter_side": 8}, "`--shorter-side` shrinks images, and the spec has none"),

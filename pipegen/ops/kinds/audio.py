@@ -34,7 +34,7 @@ class SoundSamples(Samples):
     suffix = "wav"
     file = "a sound file"
     listed = "sounds"
-    unstored = ""
+    packed = True
     also = ", or an array of samples"
 
     def fits(self, held: Any) -> bool:

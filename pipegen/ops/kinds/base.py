@@ -124,8 +124,8 @@ class Samples(Values):
     """What the values of a kind along time are, `(length, channels)`, or `(steps, bands, channels)` once a step made spectra."""
 
     axes = 2
-    unstored: ClassVar[str] = "is read from one array as it is, with nothing to decode"
-    """Why a store of `pipegen prepare` cannot have them, to continue the name of a feature; "" if `pack` makes files for it."""
+    packed: ClassVar[bool] = False
+    """Whether a store of `pipegen prepare` has a file for each example, which `pack` makes, or else rows."""
 
     def pack(self, value: tf.Tensor, x: FeatureType) -> tf.Tensor:
         """Encodes a decoded value of type `x` in a graph, for a store: a string scalar, which the decoder of the kind reads with the same
@@ -393,7 +393,7 @@ class FeatureKind:
     @property
     def packed(self) -> bool:
         """Whether a store of `pipegen prepare` has a file for each example, which `Samples.pack` makes."""
-        return self.samples is not None and not self.samples.unstored
+        return self.samples is not None and self.samples.packed
 
     @property
     def overlay(self) -> Overlay | None:
