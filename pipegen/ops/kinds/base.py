@@ -165,6 +165,7 @@ class Timeline(Placement):
     """What happens to the items of a ragged kind when their sound is cut, shifted or played at another speed.
 
     Items of a batch are `(n, most, ...)`, times are seconds from the start of the sound, float64 `(n,)`; values of padding do not matter.
+    Items are drawn in shares of the sound.
     """
 
     def prepare(self, items: tf.Tensor, offset: float, length: tf.Tensor, details: Any) -> Items:

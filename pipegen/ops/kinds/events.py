@@ -57,8 +57,8 @@ class EventTimeline(Timeline):
     def weight(self, items: tf.Tensor) -> tf.Tensor:
         return items[..., 1] - items[..., 0]
 
-    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = (), seconds: float = 0.0) -> Any:
-        return spanned(image, np.asarray(value, np.float64) / max(seconds, 1e-9), names)
+    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
+        return spanned(image, np.asarray(value, np.float64), names)
 
     def described(self, items: Any, x: FeatureType) -> Any:
         return [[round(float(time), 6) for time in event] for event in items]
