@@ -177,6 +177,10 @@ class Timeline(Placement):
         """Moves stored items, a NumPy array `(items, ...)` of a type, to earlier times: by `seconds` each, float64 `(items,)`."""
         raise NotImplementedError
 
+    def ends(self, items: Any, x: FeatureType) -> Any:
+        """Returns when stored items, a NumPy array `(items, ...)` of a type, end, in seconds of the file: float64 `(items,)`."""
+        raise NotImplementedError
+
     def move(self, items: tf.Tensor, factor: tf.Tensor, start: tf.Tensor, length: tf.Tensor, details: Any) -> Items:
         """Moves items with their sound, to one of a `length` that has at `t` what was at `factor * t + start`."""
         raise NotImplementedError
