@@ -339,3 +339,28 @@ def test_events_need_a_sound() -> None:
     spec["source"]["arrays"]["features"]["sound"] = {"kind": "image"}
     with pytest.raises(pipegen.SpecError, match="in which its events happen"):
         pipegen.build(spec, data={})
+
+
+def test_a_step_along_time_without_a_map_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pitch: list[Any] = [{"random_pitch": {"semitones": 2}}]
+    assert built(pitch) is not None
+    monkeypatch.setattr(transforms()["random_pitch"], "moves_time", True)
+    with pytest.raises(pipegen.SpecError, match="`random_pitch` has no rule for events, and `events` has some"):
+        built(pitch)
+
+
+def test_only_events_of_sounds_that_are_mixed_are_joined() -> None:
+    """`cutmix` mixes images alone, and has no rule for what happens in a sound beside them."""
+    samples, events, _ = sounds()
+    data = {"sound": samples, "events": events, "image": np.zeros((COUNT, 8, 8, 3), np.uint8)}
+    features = {"sound": {"kind": "audio", "rate": RATE}, "events": {"kind": "events"}, "image": {"kind": "image"}}
+    output = {"x": ["image", "sound"], "y": ["events", "events_valid"]}
+    spec = {"pipegen": 1, "source": {"arrays": {"features": features}}, "batch": {"size": 8}, "output": output}
+    stored = {tuple(np.round(one, 3)) for rows in events for one in rows.tolist()}
+    for step, most in (({"mixup": {"alpha": 1}}, 4), ({"mixup": {"alpha": 1, "feature": "image"}}, 2)):
+        _, (found, valid) = next(iter(pipegen.build(spec | {"transforms": [step]}, data=data).dataset("train")))
+        assert found.shape[1] == most
+        assert {tuple(np.round(one, 3)) for one in found.numpy()[valid.numpy()].tolist()} <= stored
+    spec |= {"transforms": [{"cutmix": {"alpha": 1}}], "output": {**output, "x": "image"}}
+    with pytest.raises(pipegen.SpecError, match="no rule to combine `events`"):
+        pipegen.build(spec, data=data)

@@ -161,13 +161,14 @@ def _resampling(stage: Resample | Warp) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Retime(Stage):
+class Retime(Computes):
     """A segment of time of a sound: the product of the steps' maps of time, and one reading of the samples, of which `length` frames leave
     it, as many as enter if `None`."""
 
     feature: str
     refs: tuple[StepRef[TimeTransform], ...]
     length: int | None
+    exact: bool = False
 
     @property
     def fastest(self) -> float:
