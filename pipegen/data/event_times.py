@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from pipegen.data.lengths import length_in
@@ -13,10 +11,13 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.ops.families.decoder import SoundDecoder
 from pipegen.ops.fields.columns import Ragged
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.audio import sound_of
 from pipegen.ops.kinds.base import Timeline, having, timeline_of
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
+
+Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 _SLACK = 0.05  # seconds that an event may last longer than its sound: annotations are rounded
 
@@ -24,7 +25,8 @@ _SLACK = 0.05  # seconds that an event may last longer than its sound: annotatio
 def late_events(spec: PipelineSpec, manifest: Manifest, locate: Locate, sample: int | None) -> list[Diagnostic]:
     """Finds events that end after their sound, in `sample` records of each split (`None` for all). Sounds whose length only their records
     tell are not checked."""
-    listing, found = manifest.listing, []
+    listing = manifest.listing
+    found: list[Diagnostic] = []
     type_ = listing.type or spec.source.infer()
     numbers = [manifest.numbers(split)[[*spread(manifest.num_examples(split), sample)]] for split in manifest.splits]
     records = np.unique(np.concatenate([np.zeros(0, np.int64), *numbers]))
@@ -51,17 +53,15 @@ def _offset(spec: PipelineSpec, sound: str) -> float:
     return decoder.offset if isinstance(decoder, SoundDecoder) else 0.0
 
 
-def _seconds(
-    spec: PipelineSpec, manifest: Manifest, sound: str, records: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
+def _seconds(spec: PipelineSpec, manifest: Manifest, sound: str, records: Ints) -> Floats | None:
     """The length of the sound of each record in seconds, infinite where it is unknown; `None` if it is for all."""
     listing = manifest.listing
     x = (listing.type or spec.source.infer())[sound]
     if not x.encoded:
         return np.full(len(records), x.shape[0] / sound_of(x).rate) if x.shape[0] is not None else None
     decoder, feature = spec.source.decoders().get(sound), getattr(spec.source, "features", {}).get(sound)
-    if not listing.in_files or decoder is None or getattr(feature, "cut_by", None) is not None:
+    if not listing.in_files or not isinstance(decoder, SoundDecoder) or getattr(feature, "cut_by", None) is not None:
         return None
-    files = listing.location_of(sound).paths
-    lengths = [length_in(cast(SoundDecoder, decoder), files[int(record)]) for record in records.tolist()]
+    files, rest = listing.location_of(sound).paths, decoder.model_copy(update={"duration": None})  # what it leaves out is no mistake
+    lengths = [length_in(rest, files[int(record)]) for record in records.tolist()]
     return np.array([np.inf if length is None else length / sound_of(x).rate for length in lengths])

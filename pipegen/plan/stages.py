@@ -183,7 +183,7 @@ class Retime(Computes):
         return True
 
     def says(self) -> str:
-        return f"{'resample' if self.resamples() else 'cut'} once: {uses(self.refs)}"
+        return f"resample once: {uses(self.refs)}" if self.resamples() else f"cut once: {uses(self.refs)}"
 
     def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
         return only_identities(self.refs, x, y)
