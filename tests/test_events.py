@@ -104,6 +104,7 @@ def loud(sound: Array, rate: int) -> list[tuple[float, float]]:
     return [(start / rate, end / rate) for start, end in edges.reshape(-1, 2) if end - start > 4 * period]
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize("chain", sorted(CHAINS))
 def test_a_loud_stretch_is_where_the_events_say(chain: str) -> None:
     """And nowhere else; those that left the sound are dropped, with their classes, and those that cross its edge end there."""
@@ -131,6 +132,7 @@ def test_a_loud_stretch_is_where_the_events_say(chain: str) -> None:
     assert seen > COUNT / 2
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("chain", ["a segment", "random_crop", "after a gain", "trim, then random"])
 def test_events_do_not_depend_on_how_they_are_computed(chain: str) -> None:
     """On the batch size, on what is compiled, on hosts, and on where an epoch was entered; all but samples to the bit."""
