@@ -12,6 +12,8 @@ import pytest
 
 import pipegen
 from pipegen.ops.registry import transforms
+from pipegen.ops.stage import StepRef
+from pipegen.plan.stages import Retime
 
 pytestmark = pytest.mark.tf
 
@@ -219,6 +221,12 @@ def test_a_segment_is_one_reading_by_a_windowed_sinc(pace: float, start: float) 
     fixed = [fixed_step(tf.constant([value], tf.float64)) for value in (pace, start)]
     found = resampled_by(tf.constant(sound[None, :, None], tf.float32), fixed[0], 250, 2.5, fixed[1]).numpy()[0, :, 0]
     np.testing.assert_allclose(found, sinc(sound, start + pace * np.arange(250), pace), atol=2e-5)
+
+
+def test_the_filter_is_wide_enough_where_a_slower_step_does_not_act() -> None:
+    slow, fast = (transforms()["random_speed"].model_validate({"factor": factor}) for factor in ([0.4, 0.5], [2, 2.5]))
+    refs = tuple(StepRef(step, step.op, ("transforms",), 0, gated=step is slow) for step in (slow, fast))
+    assert Retime("sound", refs, None).fastest == 2.5
 
 
 def test_maps_multiply_as_fractions_do() -> None:

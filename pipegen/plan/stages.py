@@ -172,8 +172,8 @@ class Retime(Computes):
 
     @property
     def fastest(self) -> float:
-        """The largest speed that the sound is played at; 1 for all that only cut and shift."""
-        return math.prod(ref.step.fastest() for ref in self.refs)
+        """The largest speed that the sound is played at, at least 1: a step that slows it down may not act."""
+        return math.prod(max(1.0, ref.step.fastest()) for ref in self.refs)
 
     def resamples(self) -> bool:
         """Tests if samples are read between frames."""
