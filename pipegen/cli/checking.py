@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from pipegen.cli.common import start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun
 from pipegen.data.content import compared_checksums, damaged_files
+from pipegen.data.event_times import late_events
 from pipegen.data.manifest import Manifest
 from pipegen.data.named_files import HEADERS, argument
 from pipegen.data.rounding import spread
@@ -118,6 +119,7 @@ def check_data(
         return _merge(inspection, [*seen, *error.diagnostics]), about
     seen += [finding for result in tests for finding in result.findings]
     seen += _findings(model, loaded.locate.label, damaged)
+    seen += late_events(model, manifest, loaded.locate.label, sample)
     if sample is None:
         for said in compared_checksums(manifest):
             note(said)

@@ -121,6 +121,12 @@ def _length_in(decoder: DecodeTransform, path: str) -> tuple[int] | None:
     return None
 
 
+def length_in(decoder: DecodeTransform, path: str) -> int | None:
+    """Reads the length in the header of a file; `None` for a damaged one, and one that does not tell."""
+    kept = (_length_in(decoder, path) or (_UNKNOWN,))[0]
+    return kept - _FIRST if kept >= _FIRST else None
+
+
 def lengths_of(decoder: DecodeTransform, files: Sequence[str]) -> Ints:
     """Reads the lengths in the headers of files, int64 `(n,)`, -1 if one is damaged; raises `SpecError`, `PG265`, if one does not tell."""
     found = np.array([(_length_in(decoder, file) or (_UNKNOWN,))[0] for file in files], np.int64)

@@ -99,6 +99,7 @@ _TABLE = (
     Code("PG250", "malformed-boxes", _E, "Boxes do not fit their `format`"),
     Code("PG251", "image-without-boxes", _E, "An image has no boxes, which the spec does not allow"),
     # Events.
+    Code("PG252", "late-events", _W, "Some events end after their sound"),
     Code("PG253", "malformed-events", _E, "Events do not fit their `format`"),
     Code("PG254", "sound-without-events", _E, "A sound has no events, which the spec does not allow"),
     # Turns and keypoints.

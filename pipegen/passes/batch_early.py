@@ -60,7 +60,7 @@ def _parted(items: list[Placed]) -> tuple[list[Placed], list[Placed]]:
             last[p.stage.feature] = max(last.get(p.stage.feature, -1), i)
         if any(last.get(name, -1) > i for name in p.stage.needs()):  # what reads another feature keeps its place among the stages of that
             last[p.stage.feature] = max(last.get(p.stage.feature, -1), i)
-        if i <= last.get(p.stage.feature, -1):
-            last |= {name: max(last.get(name, -1), i) for name in p.stage.needs()}
+        if p.stage.needs() and i <= last.get(p.stage.feature, -1):
+            last |= {name: max(last.get(name, -1), i) for name in (*p.stage.touches(), *p.stage.needs())}
     stays = [item for i, item in enumerate(items) if i <= last.get(item.stage.feature, -1)]
     return stays, [item for i, item in enumerate(items) if i > last.get(item.stage.feature, -1)]

@@ -77,10 +77,12 @@ def plan_combining(
         if name in type_ and name not in taken:
             of = type_[name].beside or (type_[name].of if kind_of(type_[name]).has(Presence) else None) or name
             home = type_.get(of) or type_[name]
-            joined = _joins(home) if joining is None else of in joining
+            lies = anchor(type_, of) if of in type_ else of
+            near = lies in (of, *taken) or ref.step.acts_on(kind_of(type_[lies]))  # what lies on something else has no rule
+            joined = _joins(home) and near if joining is None else of in joining
             _follower(plan, spec, ref, name, type_, canvas, deciding, joined=joined)
     if joining is None:
-        joins = [name for name, t in type_.items() if _joins(t) and t.beside is None]
+        joins = [name for name, t in type_.items() if _joins(t) and t.beside is None and anchor(type_, name) in (name, *taken)]
         plan.items += [CombineItems(name, ref=ref, canvas=canvas, **about_items(type_, name)) for name in joins]
     else:
         for mask in by.values():

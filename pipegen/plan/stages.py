@@ -161,18 +161,19 @@ def _resampling(stage: Resample | Warp) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Retime(Stage):
+class Retime(Computes):
     """A segment of time of a sound: the product of the steps' maps of time, and one reading of the samples, of which `length` frames leave
     it, as many as enter if `None`."""
 
     feature: str
     refs: tuple[StepRef[TimeTransform], ...]
     length: int | None
+    exact: bool = False
 
     @property
     def fastest(self) -> float:
-        """The largest speed that the sound is played at; 1 for all that only cut and shift."""
-        return math.prod(ref.step.fastest() for ref in self.refs)
+        """The largest speed that the sound is played at, at least 1: a step that slows it down may not act."""
+        return math.prod(max(1.0, ref.step.fastest()) for ref in self.refs)
 
     def resamples(self) -> bool:
         """Tests if samples are read between frames."""
@@ -182,7 +183,7 @@ class Retime(Stage):
         return True
 
     def says(self) -> str:
-        return f"{'resample' if self.resamples() else 'cut'} once: {uses(self.refs)}"
+        return f"resample once: {uses(self.refs)}" if self.resamples() else f"cut once: {uses(self.refs)}"
 
     def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
         return only_identities(self.refs, x, y)

@@ -32,8 +32,8 @@ def entered(type_: ElementType, sound: str, decoder: object = None) -> Emitted:
 
 
 def moved(refs: Sequence[StepRef], type_: ElementType, sound: str) -> Emitted:
-    """Yields the stages that move the items of a sound of type `x` as uses of steps are about to. Raises `OpError`: `PG203` for a step that
-    items cannot follow."""
+    """Yields the stages that move the items of a sound as uses of steps are about to move the sound. Raises `OpError`: `PG203` for a step
+    that items cannot follow."""
     for name in happening_in(type_, sound):
         for ref in refs:
             step = ref.step

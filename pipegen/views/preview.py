@@ -17,8 +17,9 @@ from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.walk import Run
 from pipegen.data.rounding import spread
 from pipegen.ops.families.decoder import Decodes
-from pipegen.ops.families.item_stages import Enter, Express, Measure
-from pipegen.ops.kinds.base import Indices, Levels, Samples, having, kind_of
+from pipegen.ops.families.item_stages import Enter, EnterSound, Express, Measure
+from pipegen.ops.kinds.audio import sound_of
+from pipegen.ops.kinds.base import Indices, Levels, Samples, Timeline, having, kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.physical.decide import decide, last_combining
 from pipegen.physical.nodes import SHOWN
@@ -75,13 +76,21 @@ def _shown(
 
     `classes` has the class names of items, by feature.
     """
+    plan = executor.plan_of(record)
+    types = plan.read if epoch is None else _types(plan, feature)
 
     def of(name: str) -> np.ndarray[Any, Any]:
         return original(executor, record, name) if epoch is None else render_example(executor, record, epoch, name)
 
+    def seconds() -> float:
+        if epoch is None:
+            values, x = _decoded(executor, record, feature), types[feature]
+        else:
+            values, x = _computed(executor, record, epoch, feature)[feature], plan.emit.out.get(feature) or types[feature]
+        own = sound_of(x)
+        return float(values.shape[0] * (own.hop or 1) / own.rate)
+
     image = of(feature)
-    plan = executor.plan_of(record)
-    types = plan.read if epoch is None else _types(plan, feature)
     overlays = {name: own for name, t in types.items() if (own := kind_of(t).overlay) is not None and t.of == feature}
     for name, overlay in overlays.items():
         names: list[str] = []  # of the class of each item, if another feature has it
@@ -89,23 +98,40 @@ def _shown(
         if rider is not None:
             known = classes.get(rider, ())
             names = [known[i] if i < len(known) else str(i) for i in of(rider).tolist()]
-        image = overlay.draw(image, of(name), types[name], names)
+        items = of(name) / max(seconds(), 1e-9) if isinstance(overlay, Timeline) else of(name)
+        image = overlay.draw(image, items, types[name], names)
     return image
 
 
 def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
     """Draws the decoded image, mask or sound of a record: uint8 `(height, width, channels)`, before any other step; or reads its items."""
-    nodes = executor.nodes_of(record)
-    type_ = nodes[0].out
-    read = executor.tensors.read(tf.constant(record, tf.int64), type_)
+    type_ = executor.nodes_of(record)[0].out
     if kind_of(type_[feature]).ragged:
-        return _visible(_entered(executor.plan_of(record), type_[feature].beside or feature, read), feature, type_)
-    if not type_[feature].encoded:
-        return _visible(read, feature, type_)
+        read = executor.tensors.read(tf.constant(record, tf.int64), type_)
+        home = type_[feature].beside or feature
+        sound = type_[home].of if kind_of(type_[home]).has(Timeline) else None
+        read |= {sound: _decoded(executor, record, sound)} if sound is not None else {}
+        return _visible(_entered(executor.plan_of(record), home, read), feature, type_)
+    values = _decoded(executor, record, feature)
+    if not type_[feature].encoded or values.dtype.kind == "f":
+        return _drawn(np.asarray(values), type_[feature])
+    return np.asarray(values)
+
+
+def _decoded(executor: Executor, record: int, feature: str) -> Any:
+    """Reads the pixels or samples of a record as they are stored, or decodes their file."""
+    nodes = executor.nodes_of(record)
+    read = executor.tensors.read(tf.constant(record, tf.int64), nodes[0].out)
+    if not nodes[0].out[feature].encoded:
+        return read[feature].numpy()
     stages = (st for node in nodes if isinstance(node, Element) for st in node.stages)
-    stage = next(st for st in stages if isinstance(st, Decodes) and st.feature == feature)
-    image = np.asarray(stage.decode.step.decode(read[feature], None))
-    return _drawn(image, type_[feature]) if image.dtype.kind == "f" else image
+    stage = next(st for st in stages if isinstance(st, Decodes) and st.feature in _views(executor.plan_of(record), feature))
+    return np.asarray(stage.decode.step.decode(read[feature], None))
+
+
+def _views(plan: Plan, feature: str) -> tuple[str, ...]:
+    """A feature, and its views."""
+    return (feature, *views_of(plan, feature))
 
 
 def _entered(plan: Plan, feature: str, read: Features) -> Features:
@@ -114,13 +140,18 @@ def _entered(plan: Plan, feature: str, read: Features) -> Features:
     own = view.get(feature, feature)
     features = {**read, **{first: read[name] for name, first in view.items() if name in read}}
     for stage in (*plan.part_stages(), *plan.stages()):
-        if isinstance(stage, (Measure, Enter)) and own in (stage.feature, *stage.touches()):
+        if isinstance(stage, (Measure, Enter, EnterSound)) and own in (stage.feature, *stage.touches()):
             apply_element(stage, features)
     return {**features, **{name: features[first] for name, first in view.items() if first in features}}
 
 
 def render_example(executor: Executor, record: int, epoch: int, feature: str) -> np.ndarray[Any, Any]:
     """Computes an augmented version, uint8 `(height, width, channels)`, or items, without the closing arithmetic steps."""
+    return _visible(_computed(executor, record, epoch, feature), feature, _types(executor.plan_of(record), feature))
+
+
+def _computed(executor: Executor, record: int, epoch: int, feature: str) -> Features:
+    """Computes the features of one example, without the closing arithmetic steps."""
     plan = executor.plan_of(record)
     features, row = _batch_with(executor, plan, record, epoch)
     own = {feature, *(fork.feature for fork in forks_of(plan) if feature in fork.names)}
@@ -131,7 +162,7 @@ def render_example(executor: Executor, record: int, epoch: int, feature: str) ->
         kernel_stages.pop()
     for stage in kernel_stages:
         apply_stage(stage, features)
-    return _visible({name: value[row] for name, value in features.items()}, feature, _types(plan, feature))
+    return {name: value[row] for name, value in features.items()}
 
 
 def _types(plan: Plan, feature: str) -> ElementType:

@@ -137,6 +137,53 @@ def test_preview_draws_waveforms_and_export_writes_them(cli: Cli, tmp_path: Path
         np.testing.assert_array_equal(decoded((tmp_path / "out" / line["file_name"]).read_bytes()), x[line["position"]])
 
 
+EVENTS = """pipegen: 1
+source:
+  csv:
+    path: t.csv
+    features:
+      sound: {kind: audio, rate: 16000, column: file}
+      events: {kind: events}
+      what: {kind: label, with: events}
+splits: {parts: {train: 8}}
+transforms:
+  - random_shift: {seconds: 0.1, fill: silence}
+  - crop_or_pad: {seconds: 0.25}
+batch: {size: 4}
+output: {x: sound, y: [events, events_valid, what]}
+"""
+
+
+@pytest.mark.tf
+def test_events_are_drawn_exported_and_checked(cli: Cli, tmp_path: Path) -> None:
+    write_sounds(tmp_path, 8)
+    rows = [f'{row}-{RATE}.wav,"[[0.05, 0.1], [0.15, 0.2]]","[""a"", ""b""]"' for row in range(8)]
+    (tmp_path / "t.csv").write_text("\n".join(["file,events,what", *rows]))
+    (tmp_path / "a.pipegen.yaml").write_text(EVENTS)
+    assert cli("validate", "a.pipegen.yaml", "--data=all").exit_code == 0
+    result = cli("preview", "a.pipegen.yaml", "-o", "sheet.png", "--rows", "2", "--draws", "1")
+    assert result.exit_code == 0, result.output
+    with Image.open("sheet.png") as sheet:
+        pixels = np.asarray(sheet.convert("RGB")).astype(int)
+    assert (np.ptp(pixels, -1) > 100).sum() > 200, "frames of events are coloured"
+    assert cli("export", "a.pipegen.yaml", "out").exit_code == 0
+    lines = {line["position"]: line for line in map(json.loads, (tmp_path / "out" / "metadata.jsonl").read_text().splitlines())}
+    pipe, place = pipegen.build("a.pipegen.yaml"), 0
+    for _, (events, valid, what) in pipe.dataset("train", epoch=0):
+        for own, there, names in zip(events.numpy(), valid.numpy(), what.numpy(), strict=True):
+            np.testing.assert_allclose(np.reshape(lines[place]["events"], (-1, 2)), own[there], atol=1e-6)
+            assert lines[place]["what"] == [["a", "b"][name] for name in names[there]]
+            place += 1
+    part = EVENTS.replace("column: file", "column: file, offset: 0.06, duration: 0.05").replace("0.25", "0.05")
+    (tmp_path / "part.pipegen.yaml").write_text(part)
+    result = cli("validate", "part.pipegen.yaml", "--data=all")
+    assert "PG252" not in result.output, "events behind the part are left out, and no mistake"
+    (tmp_path / "t.csv").write_text("\n".join(["file,events,what", rows[0].replace("0.2]", "200]"), *rows[1:]]))
+    result = cli("validate", "a.pipegen.yaml", "--data=all")
+    assert "PG252" in result.output
+    assert "event 1 of '0-16000.wav' ends at 200 s, and its sound at 0.25 s" in " ".join(result.output.split())
+
+
 @pytest.mark.tf
 def test_validate_data_names_damaged_sounds(cli: Cli, tmp_path: Path) -> None:
     for name in ("go", "stop"):

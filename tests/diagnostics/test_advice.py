@@ -382,8 +382,24 @@ MARKED = {
 }
 SOUND = {"arrays": {"features": {"sound": {"kind": "audio", "rate": 8000}}}}
 OF_SERIES = {"series": {"window": {"length": 24}, "features": {"x": {"kind": "series"}}}}
+EVENTS = {"arrays": {"features": {"sound": {"kind": "audio", "rate": 8000}, "calls": {"kind": "events"}}}}
 RARE: list[dict[str, Any]] = [
     {**BASE, "source": OF_SERIES, "transforms": [{"resample": {"length": 48, "method": "mean"}}], "output": {"x": "x", "y": "x"}},
+    {
+        **BASE,
+        "source": EVENTS,
+        "transforms": [{"crop_or_pad": {"seconds": 1}}, {"random_shift": {"seconds": 0.1}}],
+        "output": {"x": "sound", "y": "calls"},
+    },
+    *(
+        {
+            **BASE,
+            "source": {"arrays": {"features": {"sound": {"kind": "audio", "rate": 8000}, y: target}}},
+            "transforms": [{"crop_or_pad": {"seconds": 1}}],
+            "output": {"x": "sound", "y": y, "encode": {y: encoding}},
+        }
+        for y, target, encoding in (("calls", {"kind": "events"}, "one_hot"), ("label", {"kind": "label", "classes": 3}, "frames"))
+    ),
     {
         **BASE,
         "source": {"audio_folder": {"path": "words/", "rate": 8000}},

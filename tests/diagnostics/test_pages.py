@@ -19,6 +19,7 @@ from spec_pages import RECORDS, PageFile, SpecPage, spec_page
 from pipegen.api.lock import check_specs, lock_specs
 from pipegen.cache.folder import claim_disk
 from pipegen.data.collect import collect, warning_lines
+from pipegen.data.event_times import late_events
 from pipegen.data.testing import choose
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Severity
@@ -285,6 +286,8 @@ def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnosti
         claim_disk(spec.model, plans, collected.manifest, found.loaded.locate.label, room=2**30)
     except SpecError as error:
         return [*result, *error.diagnostics]
+    if code == "PG252":
+        result += late_events(spec.model, collected.manifest, found.loaded.locate.label, None)
     if code in EJECTING:
         result += ejection_findings(spec, collected.manifest, plans)
     if code in DECODING:

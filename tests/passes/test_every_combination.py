@@ -126,6 +126,11 @@ def written_sources() -> Iterator[tuple[str, dict[str, Any]]]:
     for op in ("webdataset", "arrays"):
         place = {"path": "x"} if op == "webdataset" else {}
         yield f"{op}, sound", {"source": {op: {**place, "features": {"image": sound, "label": {"kind": "label", "classes": 3}}}}}
+    happening = {"events": {"kind": "events"}, "what": {"kind": "label", "with": "events", "classes": 3}}
+    output = {"x": "image", "y": ["events", "events_valid", "what"]}
+    yield "csv, sound with events", {"source": {"csv": {"path": "t.csv", "features": {**of_sound, **happening}}}, "output": output}
+    output = {"x": "image", "y": "what", "encode": {"what": "frames"}}
+    yield "arrays, sound with events", {"source": {"arrays": {"features": {"image": sound, **happening}}}, "output": output}
     window = {"length": 96, "horizon": 24}
     rows = {"x": {"kind": "series", "columns": ["a", "b"]}, "y": {"kind": "series", "column": "a", "at": "horizon"}}
     rows |= {"state": {"kind": "label", "classes": 3, "at": "past"}, "seen": {"kind": "series", "columns": ["a"], "observed": True}}

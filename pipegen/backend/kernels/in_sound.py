@@ -13,6 +13,7 @@ from pipegen.backend.kernels.moving import keep_items
 from pipegen.ops.families import item_stages as st
 from pipegen.ops.families.sounds import TimeMap
 from pipegen.ops.kinds.base import timeline_of
+from pipegen.ops.lowering.linear import as_float32
 from pipegen.ops.lowering.waveforms import POSITION_BITS, resampled_by, shifted, sizes
 from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
@@ -48,7 +49,8 @@ def retime(stage: s.Retime, sounds: tf.Tensor, params: Params) -> tf.Tensor:
     cut = shifted(sounds, -tf.cast(whole, tf.int32), wraps=False, count=count)
     if not stage.resamples():
         return cut
-    done = resampled_by(sounds, pace, count, stage.fastest, start)
+    wide = tf.cast(sounds, tf.float64) if stage.exact else sounds
+    done = tf.cast(as_float32(resampled_by(wide, pace, count, stage.fastest, start)), sounds.dtype)
     if not any(ref.conditional for ref in stage.refs):
         return done
     one = tf.constant(1 << POSITION_BITS, tf.int64)

@@ -171,6 +171,7 @@ class Timeline(Placement):
     """What happens to the items of a ragged kind when their sound is cut, shifted or played at another speed.
 
     Items of a batch are `(n, most, ...)`, times are seconds from the start of the sound, float64 `(n,)`; values of padding do not matter.
+    Items are drawn in shares of the sound.
     """
 
     def prepare(self, items: tf.Tensor, offset: float, length: tf.Tensor, details: Any) -> Items:
@@ -180,6 +181,10 @@ class Timeline(Placement):
 
     def earlier(self, items: Any, seconds: Any, x: FeatureType) -> Any:
         """Moves stored items, a NumPy array `(items, ...)` of a type, to earlier times: by `seconds` each, float64 `(items,)`."""
+        raise NotImplementedError
+
+    def ends(self, items: Any, x: FeatureType) -> Any:
+        """Returns when stored items, a NumPy array `(items, ...)` of a type, end, in seconds of the file: float64 `(items,)`."""
         raise NotImplementedError
 
     def move(self, items: tf.Tensor, factor: tf.Tensor, start: tf.Tensor, length: tf.Tensor, details: Any) -> Items:

@@ -43,6 +43,10 @@ class EventTimeline(Timeline):
         by_end = x.details.format != "start_duration"  # type: ignore[attr-defined]
         return (items.astype(np.float64) - np.stack([seconds, seconds * by_end], -1)).astype(items.dtype)
 
+    def ends(self, items: Any, x: FeatureType) -> Any:
+        start, second = np.asarray(items, np.float64).reshape(-1, 2).T
+        return start + second if x.details.format == "start_duration" else second  # type: ignore[attr-defined]
+
     def move(self, items: tf.Tensor, factor: tf.Tensor, start: tf.Tensor, length: tf.Tensor, details: Any) -> Items:
         begin, end = ((time - start[:, None]) / factor[:, None] for time in _ends(items, None))
         return _kept(begin, end, length, details)
@@ -57,8 +61,8 @@ class EventTimeline(Timeline):
     def weight(self, items: tf.Tensor) -> tf.Tensor:
         return items[..., 1] - items[..., 0]
 
-    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = (), seconds: float = 0.0) -> Any:
-        return spanned(image, np.asarray(value, np.float64) / max(seconds, 1e-9), names)
+    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
+        return spanned(image, np.asarray(value, np.float64), names)
 
     def described(self, items: Any, x: FeatureType) -> Any:
         return [[round(float(time), 6) for time in event] for event in items]

@@ -153,8 +153,10 @@ def resampled_by(sounds: tf.Tensor, step: tf.Tensor, count: Whole, fastest: floa
         distance = (tf.cast(tap, tf.float32) - share) * scale
         angle = cutoff * tf.cast(tap, tf.float64)
         (sine, _), (_, bell) = _turned(inner, angle * math.pi), _turned(outer, angle * (math.pi / LOBES))
-        middle = tf.abs(distance) < 1e-6
-        sinc = tf.where(middle, tf.ones_like(sine), sine / (tf.where(middle, tf.ones_like(distance), distance) * math.pi))
+        # Near the middle a quotient would magnify the rounding of the sine.
+        middle, square = tf.abs(distance) < 1.0 / 16.0, tf.square(distance * math.pi)
+        quotient = sine / (tf.where(middle, tf.ones_like(distance), distance) * math.pi)
+        sinc = tf.where(middle, 1.0 - square * (1.0 / 6.0) * (1.0 - square * (1.0 / 20.0)), quotient)
         weight = tf.where(tf.abs(distance) < LOBES, sinc * (0.5 + 0.5 * bell) * scale, tf.zeros_like(sinc))
         place = tf.clip_by_value(whole + (tap + reach), 0, frames + 2 * reach - 1)
         return tf.gather(padded, place, axis=1, batch_dims=1) * tf.cast(weight, sounds.dtype)[..., None]

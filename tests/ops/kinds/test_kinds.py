@@ -48,12 +48,14 @@ def test_sources_name_the_kinds_that_they_can_give() -> None:
         "audio",
         "series",
         "boxes",
+        "events",
         "keypoints",
         "label",
         "tensor",
         "weight",
     )
-    assert get_args(names_of()) == ("image", "dense", "mask", "audio", "series", "array", "boxes", "keypoints", "label", "tensor", "weight")
+    others = ("boxes", "events", "keypoints", "label", "tensor", "weight")
+    assert get_args(names_of()) == ("image", "dense", "mask", "audio", "series", "array", *others)
 
 
 def test_nothing_asks_for_a_kind_by_its_name() -> None:

@@ -31,7 +31,7 @@ from pipegen.ops.kinds.mask import number_name, with_numbers
 from pipegen.ops.sources.annotations.files import damaged
 from pipegen.ops.sources.annotations.outlines import NO_OUTLINE, Outlines
 from pipegen.ops.sources.annotations.sizes import sides_of
-from pipegen.ops.sources.features.feature import KeepsItems, NamesPoints
+from pipegen.ops.sources.features.feature import KeepsBoxes, NamesPoints
 from pipegen.ops.sources.listing.base import Listing, Location, Missing, Parts, SplitSource, always
 from pipegen.ops.sources.tables.selecting import JoiningSource
 from pipegen.ops.transform import Transform
@@ -115,7 +115,7 @@ class Found:
         return {**{name: Ragged(values, lengths) for name, values in items.items()}, **self.own}
 
 
-class BoxedSource(KeepsItems, JoiningSource):
+class BoxedSource(KeepsBoxes, JoiningSource):
     """Images with any number of boxes on each, every box of one class."""
 
     if TYPE_CHECKING:

@@ -135,27 +135,39 @@ class VectorMaps(MapsPixels):
     """For a dense map: `vectors` to the right and down, in pixels, which turn and scale with the image; by default plain numbers."""
 
 
-class KeepsItems(Model):
-    """Arguments for keeping boxes and events."""
+class KeepsBoxes(Model):
+    """Arguments for keeping boxes."""
 
     max: PositiveInt | None = None
     """For boxes: the largest number kept of an image, largest boxes first; each image has that many places. By default as many places as
-    the image with the most boxes needs. For events: the same of a sound, longest events first."""
+    the image with the most boxes needs."""
     min_area: Annotated[float, Field(ge=0)] | None = None
     """For boxes: the smallest area that must remain on the image, in square pixels."""
     min_visibility: Annotated[float, Field(ge=0, le=1)] | None = None
-    """For boxes: the smallest fraction of the area that a step must leave on the image, from 0 to 1; for events: of the time in the
-    sound."""
+    """For boxes: the smallest fraction of the area that a step must leave on the image, from 0 to 1."""
     min_size: Annotated[float, Field(ge=0)] | None = None
     """For boxes: the smallest width and height that must remain, in pixels."""
-    min_duration: Annotated[float, Field(ge=0)] | None = None
-    """For events: the shortest time that must remain in the sound, in seconds."""
     empty: Literal["allow", "refuse"] | None = None
-    """For boxes and events: whether an image, or a sound, may have none; `allow` by default."""
+    """For boxes: whether an image may have none; `allow` by default."""
 
     def rules(self, form: BoxFormat | None) -> BoxRules:
         """Returns the rules for boxes stored in a format; `None` for the format that steps use."""
         return BoxRules(form, self.max, self.min_area or 0.0, self.min_visibility or 0.0, self.min_size or 0.0, self.empty or "allow")
+
+
+class KeepsItems(KeepsBoxes):
+    """Arguments for keeping boxes and events."""
+
+    max: PositiveInt | None = None
+    """For boxes: the largest number kept of an image, largest boxes first; each image has that many places. By default as many places as
+    the image with the most boxes needs. For events likewise, longest events first."""
+    min_visibility: Annotated[float, Field(ge=0, le=1)] | None = None
+    """For boxes: the smallest fraction of the area that a step must leave on the image, from 0 to 1; for events of the time in the
+    sound."""
+    min_duration: Annotated[float, Field(ge=0)] | None = None
+    """For events: the shortest time that must remain in the sound, in seconds."""
+    empty: Literal["allow", "refuse"] | None = None
+    """For boxes and events: whether an image, or a sound, may have none; `allow` by default."""
 
     def rules_of_events(self, form: EventFormat | None) -> EventRules:
         """Returns the rules for events stored in a format; `None` for the format that steps use."""

@@ -13,7 +13,7 @@ from pipegen.ops.fields.columns import Column, Place, Ragged, counted_up, spread
 from pipegen.ops.fields.labels import split_text
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.strings import Ints
-from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, ItemClass, item_type
+from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, ItemClass, item_type, timeline_of
 from pipegen.ops.kinds.mask import number_name
 from pipegen.ops.sources.features.feature import AnyKind, Feature
 
@@ -78,6 +78,13 @@ def item_numbers(features: Mapping[str, Feature], columns: Mapping[str, Column])
     return {
         number_name(home): Column(counted_up(columns[home].values.lengths), item_type("item_number", home, "float32")) for home in homes
     }
+
+
+def earlier(column: Column, seconds: Any) -> Column:
+    """Moves what happens in the sounds of all records to earlier times, by `seconds` each, float64 `(n,)`."""
+    items: Ragged = column.values
+    moved = timeline_of(column.type.kind).earlier(items.values, np.repeat(seconds, items.lengths), column.type)
+    return replace(column, values=Ragged(moved, items.lengths))
 
 
 def _of_used(name: str, feature: AnyKind, items: Ragged, place: Place, used: Ints | None) -> Column:

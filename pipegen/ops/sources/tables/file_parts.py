@@ -6,17 +6,17 @@ import hashlib
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from pipegen.errors import DataError, OpError
 from pipegen.files import stamp
 from pipegen.lazy import np
 from pipegen.mounts import content_of
-from pipegen.ops.fields.columns import Column, Ragged
+from pipegen.ops.fields.columns import Column
 from pipegen.ops.fields.strings import Ints
-from pipegen.ops.kinds.base import Timeline, having, timeline_of
+from pipegen.ops.kinds.base import Timeline, having
 from pipegen.ops.sources.features.feature import aligned_images
+from pipegen.ops.sources.features.items import earlier
 from pipegen.ops.sources.listing.base import Location
 from pipegen.ops.sources.listing.blocks import TakingReader
 from pipegen.ops.sources.stores.base import byte_strings
@@ -138,9 +138,7 @@ def happening_in_pieces(name: str, features: Mapping[str, TableFeature], held: M
     for other in having(features, Timeline) if features[name].cut_by is not None else ():
         column = held.get(other)
         if homes[other] == name and column is not None:
-            offsets = np.nan_to_num(pieces_of(features[name], table, f"features.{name}")[:, 0])
-            items = timeline_of(column.type.kind).earlier(column.values.values, np.repeat(offsets, column.values.lengths), column.type)
-            moved[other] = replace(column, values=Ragged(items, column.values.lengths))
+            moved[other] = earlier(column, np.nan_to_num(pieces_of(features[name], table, f"features.{name}")[:, 0]))
     return moved
 
 
