@@ -252,19 +252,19 @@ def survey(contents: list[tf.Tensor], offset: float, duration: float | None) -> 
     it, "" for a WAV, and its problem, "" if it has none. `None` in a saved graph, which has no Python."""
     if target() != "process":
         return None
-    every = tf.stack(contents)
-    usual = tf.reduce_all(tf.strings.regex_full_match(tf.strings.substr(every, 0, 12), r"(?s)RIFF\C{4}WAVE"))
+    heads = tf.stack([tf.strings.substr(content, 0, 12) for content in contents])
+    usual = tf.reduce_all(tf.strings.regex_full_match(heads, r"(?s)RIFF\C{4}WAVE"))
 
-    def none(every: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return tf.zeros_like(every), tf.zeros_like(every)
+    def none(contents: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+        return tf.fill([len(contents)], ""), tf.fill([len(contents)], "")
 
     def read(content: bytes) -> bytes:
         return b"" if sound_format(content[:HEAD]) == WITHOUT_LIBRARY else piece(content, offset, duration)
 
-    def library(every: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return call_reader_on_each(read, every, describe)
+    def library(contents: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+        return call_reader_on_each(read, tf.stack(contents), describe)
 
-    made, problems = either(usual, none, library, every)
+    made, problems = either(usual, none, library, contents)
     return Survey(usual, True, list(zip(tf.unstack(made), tf.unstack(problems), strict=True)))
 
 
