@@ -19,17 +19,28 @@ from pipegen.spec.templates import fitting_rows, marks_of, steps_of, written
 NONE = "pipegen has no"  # beginning of the remark of a row whose lines are only the nearest form
 FLAT = "pipegen's images have two dimensions"  # remark of a row about volumes, videos and the like
 
-_TITLES = {"albumentations": "Albumentations", "audiomentations": "audiomentations", "torchvision": "torchvision", "keras": "Keras' layers"}
+_TITLES = {
+    "albumentations": "Albumentations",
+    "audiomentations": "audiomentations",
+    "torchvision": "torchvision",
+    "torchaudio": "torchaudio",
+    "librosa": "librosa",
+    "keras": "Keras' layers",
+}
 _PAGES = {
     "albumentations": "from_albumentations",
     "audiomentations": "from_audiomentations",
     "torchvision": "from_torchvision",
+    "torchaudio": "from_torchaudio",
+    "librosa": "from_librosa",
     "keras": "from_keras_layers",
 }
 _SAID = {
     "albumentations": "Every transform of Albumentations {version}, and its form in a spec. `p` is `probability` everywhere. ",
     "audiomentations": "Every transform of audiomentations {version}, and its form in a spec. `p` is `probability` everywhere. ",
     "torchvision": "Every class of `torchvision.transforms.v2` {version}, and its form in a spec. ",
+    "torchaudio": "Every class of `torchaudio.transforms` {version}, and its form in a spec. The rate is that of the feature. ",
+    "librosa": "The functions of librosa {version} for features and effects, and their form in a spec. The rate is that of the feature. ",
     "keras": "Every layer of Keras {version} for images, and its form in a spec. `value_range` is inferred from the steps before. ",
 }
 _HEAD = """# From {title}
