@@ -23,7 +23,8 @@ SIZED = {"resize": {"size": 32}}
 
 
 @pytest.mark.parametrize(
-    "library", ["keras", "torchvision", *(pytest.param(one, marks=pytest.mark.peers) for one in ("albumentations", "audiomentations"))]
+    "library",
+    ["keras", "torchvision", *(pytest.param(one, marks=pytest.mark.peers) for one in ("albumentations", "audiomentations", "librosa"))],
 )
 def test_the_lists_are_the_installed_libraries(library: str) -> None:
     """A version other than the list's is compared by `python tests/collect_transforms.py` and its diff."""
@@ -48,7 +49,9 @@ def _specs(answer: Answer, library: str) -> Iterator[dict[str, Any]]:
     """Specs with the steps of an answer, before and behind what fixes the size; or with its sections."""
     if library in OF_SOUND and answer.meaning is not None:
         source = {"audio_folder": {"path": "words/", "rate": 16000, "classes": ["a", "b"]}}
-        yield {"pipegen": 1, "source": source, "transforms": [*answer.meaning.steps, {"crop_or_pad": {"seconds": 1}}]}
+        crop = {"crop_or_pad": {"seconds": 1}}
+        for steps in ([*answer.meaning.steps, crop], [crop, *answer.meaning.steps], [crop, "mel_spectrogram", *answer.meaning.steps]):
+            yield {"pipegen": 1, "source": source, "transforms": steps}
         return
     spec: dict[str, Any] = {"pipegen": 1, "source": {"image_folder": {"path": "photos/", "classes": ["a", "b"]}}}
     if answer.row is not None and answer.row.place == "spec":
