@@ -47,6 +47,25 @@ def keras() -> dict[str, list[str]]:
     return {n: _arguments(c) for n, c in _classes(layers) if issubclass(c, BaseImagePreprocessingLayer) or n in OTHER_LAYERS}
 
 
+def librosa() -> dict[str, list[str]]:
+    """The functions of `librosa.feature` and `librosa.effects`, and those beside them that make or change spectra, without the sound."""
+    import librosa
+    from librosa import effects, feature
+
+    more = "amplitude_to_db cqt griffinlim istft mu_compress mu_expand pcen power_to_db resample stft"
+    found = {name: getattr(librosa, name) for name in more.split()}
+    found |= {name: getattr(part, name) for part in (feature, effects, feature.inverse) for name in part.__all__}
+    public = {name: value for name, value in found.items() if inspect.isfunction(value)}
+    return {name: [one for one in _arguments(value) if one not in ("y", "S")] for name, value in public.items()}
+
+
+def torchaudio() -> dict[str, list[str]]:
+    """The classes of `torchaudio.transforms`."""
+    from torchaudio import transforms
+
+    return {n: _arguments(c) for n, c in _classes(transforms) if n in transforms.__all__}
+
+
 def torchvision() -> dict[str, list[str]]:
     """The classes of `torchvision.transforms.v2`."""
     found = util.find_spec("torchvision")
@@ -76,6 +95,8 @@ LIBRARIES = {
     "albumentations": albumentations,
     "audiomentations": audiomentations,
     "keras": keras,
+    "librosa": librosa,
+    "torchaudio": torchaudio,
     "torchvision": torchvision,
     "tsaug": tsaug,
 }
@@ -92,7 +113,7 @@ def _classes(module: Any) -> list[tuple[str, type]]:
     return [(name, value) for name, value in vars(module).items() if inspect.isclass(value)]
 
 
-def _arguments(cls: type) -> list[str]:
+def _arguments(cls: Any) -> list[str]:
     kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     return [name for name, p in inspect.signature(cls).parameters.items() if p.kind not in kinds]
 

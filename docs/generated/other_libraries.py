@@ -24,6 +24,8 @@ _TITLES = {
     "albumentations": "Albumentations",
     "audiomentations": "audiomentations",
     "torchvision": "torchvision",
+    "torchaudio": "torchaudio",
+    "librosa": "librosa",
     "keras": "Keras' layers",
     "tsaug": "tsaug",
 }
@@ -31,6 +33,8 @@ _PAGES = {
     "albumentations": "from_albumentations",
     "audiomentations": "from_audiomentations",
     "torchvision": "from_torchvision",
+    "torchaudio": "from_torchaudio",
+    "librosa": "from_librosa",
     "keras": "from_keras_layers",
     "tsaug": "from_tsaug",
 }
@@ -38,6 +42,8 @@ _SAID = {
     "albumentations": "Every transform of Albumentations {version}, and its form in a spec. `p` is `probability` everywhere. ",
     "audiomentations": "Every transform of audiomentations {version}, and its form in a spec. `p` is `probability` everywhere. ",
     "torchvision": "Every class of `torchvision.transforms.v2` {version}, and its form in a spec. ",
+    "torchaudio": "Every class of `torchaudio.transforms` {version}, and its form in a spec. The rate is that of the feature. ",
+    "librosa": "The functions of librosa {version} for features and effects, and their form in a spec. The rate is that of the feature. ",
     "keras": "Every layer of Keras {version} for images, and its form in a spec. `value_range` is inferred from the steps before. ",
     "tsaug": "Every augmenter of tsaug {version}, and its form in a spec. ",
 }

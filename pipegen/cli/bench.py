@@ -31,7 +31,7 @@ def bench(
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the figures.")] = "text",
     given: WithStage = NOTHING,
 ) -> None:
-    """Measure images/s, and how long a model would wait.
+    """Measure images/s or sounds/s, and how long a model would wait.
 
     The pipeline runs alone. The first batch has a line of its own, since it includes compilation; a few more run before
     the clock starts. The next batch is made while the model computes, so a model whose step takes --model-ms waits for
@@ -89,6 +89,7 @@ class Figures:
     cache: str | None = None  # where the split is cached, `memory` or `disk`; `None` without a cache
     is_warm: bool = False  # whether the batches come from the cache
     first_epoch: Timed | None = None  # batches made while the cache was filled; `None` if there were none, or too few to time
+    records: str = "images"  # the word for the examples
 
     @property
     def batch_ms(self) -> float:
@@ -101,7 +102,7 @@ class Figures:
         more = {} if first is None else {"first_epoch": {**asdict(first), "images_per_s": first.images_per_s}}
         return {
             "version": 1,
-            **{name: value for name, value in asdict(self).items() if name != "service" or value is not None},
+            **{name: value for name, value in asdict(self).items() if name != "records" and (name != "service" or value is not None)},
             **more,
             "images_per_s": self.images / self.seconds,
             "batch_ms": self.batch_ms,
@@ -120,7 +121,7 @@ class Figures:
         models.append(("" if first else model, later, self.batch_ms))
         rows = [
             *self._of_cache(),
-            ("a batch", f"{later}{self.batch_ms:.1f} ms for {self.batch} images"),
+            ("a batch", f"{later}{self.batch_ms:.1f} ms for {self.batch} {self.records}"),
             ("first batch", f"after {self.first_batch_s:.2f} s, compilation included"),
             *((name, f"{when}{_verdict(ms, model_ms)}") for name, when, ms in models),
             ("peak memory", memory),
@@ -133,13 +134,13 @@ class Figures:
     def _of_cache(self) -> list[tuple[str, str]]:
         rate = f"{self.images / self.seconds:,.0f}"
         if self.cache is None:
-            return [("images/s", rate)]
+            return [(f"{self.records}/s", rate)]
         if not self.is_warm:
-            return [("images/s", f"{rate} while the cache ({self.cache}) is filled; later epochs were not reached")]
+            return [(f"{self.records}/s", f"{rate} while the cache ({self.cache}) is filled; later epochs were not reached")]
         if self.first_epoch is None:
-            return [("images/s", f"{rate} from the warm cache ({self.cache}); the first epoch is slower, and was not timed")]
+            return [(f"{self.records}/s", f"{rate} from the warm cache ({self.cache}); the first epoch is slower, and was not timed")]
         return [
-            ("images/s", f"{self.first_epoch.images_per_s:,.0f} in the first epoch, while the cache ({self.cache}) is filled"),
+            (f"{self.records}/s", f"{self.first_epoch.images_per_s:,.0f} in the first epoch, while the cache ({self.cache}) is filled"),
             ("", f"{rate} in later epochs, from the warm cache"),
         ]
 
@@ -151,7 +152,7 @@ class Figures:
         return [
             (
                 "made by workers",
-                f"{there:,.0f} batches" + (f", {fed['bytes'] / there / self.batch:,.0f} bytes an image sent" if there else ""),
+                f"{there:,.0f} batches" + (f", {fed['bytes'] / there / self.batch:,.0f} bytes each sent" if there else ""),
             ),
             ("made here", f"{here:,.0f} batches{kept}{late}"),
             ("wait for workers", f"{1000 * fed['waited'] / made:.1f} ms a batch, {fed['waited']:.1f} s in all"),
@@ -162,6 +163,7 @@ def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int],
     """Benchmarks a split, epoch after epoch: `steps` batches, else as many as fit in ten seconds. `tick` is called with the number done.
     Raises `CannotRun` if the split has no batch."""
     from pipegen.observe.measured import endless
+    from pipegen.ops.kinds.base import called
     from pipegen.waiting import num_rows
 
     if pipe.steps(split) == 0:
@@ -186,7 +188,9 @@ def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int],
     peak = None if before is None or highest is None else max(0, highest - before)
     fed = {name: value - earlier[name] for name, value in asdict(pipe.fed()).items()}
     first_epoch = filled if is_warm else None
-    return Figures(split, size, timed.steps, timed.images, timed.seconds, first, peak, fed if served else None, cache, is_warm, first_epoch)
+    seen = timed.steps, timed.images, timed.seconds, first, peak
+    word = called(x for _, x in pipe._engine.executor(split).plan.read.items())
+    return Figures(split, size, *seen, fed if served else None, cache, is_warm, first_epoch, word)
 
 
 def _filling(pipe: Pipeline, split: str) -> tuple[int, str | None]:

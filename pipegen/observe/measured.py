@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import DataError
 from pipegen.frozen import dataclass
 from pipegen.memory import read_text
+from pipegen.ops.kinds.base import called
 from pipegen.physical.facts import BATCH, scope_in, scopes
 from pipegen.plan.nodes import Cache
 
@@ -306,6 +307,7 @@ class Recording:
     trace: Trace = field(default_factory=Trace)
     model_ms: float | None = None  # the time of the model's training step in ms; `None` if only the pipeline ran
     notes: list[str] = field(default_factory=list)
+    records: str = "images"  # the word for the examples
 
     @property
     def wait_share(self) -> float:
@@ -320,7 +322,8 @@ class Recording:
 
 def about(executor: Executor) -> Recording:
     """Makes an empty recording of an executor's split."""
-    return Recording(executor.plan.split, executor.setting.threads, executor.records.mean_bytes)
+    word = called(x for _, x in executor.plan.read.items())
+    return Recording(executor.plan.split, executor.setting.threads, executor.records.mean_bytes, records=word)
 
 
 def record(

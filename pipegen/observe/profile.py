@@ -300,7 +300,7 @@ class Profile:
         """Formats the profile as text."""
         found = self.recording
         shown = [(p.share, p.us, p.text + (", estimated" if p.estimated else "")) for p in self.parts if p.share >= _SHOWN]
-        rows = [("share", "µs an image", ""), *((f"{share:>5.0%}", f"{us:>11,.0f}", text) for share, us, text in shown)]
+        rows = [("share", "µs each", ""), *((f"{share:>5.0%}", f"{us:>7,.0f}", text) for share, us, text in shown)]
         lines = [self.sentence, "", *aligned(self._facts()), "", *aligned(rows)]
         small = sum(part.share < _SHOWN and part.us > 0 for part in self.parts)
         lines += [f"and {small} that take less"] if small else []
@@ -314,7 +314,7 @@ class Profile:
         beside = "only the pipeline ran" if found.model_ms is None else f"a model of {found.model_ms:.0f} ms a step took them"
         measured = f"{found.batches:,} batches of split {found.split} in {found.seconds:.1f} s, and {found.trace.seconds:.1f} s traced"
         facts = [
-            ("images/s", f"{found.rate:,.0f}; {beside}"),
+            (f"{found.records}/s", f"{found.rate:,.0f}; {beside}"),
             ("threads", f"{found.threads}, busy {self._occupied:.0%} of the time"),
             ("measured", measured),
         ]
@@ -370,7 +370,7 @@ class Profile:
         ]
         also = [element("p", str(remedy)) for remedy in self.remedies[1:]]
         notes = [element("p", text, class_="quiet") for text in self.recording.notes]
-        stages = table(("share", "µs an image", "", "stage"), rows, (0, 1))
+        stages = table(("share", "µs each", "", "stage"), rows, (0, 1))
         head = (element("h1", "Profile"), element("p", self.sentence), table((), self._facts()))
         more = (element("h2", "What else would help"), *also) if also else ()
         return page("Profile", *head, element("h2", "Where the time goes"), stages, *more, *notes, style=_STYLE)

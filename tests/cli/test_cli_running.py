@@ -174,3 +174,18 @@ def test_a_slow_model_never_waits() -> None:
     assert figures.as_json(60)["model_waits_ms"] == pytest.approx(40)
     assert figures.as_json(60)["model_waits_share"] == pytest.approx(0.4)
     assert "waits 40.0 ms for each batch: 40% of its time" in figures.as_text(60)
+    assert figures.as_text(60).startswith("images/s ")
+
+
+def test_examples_have_their_word() -> None:
+    from pipegen.cli.bench import Figures
+    from pipegen.ops.kinds.base import called
+    from pipegen.types import FeatureType
+
+    figures = Figures("train", 32, steps=10, images=320, seconds=1.0, first_batch_s=2.0, peak_bytes=None, records="sounds")
+    assert figures.as_text(60).startswith("sounds/s ")
+    assert "100.0 ms for 32 sounds" in figures.as_text(60)
+    assert "records" not in figures.as_json(60)
+    kinds = {"audio label": "sounds", "label audio image": "images", "mask image": "images", "series": "series", "label tensor": "examples"}
+    for names, word in kinds.items():
+        assert called(FeatureType(name, "float32", ()) for name in names.split()) == word

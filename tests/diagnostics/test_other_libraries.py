@@ -24,7 +24,11 @@ SIZED = {"resize": {"size": 32}}
 
 @pytest.mark.parametrize(
     "library",
-    ["keras", "torchvision", *(pytest.param(one, marks=pytest.mark.peers) for one in ("albumentations", "audiomentations", "tsaug"))],
+    [
+        "keras",
+        "torchvision",
+        *(pytest.param(one, marks=pytest.mark.peers) for one in ("albumentations", "audiomentations", "librosa", "tsaug")),
+    ],
 )
 def test_the_lists_are_the_installed_libraries(library: str) -> None:
     """A version other than the list's is compared by `python tests/collect_transforms.py` and its diff."""
@@ -49,7 +53,9 @@ def _specs(answer: Answer, library: str) -> Iterator[dict[str, Any]]:
     """Specs with the steps of an answer, before and behind what fixes the size; or with its sections."""
     if library in OF_SOUND and answer.meaning is not None:
         source = {"audio_folder": {"path": "words/", "rate": 16000, "classes": ["a", "b"]}}
-        yield {"pipegen": 1, "source": source, "transforms": [*answer.meaning.steps, {"crop_or_pad": {"seconds": 1}}]}
+        crop = {"crop_or_pad": {"seconds": 1}}
+        for steps in ([*answer.meaning.steps, crop], [crop, *answer.meaning.steps], [crop, "mel_spectrogram", *answer.meaning.steps]):
+            yield {"pipegen": 1, "source": source, "transforms": steps}
         return
     if library in OF_SERIES and answer.meaning is not None:
         windows = {"csv": {"path": "a.csv"}, "window": {"length": 96}, "features": {"x": {"kind": "series", "column": "load"}}}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from sounds import RATE, Array, applied
+from sounds import RATE, Array, applied, type_of
 
 from docs.generated.other_libraries import answers
 from pipegen.diagnostics.diagnostic import Advice
@@ -46,7 +46,50 @@ Vol: {gain: 0.5}
 Vol: {gain: -6, gain_type: db}
 Vol: {gain: 0.5, gain_type: power}
 """
+TRIMS = """
+librosa.effects.trim: {top_db: 30}
+librosa.effects.trim: {top_db: 20, frame_length: 512, hop_length: 128}
+"""
+SPECTRA = """
+torchaudio.Spectrogram
+torchaudio.Spectrogram: {n_fft: 512, win_length: 400, hop_length: 160, power: 1, pad_mode: constant}
+torchaudio.Spectrogram: {n_fft: 300, center: false}
+torchaudio.MelSpectrogram
+torchaudio.MelSpectrogram: {n_fft: 1024, hop_length: 256, n_mels: 64, f_min: 50, f_max: 7000, norm: slaney, mel_scale: slaney}
+torchaudio.MelSpectrogram: {n_fft: 512, win_length: 320, power: 1, center: false, n_mels: 40}
+torchaudio.MFCC
+torchaudio.MFCC: {n_mfcc: 13, log_mels: true, melkwargs: {n_fft: 512, hop_length: 128, n_mels: 40, center: false}}
+librosa.feature.melspectrogram
+librosa.feature.melspectrogram: {n_fft: 512, hop_length: 160, win_length: 400, n_mels: 64, center: false, htk: true, norm: null}
+librosa.feature.melspectrogram: {n_fft: 1024, fmin: 50, fmax: 4000, power: 1, pad_mode: reflect}
+librosa.feature.mfcc
+librosa.feature.mfcc: {n_mfcc: 13, n_fft: 1024, n_mels: 40}
+"""
+"""Spectra of the sound, which the step and the library make of the same samples."""
+OF_SPECTRA = """
+torchaudio.AmplitudeToDB
+torchaudio.AmplitudeToDB: {top_db: 60}
+torchaudio.AmplitudeToDB: {stype: magnitude, top_db: 80}
+librosa.power_to_db
+librosa.power_to_db: {amin: 1.0e-6, top_db: null}
+librosa.amplitude_to_db
+torchaudio.FrequencyMasking: {freq_mask_param: 28}
+torchaudio.TimeMasking: {time_mask_param: 41}
+torchaudio.SpecAugment: {n_time_masks: 2, time_mask_param: 41, n_freq_masks: 2, freq_mask_param: 28}
+torchaudio.SpecAugment: {n_time_masks: 1, time_mask_param: 20, n_freq_masks: 1, freq_mask_param: 9, zero_masking: true}
+"""
+"""Changes of a mel spectrogram."""
+ALONE = {"torchaudio": {"Resample"}, "librosa": {"resample"}}
+"""Words whose filter is another one, as the remark says; `test_resampling` compares the filter."""
 REFUSED = """
+torchaudio.Spectrogram: {power: null}
+torchaudio.Spectrogram: {normalized: true}
+torchaudio.MelSpectrogram: {window_fn: torch.hamming_window}
+torchaudio.TimeMasking: {time_mask_param: 20, p: 0.2}
+torchaudio.FrequencyMasking: {freq_mask_param: 1}
+torchaudio.MFCC: {norm: null}
+librosa.feature.mfcc: {lifter: 22}
+librosa.feature.melspectrogram: {pad_mode: wrap}
 audiomentations.AddColorNoise
 audiomentations.AddBackgroundNoise: {sounds_path: noises/, noise_rms: loud}
 audiomentations.AddGaussianNoise: {min_amplitude: 0}
@@ -58,7 +101,8 @@ torchaudio.Vol: {gain: -1}
 """Values without a form: the finding says why."""
 WITHOUT = """
 audiomentations.LowPassFilter audiomentations.ClippingDistortion audiomentations.ApplyImpulseResponse audiomentations.Mp3Compression
-torchaudio.Fade torchaudio.Speed torchaudio.Preemphasis
+torchaudio.Fade torchaudio.Speed torchaudio.Preemphasis torchaudio.ComputeDeltas torchaudio.MelScale torchaudio.Vad
+librosa.effects.preemphasis librosa.effects.pitch_shift librosa.feature.delta librosa.stft librosa.feature.chroma_stft
 """
 ROUGH = ("AddColorNoise", "PitchShift", "TimeStretch")
 """Words whose algorithms differ: only levels and pitches are compared, to 3%."""
@@ -171,6 +215,97 @@ def _theirs(library: str, word: str, given: Any) -> list[Array]:
     return [made(samples=sound()[:, 0].copy(), sample_rate=RATE) for _ in range(1 if fixed else DRAWS)]
 
 
+def made_by(library: str, word: str) -> Any:
+    """The class or the function of a library; skips where that is not installed."""
+    if library == "torchaudio":
+        return getattr(pytest.importorskip("torchaudio").transforms, word)
+    librosa = pytest.importorskip("librosa")
+    return next(getattr(part, word) for part in (librosa.feature, librosa.effects, librosa) if hasattr(part, word))
+
+
+def named(line: str) -> tuple[str, str, Any]:
+    path, given = parsed(line)
+    return path.partition(".")[0], path.rpartition(".")[2], given
+
+
+def the_step(line: str) -> Any:
+    steps, said = written(*parsed(line))
+    assert steps is not None, said
+    (((op, given),),) = (one.items() for one in steps)
+    return transforms()[op].model_validate(given or {})
+
+
+def each(text: str) -> list[str]:
+    return [line for line in text.split("\n") if line]
+
+
+@pytest.mark.tf
+@pytest.mark.peers
+@pytest.mark.parametrize("line", each(SPECTRA))
+def test_spectra_are_the_library_s(line: str) -> None:
+    library, word, given = named(line)
+    made, step = made_by(library, word), the_step(line)
+    found = applied(step, sound()[None])[0, :, :, 0]
+    if library == "torchaudio":
+        import torch
+
+        theirs = made(**(given or {}))(torch.from_numpy(sound()[:, 0].copy())).numpy().T
+    else:
+        theirs = made(y=sound()[:, 0], sr=RATE, **(given or {})).T
+    assert found.shape == theirs.shape
+    assert np.abs(found - theirs).max() <= 1e-4 * np.abs(theirs).max()
+
+
+@pytest.mark.tf
+@pytest.mark.peers
+@pytest.mark.parametrize("line", each(OF_SPECTRA))
+def test_changes_of_spectra_are_the_library_s(line: str) -> None:
+    """Decibels alike; masks drawn often, by their share of values, and the longest of them."""
+    import tensorflow as tf
+
+    library, word, given = named(line)
+    made, power = made_by(library, word), 1 if "amplitude" in line or "magnitude" in line else 2
+    mel: Any = transforms()["mel_spectrogram"].model_validate({"preset": "torchaudio", "hop": 160, "bands": 64, "power": power})
+    spectra = applied(mel, sound()[None]) + np.float32(1e-12)
+    x = mel.on(type_of(sound()[None])).infer(type_of(sound()[None]))
+    step: Any = the_step(line).on(x).at(tf.constant(0))
+    if step.op == "log":
+        found = step.finish(tf.constant(spectra)).numpy()[0, :, :, 0]
+        if library == "torchaudio":
+            import torch
+
+            theirs = made(**(given or {}))(torch.from_numpy(spectra[0, :, :, 0].T.copy())).numpy().T
+        else:
+            theirs = made(spectra[0, :, :, 0], **(given or {}))
+        np.testing.assert_allclose(found, theirs, atol=1e-3)
+        return
+    import torch
+
+    torch.manual_seed(1)
+    many = np.repeat(spectra + 1, DRAWS, 0)
+    u = np.random.default_rng(4).random((DRAWS, step.num_draws()))
+    mine = step.apply(tf.constant(many), *step.parameters(tf.constant(u), *many.shape[1:3])).numpy()[..., 0]
+    library_s = made(**given)
+    theirs = np.stack([library_s(torch.from_numpy(one[:, :, 0].T.copy())[None])[0].numpy().T for one in many])
+    shares = [[np.mean(one != many[0, :, :, 0]) for one in part] for part in (mine, theirs)]
+    assert np.mean(shares[0]) == pytest.approx(np.mean(shares[1]), abs=4 * np.std(shares[1]) / np.sqrt(DRAWS))
+    assert np.max(shares[0]) == pytest.approx(np.max(shares[1]), rel=0.25)
+    values = [float(part[part != many[..., 0]].mean()) for part in (mine, theirs)]
+    assert values[0] == pytest.approx(values[1], rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.tf
+@pytest.mark.peers
+@pytest.mark.parametrize("line", each(TRIMS))
+def test_silence_is_trimmed_as_the_library_does(line: str) -> None:
+    import tensorflow as tf
+
+    library, word, given = named(line)
+    theirs = made_by(library, word)(sound()[:, 0], **given)[0]
+    found = the_step(line).apply(tf.constant(sound()), tf.zeros([0], tf.float64)).numpy()[:, 0]
+    np.testing.assert_array_equal(found, theirs)
+
+
 @pytest.mark.parametrize("line", [line for line in REFUSED.split("\n") if line])
 def test_values_without_a_form_are_refused(line: str) -> None:
     steps, said = written(*parsed(line))
@@ -180,14 +315,21 @@ def test_values_without_a_form_are_refused(line: str) -> None:
 
 @pytest.mark.parametrize("word", WITHOUT.split())
 def test_steps_without_a_form_say_why(word: str) -> None:
-    steps, said = written(word, shown_arguments(*word.split(".")) or None)
+    steps, said = written(word, shown_arguments(word.partition(".")[0], word.rpartition(".")[2]) or None)
     assert steps is None
     assert f"pipegen has no form of {word.split('.')[0]}" in said
 
 
 def test_every_word_with_a_form_is_compared() -> None:
-    with_form = {answer.name for answer in answers("audiomentations") if answer.meaning is not None and answer.meaning.steps}
-    assert with_form == {parsed(line)[0] for line in AUDIOMENTATIONS.split("\n") if line}
+    lines = {library: each(text) for library, text in (("audiomentations", AUDIOMENTATIONS), ("torchaudio", TORCHAUDIO))}
+    compared = {library: {parsed(line)[0] for line in own} for library, own in lines.items()}
+    for line in each(SPECTRA + OF_SPECTRA + TRIMS):
+        compared.setdefault(named(line)[0], set()).add(named(line)[1])
+    for library in ("audiomentations", "torchaudio", "librosa"):
+        found = answers(library)
+        with_form = {answer.name for answer in found if answer.meaning is not None and answer.meaning.steps}
+        assert with_form - ALONE.get(library, set()) == compared[library]
+        assert library == "audiomentations" or all(answer.meaning is not None for answer in found)
 
 
 def test_a_word_of_images_is_not_one_of_sound() -> None:

@@ -248,6 +248,18 @@ class SoundDecoder(DecodeTransform):
 
         return stored_frames(file, self.rate, self.offset, self.duration)
 
+    def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> Survey | None:
+        from pipegen.ops.lowering.sounds import survey
+
+        return survey(contents, self.offset, self.duration)
+
+    def decode_surveyed(
+        self, contents: tf.Tensor, found: Found, need: tuple[int, int] | None = None, window: WindowOf | None = None, *, whole: bool = False
+    ) -> tf.Tensor:
+        from pipegen.ops.lowering.sounds import decode_surveyed
+
+        return decode_surveyed(contents, found, self.rate, self.channels, self.decode)
+
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         from pipegen.ops.lowering.graphs import once
         from pipegen.ops.lowering.sounds import decode_sound

@@ -9,7 +9,7 @@ import importlib
 import io
 import math
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -549,6 +549,13 @@ def turns(x: FeatureType) -> bool:
 def single_values(type_: ElementType, *parts: type) -> list[str]:
     """Lists the features of which an example has one value, with such a meaning."""
     return [name for name in having(type_, *parts) if kind_of(type_[name]).meaning.single(type_[name])]
+
+
+def called(features: Iterable[Kinded]) -> str:
+    """The word for examples with these features, after the first one with pixels, else with samples: `images`, `sounds`, `examples`."""
+    found = [kind for kind in map(kind_of, features) if kind.values is not None]
+    first = next((kind for kind in found if kind.has(Levels)), found[0] if found else None)
+    return first.plural if first is not None else "examples"
 
 
 def having(features: ElementType | Mapping[str, Kinded], *parts: type) -> list[str]:

@@ -49,7 +49,8 @@ _BODY_MARKERS = (0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD)
 class Survey:
     """Facts about several files before they are decoded: `found`, for each file an int32 scalar and, with a window, int32 `(4,)`. The
     scalar is the index into `RATIOS` by which a plain JPEG is reduced, or the number of possible ratios for a file that has to be inspected
-    by itself; `(4,)` is the window in the reduced image. A decoder gets None in place of a scalar that is known to be 0.
+    by itself; `(4,)` is the window in the reduced image. A decoder gets None in place of a scalar that is known to be 0. Decoders of other
+    files than images have facts of their own, of which the first is None for usual files.
 
     `usual` is a bool scalar: the scalar is 0 for every file, and none has more than `USUAL` times the needed pixels, if these are known
     (`sized`).

@@ -171,23 +171,48 @@ def call_reader(
             return tf.zeros([side or 0 for side in shape], dtype)
 
     def attempt(given: Any) -> tuple[Any, Any]:
-        try:
-            content = given if isinstance(given, bytes) else given.item()  # eagerly it is an array of one object
-            made = reader(content)
-            return made if dtype == tf.string else np.ascontiguousarray(made), np.bytes_(b"")
-        except UnreadableError as error:
-            problem = str(error)
-        except Exception as error:
-            problem = describe(error)
-        nothing: Any = b"" if dtype == tf.string else np.zeros([side or 0 for side in shape], dtype.as_numpy_dtype)
-        return nothing, np.bytes_(" ".join(problem.split()).encode())
+        content = given if isinstance(given, bytes) else given.item()  # eagerly it is an array of one object
+        made, problem = _attempt(reader, describe, content)
+        if made is None:
+            return b"" if dtype == tf.string else np.zeros([side or 0 for side in shape], dtype.as_numpy_dtype), np.bytes_(problem)
+        return made if dtype == tf.string else np.ascontiguousarray(made), np.bytes_(b"")
 
     values, problem = numpy_function(attempt, [contents], [dtype, tf.string], stateful=False)
-    sound = tf.raw_ops.Assert(condition=tf.equal(problem, ""), data=[problem])
-    with tf.control_dependencies([] if sound is None else [sound]):
-        array = tf.identity(values)
+    array = without_problem(values, problem)
     array.set_shape(shape)
     return array
+
+
+def call_reader_on_each(
+    reader: Callable[[bytes], bytes], contents: tf.Tensor, describe: Callable[[Exception], str]
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Calls Python once for several files, strings `(n,)`: the bytes that a function makes of each, and the problem of each, "" if it has
+    none. Nothing fails before `without_problem`; see `call_reader`."""
+
+    def attempt(given: Any) -> tuple[Any, Any]:
+        found = [_attempt(reader, describe, content) for content in given]
+        return np.array([made or b"" for made, _ in found], object), np.array([problem for _, problem in found], object)
+
+    made, problems = numpy_function(attempt, [contents], [tf.string, tf.string], stateful=False)
+    return tf.ensure_shape(made, contents.shape), tf.ensure_shape(problems, contents.shape)
+
+
+def _attempt(reader: Callable[[bytes], Any], describe: Callable[[Exception], str], content: bytes) -> tuple[Any, bytes]:
+    """Returns what a reader makes of a file, `None` on damage, and its problem."""
+    try:
+        return reader(content), b""
+    except UnreadableError as error:
+        problem = str(error)
+    except Exception as error:
+        problem = describe(error)
+    return None, " ".join(problem.split()).encode()
+
+
+def without_problem(values: tf.Tensor, problem: tf.Tensor) -> tf.Tensor:
+    """Returns the values that a reader made of a file; fails with its problem, a string scalar, unless that is ""."""
+    sound = tf.raw_ops.Assert(condition=tf.equal(problem, ""), data=[problem])
+    with tf.control_dependencies([] if sound is None else [sound]):
+        return tf.identity(values)
 
 
 def served_formats(channels: int, bits: int) -> str:

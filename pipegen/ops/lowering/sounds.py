@@ -14,15 +14,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipegen.lazy import np, tf
 from pipegen.mounts import Opened, mounted
+from pipegen.ops.lowering.decoding import Survey
 from pipegen.ops.lowering.formats import sure
-from pipegen.ops.lowering.graphs import chosen, either
-from pipegen.ops.lowering.library import UnreadableError, call_reader
+from pipegen.ops.lowering.graphs import chosen, either, target
+from pipegen.ops.lowering.library import UnreadableError, call_reader, call_reader_on_each, without_problem
 from pipegen.ops.lowering.resampling import MOST, resample
 from pipegen.ops.lowering.stored_readers import string_of
+
+if TYPE_CHECKING:
+    from pipegen.ops.lowering.decoding import Found
 
 HEAD = 64  # the number of first bytes that identify the format of a sound file
 READ = "WAV, FLAC, Ogg Vorbis, Opus, MP3, AIFF, AU, RF64, W64 and SPHERE"  # in messages
@@ -229,13 +233,59 @@ def _decode(contents: tf.Tensor, rate: int, channels: int, offset: float, durati
     def library(contents: tf.Tensor, *_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         unread = "is not a whole WAV of PCM or floats that lasts longer than its offset"
         lacking = f"a sound of the request {unread}, and other files can be read only by Python"
-        made = call_reader(partial(piece, offset=offset, duration=duration), contents, [], tf.string, describe, lacking)
-        words = tf.cast(tf.io.decode_raw(tf.strings.substr(made, _ABOUT, 14), tf.uint16, fixed_length=14), tf.int64)
-        known, stored, own_rate = _form(words)
-        return tf.strings.substr(made, _START, -1), tf.stack([tf.argmax(tf.cast(known, tf.int32)), stored, own_rate])
+        return _parts(call_reader(partial(piece, offset=offset, duration=duration), contents, [], tf.string, describe, lacking))
 
     given = contents, about, header.first + start * frame, count * frame
     held, about = either(is_read_here & (count > 0), here, library, *given)
+    return _samples(held, about, rate, channels)
+
+
+def _parts(made: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Takes a WAV that `wav` wrote apart: its samples, and their form, channels and rate, int64 `(3,)`."""
+    words = tf.cast(tf.io.decode_raw(tf.strings.substr(made, _ABOUT, 14), tf.uint16, fixed_length=14), tf.int64)
+    known, stored, own_rate = _form(words)
+    return tf.strings.substr(made, _START, -1), tf.stack([tf.argmax(tf.cast(known, tf.int32)), stored, own_rate])
+
+
+def survey(contents: list[tf.Tensor], offset: float, duration: float | None) -> Survey | None:
+    """Reads the files that are not WAV, of several, string scalars, by one call of the library. Facts about each are what `piece` makes of
+    it, "" for a WAV, and its problem, "" if it has none. `None` in a saved graph, which has no Python."""
+    if target() != "process":
+        return None
+    heads = tf.stack([tf.strings.substr(content, 0, 12) for content in contents])
+    usual = tf.reduce_all(tf.strings.regex_full_match(heads, r"(?s)RIFF\C{4}WAVE"))
+
+    def none(contents: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+        return tf.fill([len(contents)], ""), tf.fill([len(contents)], "")
+
+    def read(content: bytes) -> bytes:
+        return b"" if sound_format(content[:HEAD]) == WITHOUT_LIBRARY else piece(content, offset, duration)
+
+    def library(contents: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+        return call_reader_on_each(read, tf.stack(contents), describe)
+
+    made, problems = either(usual, none, library, contents)
+    return Survey(usual, True, list(zip(tf.unstack(made), tf.unstack(problems), strict=True)))
+
+
+def decode_surveyed(contents: tf.Tensor, found: Found, rate: int, channels: int, decode: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
+    """Decodes a surveyed file, like `decode_sound`; a WAV by `decode`."""
+    made, problem = found
+    if made is None:
+        return decode(contents)
+
+    def of_library(contents: tf.Tensor, made: tf.Tensor) -> tf.Tensor:  # noqa: ARG001 - TensorFlow names an input by it
+        return _samples(*_parts(made), rate, channels)
+
+    def other(contents: tf.Tensor, made: tf.Tensor) -> tf.Tensor:  # noqa: ARG001 - likewise
+        return decode(contents)
+
+    made = without_problem(made, problem)
+    return tf.ensure_shape(either(tf.strings.length(made) > 0, of_library, other, contents, made), [None, channels])
+
+
+def _samples(held: tf.Tensor, about: tf.Tensor, rate: int, channels: int) -> tf.Tensor:
+    """Converts the bytes of samples of a form, with channels and a rate, int64 `(3,)`, to float32 `(frames, channels)` of another rate."""
     form, stored, own_rate = tf.unstack(about)
     samples = chosen(tf.cast(form, tf.int32), _readers(), held)
     samples = tf.reshape(samples, tf.stack([-1, tf.cast(stored, tf.int32)]))

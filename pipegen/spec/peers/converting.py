@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import yaml
 
+from pipegen.ops.arguments.spectra import defaults
 from pipegen.ops.registry import transforms
 
 Steps = dict[str, Any] | list[dict[str, Any]]  # one step, or several in order
@@ -43,6 +44,31 @@ def step(op: str, p: float | None = None, **arguments: Any) -> dict[str, Any]:
         refuse(f"`{op}` is done to every example", "p")
     given = {name: _plain(value) for name, value in arguments.items() if value is not None}
     return {op: {name: value for name, value in given.items() if fields[name].is_required() or not _same(value, fields[name].default)}}
+
+
+_OUTSIDE = {"constant": "zero", "reflect": "reflect", "replicate": "edge", "edge": "edge"}
+_HANN = (None, "hann", "hann_window", "torch.hann_window")
+
+
+def frames(n_fft: Any, win_length: Any, hop: int, window: Any, about: str, center: Any, pad_mode: Any, power: Any) -> dict[str, Any]:
+    """The arguments of spectra whose windows lie in the middle of frames of `n_fft` samples; `about` names that of the `window`."""
+    only(about, window, *_HANN, why="the steps take the name of a window function, such as `window_function: hamming`")
+    if power is None or float(number("power", power)) not in (1, 2):
+        refuse("spectra are magnitudes (1) or powers (2)", "power")
+    only("pad_mode", pad_mode, *_OUTSIDE, why="outside the sound is silence, the sound reflected, or its last sample")
+    fft, length = whole("n_fft", n_fft), n_fft if win_length is None else whole("win_length", win_length)
+    pad = _OUTSIDE[pad_mode] if center else "zero"
+    return {"fft": fft, "window": length, "hop": hop, "power": int(power), "center": bool(center), "pad": pad, "frame": "fft"}
+
+
+def spectra(op: str, preset: str | None, **arguments: Any) -> dict[str, Any]:
+    """A step of spectra with those arguments that the defaults of its preset, or of no preset, do not give."""
+    known = dict(defaults(preset))
+    known |= {"window": known["fft"], "hop": known.get("hop", known["fft"] // 2)} if "fft" in known else {}
+    given = {name: value for name, value in arguments.items() if value != known.get(name)}
+    # Lengths that follow from another one are written with it.
+    given |= {name: arguments[name] for name in ("window", "hop") if "fft" in given}
+    return step(op, preset=preset, **given)
 
 
 def read_step(lines: str) -> dict[str, Any]:
@@ -183,7 +209,9 @@ def jittered(brightness: Any, contrast: Any, saturation: Any, hue: Any, nothing:
 
 def tidy(value: float) -> float:
     """A number without rounding noise, as an integer if it is one."""
-    return int(value) if float(value).is_integer() else round(value, 6)
+    if float(value).is_integer():
+        return int(value)
+    return float(f"{value:.6g}") if 1e-12 < abs(value) < 1e-3 else round(value, 6)  # a floor such as 1e-10 stays
 
 
 def filled(mode: Any, value: Any = 0, about: str = "fill_mode") -> Any:
