@@ -14,16 +14,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, product, repeat
 from operator import add
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pipegen.lazy import np
 from pipegen.ops.sources.records.by_library import ArrayStoreSource
 from pipegen.ops.sources.shards.findings import Findings
-from pipegen.ops.sources.stores.base import Extents, Store, Translated, byte_strings, needs, one_line, row_count
+from pipegen.ops.sources.stores.base import Array, Extents, Store, Translated, byte_strings, needs, one_line, row_count
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, StoreError
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.stores.base import Array
 
 _ELEMENT = struct.Struct("<IQI")
 _COLLECTION = struct.Struct("<4sB3xQ")
