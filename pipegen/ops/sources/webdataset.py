@@ -177,17 +177,14 @@ class Zip(GroupedSource):
 def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """Yields the members, and the first member of each record, that no feature uses; see `findings`. `rows` has the record of each of
     `names`, `wanted` its feature or -1."""
-    there: Ints = np.zeros(len(members), bool)
-    there[names.places] = True
-    for place in np.flatnonzero(~there).tolist():
+    for place in np.delete(np.arange(len(members)), names.places).tolist():
         parts = members[place].split("/")
         yield ("system" if parts[-1].startswith(".") or any(map(is_junk, parts)) else "unnamed"), members[place]
-    first, whose = np.unique(rows, return_index=True)[1], np.unique(rows, return_inverse=True)[1]
-    used: Ints = np.zeros(len(first), bool)
-    used[whose[wanted >= 0]] = True
+    records = int(rows.max(initial=-1)) + 1
+    used = np.bincount(rows[wanted >= 0], minlength=records) > 0
     if not used.all():
-        dotted: Ints = np.zeros(len(first), bool)
-        dotted[whose[names.columns(keys, last=True) >= 0]] = True
+        first = np.unique(rows, return_index=True)[1]
+        dotted = np.bincount(rows[names.columns(keys, last=True) >= 0], minlength=records) > 0
         for record in np.flatnonzero(~used).tolist():
             yield ("dotted" if dotted[record] else "keyless"), members[int(names.places[first[record]])]
 
