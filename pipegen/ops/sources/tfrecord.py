@@ -21,11 +21,12 @@ from pipegen.ops.sources.records.columns import LabelColumn
 from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.messages import Buffer, MessageReader, MessageSource
 from pipegen.ops.sources.records.reader import MappedReader, RecordReader, stretches
-from pipegen.ops.sources.shards.members import Ahead
 from pipegen.ops.sources.stores.base import byte_strings
 from pipegen.ops.sources.stores.field_types import JSON_FIELDS
 
 MAGIC = b"\x1f\x8b"  # first bytes of a gzip file
+_SMALL = 4096  # largest record, in bytes, whose file is read a block at a time; of larger records only the heads are read
+_BLOCK = 1 << 18
 _HEAD, _TAIL = 12, 4
 """Bytes before a record (its length and the checksum of that) and after it (its own checksum)."""
 _ELSEWHERE = "a record does not begin where it should"
@@ -61,10 +62,10 @@ def index_tfrecord(path: str, size: int) -> ShardRecords:
     heads = bytearray()
     at, damage = 0, ""
     with Opened(path) as stream:
-        block, begins, ahead = b"", 0, Ahead(stream)
+        block, begins, ahead = b"", 0, _HEAD
         while at < size:
             if at + _HEAD - begins > len(block):
-                block, begins = ahead.block(at), at
+                block, begins = stream.pread(ahead, at), at
             head = block[at - begins : at - begins + _HEAD]
             length = int.from_bytes(head[:8], "little")
             after = at + _HEAD + length + _TAIL
@@ -73,6 +74,7 @@ def index_tfrecord(path: str, size: int) -> ShardRecords:
                 break
             starts.append(at)
             heads += head
+            ahead = _HEAD if length > _SMALL else _BLOCK
             at = after
     offsets, lengths, sound = _decoded(starts, heads)
     if sound < len(starts) or damage.startswith("at byte 0,"):
