@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from pipegen.diagnostics.suggest import suggested
@@ -16,8 +16,10 @@ from pipegen.errors import OpError
 from pipegen.files import stamp
 from pipegen.lazy import np
 from pipegen.mounts import Opened
-from pipegen.ops.sources.shards.findings import Findings
 from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError, Unsuitable, column_and_path, list_in
+
+if TYPE_CHECKING:
+    from pipegen.ops.sources.shards.findings import Findings
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 AT_ONCE = 4096  # rows read together when a whole column is read
