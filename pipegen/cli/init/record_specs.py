@@ -115,7 +115,7 @@ def _lmdb(path: str) -> Held:
         pattern = _DIGITS.sub(b"*", key, count=1).decode("utf-8", "backslashreplace")
         if pattern in held or pattern.count("*") != 1:
             continue
-        content = file.read(int(values.offsets[place]), int(values.lengths[place]))
+        content = file.extent(int(values.offsets[place]), int(values.lengths[place]))
         held[pattern] = IMAGE if sniff(content) is not None else f"{len(content):,} bytes"
         if content.strip().lstrip(b"-").isdigit() or content.strip().isalpha():
             whole.add(pattern)

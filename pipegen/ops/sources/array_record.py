@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pipegen.lazy import np
 from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
 from pipegen.ops.sources.records.index import Indexed, InShard
 from pipegen.ops.sources.records.messages import MessageReader, MessageSource
-from pipegen.ops.sources.stores.base import Store, Translated, byte_strings, needs, translated
+from pipegen.ops.sources.stores.base import Array, Store, Translated, byte_strings, needs, translated
 from pipegen.ops.sources.stores.field_types import BYTES, FieldType, StoreError
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.stores.base import Array
 
 _OPTIONS = "readahead_buffer_size:0,max_parallelism:0"  # options that the library's documentation recommends for random access
 

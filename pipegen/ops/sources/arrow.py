@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pipegen.diagnostics.suggest import suggested
 from pipegen.lazy import np
 from pipegen.ops.sources.records.by_library import StoreSource
 from pipegen.ops.sources.shards.findings import Findings
-from pipegen.ops.sources.stores.base import Store, Translated, byte_strings, needs, one_line
+from pipegen.ops.sources.stores.base import Array, Store, Translated, byte_strings, needs, one_line
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingValue, StoreError, Unsuitable, is_list, is_number
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.stores.base import Array
 
 _FILE = b"ARROW1"  # first bytes of a file with a footer; a stream, as Hugging Face writes it, starts with its schema
 

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, reduce
-from itertools import chain, pairwise
 from pathlib import Path
 from typing import Annotated, ClassVar, get_args
 
@@ -172,8 +171,10 @@ class Files(SelectingSource, FeatureSource):
         """Returns the places of the files of each record, by feature, ordered by the first one's paths."""
         keyless: dict[str, str] = {}
         keys = {name: Strings.hold(self._keys(name, files.paths, keyless)) for name, (_, files) in found.items()}
-        ends = np.cumsum([*map(len, keys.values())])
-        numbers = dict(zip(keys, np.split(_numbered(Strings.join([*keys.values()])), ends[:-1]), strict=True))
+        place: dict[str, int] = {}  # a number for each key
+        numbers: dict[str, Ints] = {
+            name: np.fromiter((place.setdefault(key, len(place)) for key in own), np.int64, len(own)) for name, own in keys.items()
+        }
         for name, own in numbers.items():
             known, first = np.unique(own, return_index=True)
             if len(known) < len(own):
@@ -220,13 +221,3 @@ class Files(SelectingSource, FeatureSource):
         message = f"{paths[int(first[place])]!r} and {paths[place]!r} of `{name}` have the same key {keys[place]!r}"
         help_ = "narrow the pattern, or give a `key` that distinguishes them"
         return OpError("PG424", message, field=f"features.{name}.path", help=help_)
-
-
-def _numbered(texts: Strings) -> Ints:
-    """Numbers texts, int64; equal texts get the same number."""
-    order = texts.order()
-    rising = chain.from_iterable((texts if order is None else texts.take(order)).blocks())
-    differs = np.fromiter((a != b for a, b in pairwise(rising)), bool, max(0, len(texts) - 1))
-    numbers: Ints = np.zeros(len(texts), np.int64)
-    numbers[slice(None) if order is None else order] = np.concatenate([[0], np.cumsum(differs)])
-    return numbers

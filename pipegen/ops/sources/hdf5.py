@@ -14,16 +14,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, product, repeat
 from operator import add
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pipegen.lazy import np
 from pipegen.ops.sources.records.by_library import ArrayStoreSource
 from pipegen.ops.sources.shards.findings import Findings
-from pipegen.ops.sources.stores.base import Extents, Store, Translated, byte_strings, needs, one_line, row_count
+from pipegen.ops.sources.stores.base import Array, Extents, Store, Translated, byte_strings, needs, one_line, row_count
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, StoreError
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.stores.base import Array
 
 _ELEMENT = struct.Struct("<IQI")
 _COLLECTION = struct.Struct("<4sB3xQ")
@@ -197,7 +194,7 @@ class _Plain:
 
     def read(self, rows: Array) -> Array:
         """Reads rows, in any order."""
-        found = [self._extents.read(offset, self._places.size) for offset in self._places.of(rows)]
+        found = [self._extents.extent(offset, self._places.size) for offset in self._places.of(rows)]
         if self.stored.encoded:
             return byte_strings([value.rstrip(b"\0") for value in found] if self.stored.dtype == TEXT else found)
         return np.frombuffer(b"".join(found), self._about).reshape(len(rows), *self.stored.shape).astype(self.stored.dtype)
@@ -210,20 +207,20 @@ class _Heap(_Plain):
         return byte_strings([self._value(offset) for offset in self._places.of(rows)])
 
     def _value(self, offset: int) -> bytes:
-        length, heap, number = _ELEMENT.unpack(self._extents.read(offset, _ELEMENT.size))
+        length, heap, number = _ELEMENT.unpack(self._extents.extent(offset, _ELEMENT.size))
         if not length:
             return b""
         at = self._about + heap
-        magic, version, size = _COLLECTION.unpack(self._extents.read(at, _COLLECTION.size))
+        magic, version, size = _COLLECTION.unpack(self._extents.extent(at, _COLLECTION.size))
         if magic != b"GCOL" or version != 1:
             raise StoreError("the file is damaged: the global heap has no collection at the place of the value")
         end, at = at + size, at + _COLLECTION.size
         while at + _OBJECT.size <= end:
-            found, _, held = _OBJECT.unpack(self._extents.read(at, _OBJECT.size))
+            found, _, held = _OBJECT.unpack(self._extents.extent(at, _OBJECT.size))
             if found == number:
                 if held < length:
                     raise StoreError(f"the file is damaged: the value has {length:,} bytes, but its place on the global heap {held:,}")
-                return self._extents.read(at + _OBJECT.size, length)
+                return self._extents.extent(at + _OBJECT.size, length)
             if not found:  # the rest of the collection is free
                 break
             at += _OBJECT.size + -(-held // 8) * 8

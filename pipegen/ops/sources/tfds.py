@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field, field_validator
 
@@ -31,10 +31,8 @@ from pipegen.ops.sources.records.source import IMAGE_AND_LABEL, DescribedRecords
 from pipegen.ops.sources.tfrecord import TFRecord
 from pipegen.ops.transform import SplitName
 
-if TYPE_CHECKING:
-    Piece = tuple[str, str, int, int]
-    """Split of the pipeline, name of the file, first record used, number of records used."""
-
+Piece: TypeAlias = tuple[str, str, int, int]
+"""Split of the pipeline, name of the file, first record used, number of records used."""
 INFO, FEATURES = "dataset_info.json", "features.json"
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)\Z")
 _NAME = re.compile(r"(?P<name>\w+)(?:/(?P<config>[\w.+-]+))?(?::(?P<version>[\d.*]+))?\Z")

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -33,9 +33,6 @@ from pipegen.ops.sources.annotations.source import Found, Item, ListedSource, Ou
 from pipegen.ops.sources.listing.base import Missing
 from pipegen.ops.sources.listing.paths import close_names, find_root
 from pipegen.ops.transform import SplitName
-
-if TYPE_CHECKING:
-    Paths = builtins.list[str]
 
 _Name = Annotated[str, Field(min_length=1)]
 _IMAGES, _LABELS = "images", "labels"
@@ -116,7 +113,7 @@ class Yolo(PointedSource, OutlinedSource, ListedSource):
         return replace(pose, names=self.names, pairs=pose.pairs and tuple((named[a], named[b]) for a, b in pose.pairs))
 
     def _named(
-        self, about: Described, root: str, keys: Sequence[str], whole: Paths, name: str, field: str
+        self, about: Described, root: str, keys: Sequence[str], whole: builtins.list[str], name: str, field: str
     ) -> tuple[Sequence[str], Sequence[str]]:
         """Returns the images of a split, and listed images that are missing; appends the folders that it takes whole."""
         folders = sorted({key.split("/")[0] for key in keys if "/" in key})

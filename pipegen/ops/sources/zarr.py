@@ -8,16 +8,13 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pipegen.lazy import np
 from pipegen.ops.sources.records.by_library import ArrayStoreSource
 from pipegen.ops.sources.shards.findings import Findings
-from pipegen.ops.sources.stores.base import Store, Translated, byte_strings, needs, row_count
+from pipegen.ops.sources.stores.base import Array, Store, Translated, byte_strings, needs, row_count
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, StoreError, Unsuitable
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.stores.base import Array
 
 SMALL = 2**26  # size up to which an array is read once and held, in bytes: labels and numbers have other chunk lengths than images
 _CHUNK = re.compile(r"(c[/.])?\d+([/.]\d+)*\Z")

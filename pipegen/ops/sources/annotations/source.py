@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -37,10 +37,8 @@ from pipegen.ops.sources.tables.selecting import JoiningSource
 from pipegen.ops.transform import Transform
 from pipegen.types import MOST_INSTANCES, ElementType, FeatureType
 
-if TYPE_CHECKING:
-    Named = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
-    """From the name of a split, and the argument that names it, to its images, and to missing ones that it lists."""
-
+Named: TypeAlias = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
+"""From the name of a split, and the argument that names it, to its images, and to missing ones that it lists."""
 NUMBERS = number_name("boxes")  # the feature with the number of each box in a mask
 POINTS, POINT_LABELS = "keypoints", "point_labels"  # the features with the keypoints, and with the label of each point of an image
 OPEN = 255  # the value of pixels in masks that have no class: those around objects, and those of crowds only

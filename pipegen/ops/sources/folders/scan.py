@@ -52,6 +52,15 @@ OTHER_EXTENSIONS = frozenset({
 BY_PLUGIN = frozenset(PLUGINS)  # formats that `sniff` recognises but only some installations decode
 
 
+_FORMATS = re.compile(
+    rb"(?P<JPEG>\xff\xd8\xff)|(?P<PNG>\x89PNG\r\n\x1a\n)|(?P<GIF>GIF8[79]a)|(?P<WebP>RIFF.{4}WEBP)"
+    rb"|(?P<BMP>BM.{12}[\x0c(48@l|]\0)"  # byte 14 has the size of the second header: "BM" alone would also match text
+    rb"|(?P<TIFF>II[*+]\0|MM\0[*+])"
+    rb"|(?P<PPM>P[1-6]\s[\d#])",  # a size or a comment follows
+    re.DOTALL,
+)
+
+
 def sniff(head: bytes) -> str | None:
     """Recognises the format of a file that begins with `head`.
 
@@ -61,23 +70,8 @@ def sniff(head: bytes) -> str | None:
     Returns:
         `JPEG`, `PNG`, `GIF`, `BMP`, `WebP`, `TIFF` or `PPM` (also for PGM and PBM); one of `BY_PLUGIN`; `None` for other files.
     """
-    if head.startswith(b"\xff\xd8\xff"):
-        return "JPEG"
-    if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "PNG"
-    if head.startswith((b"GIF87a", b"GIF89a")):
-        return "GIF"
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "WebP"
-    # "BM" alone would also match text; byte 14 has the size of the second header.
-    if head[:2] == b"BM" and len(head) >= 16 and int.from_bytes(head[14:16], "little") in (12, 40, 52, 56, 64, 108, 124):
-        return "BMP"
-    if head.startswith((b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")):
-        return "TIFF"
-    # "P5" alone would also match text; a size or a comment follows.
-    if head[:1] == b"P" and head[1:2] in b"123456" and head[2:3].isspace() and (head[3:4].isdigit() or head[3:4] == b"#"):
-        return "PPM"
-    return plugin_format(head)
+    found = _FORMATS.match(head)
+    return plugin_format(head) if found is None else found.lastgroup
 
 
 @dataclass(frozen=True)

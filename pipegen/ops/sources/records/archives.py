@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 from pipegen.errors import OpError
@@ -16,8 +17,8 @@ from pipegen.lazy import np
 from pipegen.mounts import Opened, content_of
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Ints, Strings
-from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, Scan
 from pipegen.ops.sources.folders.scan import Found as Image
+from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.listing.base import Location
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.records.index import Indexed, RecordIndex
@@ -29,7 +30,6 @@ from pipegen.ops.sources.shards.tar_headers import tar_members
 from pipegen.ops.sources.shards.zip_directory import zip_members
 
 LISTS = {".zip": zip_members, ".tar": tar_members}  # functions that list the members of an archive, by file ending
-_PLAIN = frozenset({f".{one}" for name in IMAGE_EXTENSIONS for one in (name, name.upper())})  # endings of most image files
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,17 +151,10 @@ class ArchiveScan(Scan):
         return dict(found)
 
     def level(self, folder: str) -> tuple[list[str], list[str], list[Image]]:
-        """Lists the direct entries of a folder; see `Scan.level`. An image ending is enough for an image."""
         files, inner = self._folders.get(folder, ({}, {}))
         begin = len(folder) + 1 if folder else 0
-        images: list[Image] = []
-        if self.match is None and not self._every_file:
-            images = [(path, size) for path, size in files.items() if path[path.rfind(".") :] in _PLAIN and path[begin] != "."]
-            self._count(len(images))
-        taken = {path for path, _ in images} if len(images) < len(files) else files.keys()
-        entries = [_Entry(path[begin:], path, size) for path, size in files.items() if path not in taken]
-        folders, _, others = self._sorted_out([*entries, *(_Entry(path[begin:], path, None) for path in inner)], folder)
-        return folders, [], sorted(images + others)
+        entries = chain(files.items(), inner.items())
+        return self._sorted_out((_Entry(path[begin:], path, size) for path, size in entries), folder)
 
     def head(self, entry: Any, count: int) -> bytes:
         return self.archive.read(self.archive.numbers[entry.path], count)[:count]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import suggested
@@ -21,14 +21,12 @@ from pipegen.ops.fields.labels import BOOLEANS, Values, as_values, label_texts, 
 from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass
+from pipegen.ops.sources.features.feature import AnyKind
 from pipegen.ops.sources.features.items import read_items, side_by_side
 from pipegen.ops.sources.records.index import Indexed, InShard, keep_arrays, kept_arrays
 from pipegen.ops.sources.tables.selecting import RecordColumns
 
-if TYPE_CHECKING:
-    from pipegen.ops.sources.features.feature import AnyKind
-
-    Kept = TypeVar("Kept", Values, Ragged)
+Kept = TypeVar("Kept", Values, Ragged)
 
 
 def kept(found: Indexed, file: str, what: str, kind: Callable[..., Kept], read: Callable[[], Kept]) -> Kept:

@@ -12,24 +12,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, keep_or_warn, open_kept
 from pipegen.lazy import np
 from pipegen.memory import available_cores
+from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Ints, aligned
+from pipegen.ops.sources.shards.findings import Findings
+from pipegen.ops.sources.shards.paths import Found
+from pipegen.ops.sources.stores.field_types import FieldType
 
-if TYPE_CHECKING:
-    from pipegen.ops.fields.notes import Note
-    from pipegen.ops.sources.listing.base import Cells
-    from pipegen.ops.sources.shards.findings import Findings
-    from pipegen.ops.sources.shards.paths import Found
-    from pipegen.ops.sources.stores.field_types import FieldType
-
-    T = TypeVar("T")
-
+T = TypeVar("T")
 FORMAT = 3  # raise it when the files, or the result of an `index_shard`, change: kept indexes are then made again
 _EVERY = 5.0  # seconds between writes of a partial index
 _WRITING = 20  # as many times as long as a write takes passes until the next
@@ -250,7 +246,7 @@ class Indexed:
     options: str = ""  # what the index depends on beside the files, such as a table
     folder: Path | None = None  # folder for what is kept of them, if any
     kept: Ints | None = None  # whether each record is used, bool; `None` for all
-    cells: Cells | None = None  # reads a column of the records; set once they are indexed
+    cells: Callable[[str | int, str], tuple[str, ...]] | None = None  # reads a column of the records; set once they are indexed
 
     @property
     def total(self) -> int:

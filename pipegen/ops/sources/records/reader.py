@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.errors import DataError
 from pipegen.mounts import Opened, mounted
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.sources.listing.blocks import Window
 from pipegen.ops.sources.listing.reader import Hold, Reader, Together
+from pipegen.ops.sources.records.columns import LabelColumn
 from pipegen.ops.sources.records.index import Indexed, InShard
 from pipegen.ops.sources.shards.paths import written
 from pipegen.ops.sources.stores.field_types import JSON_FIELDS
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.records.columns import LabelColumn
 
 
 class RecordReader(Reader):

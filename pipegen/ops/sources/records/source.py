@@ -18,6 +18,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import np
 from pipegen.mounts import content_of
+from pipegen.ops.fields.columns import Column as Held
 from pipegen.ops.fields.columns import Ragged, spread
 from pipegen.ops.fields.notes import Note, quoted
 from pipegen.ops.fields.numbers import read_numbers
@@ -29,16 +30,13 @@ from pipegen.ops.sources.features.predicate import Where, parse_arithmetic, pars
 from pipegen.ops.sources.listing.base import Listing, Location, Shards, always
 from pipegen.ops.sources.records.columns import LabelColumn, RecordCells, items_of_records
 from pipegen.ops.sources.records.index import Indexed, InShard, RecordIndex, ShardRecords, build_index
+from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.shards.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.shards.paths import Found, expand, find_shards
 from pipegen.ops.sources.stores.field_types import FieldType, Form
 from pipegen.ops.sources.tables.features import FormattedFeature, unread_formats
 from pipegen.ops.sources.tables.readings import Column, Join
 from pipegen.types import FeatureType
-
-if TYPE_CHECKING:
-    from pipegen.ops.fields.columns import Column as Held
-    from pipegen.ops.sources.records.reader import RecordReader
 
 Key = Annotated[str, Field(min_length=1)]
 Path_ = Annotated[str, Field(min_length=1)]

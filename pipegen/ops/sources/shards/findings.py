@@ -6,13 +6,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from pipegen.ops.fields.notes import Note
 
-if TYPE_CHECKING:
-    Severity: TypeAlias = Literal["error", "warning", "info"]
-
+Severity: TypeAlias = Literal["error", "warning", "info"]
 Findings: TypeAlias = "Mapping[str, tuple[int, str]]"  # number and first example of each kind of finding
 
 

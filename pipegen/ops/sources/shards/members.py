@@ -6,14 +6,12 @@ import posixpath
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
+from pipegen.mounts import Opened
 from pipegen.ops.fields.strings import Ints, Strings
-
-if TYPE_CHECKING:
-    from pipegen.mounts import Opened
 
 
 @dataclass(frozen=True, eq=False)

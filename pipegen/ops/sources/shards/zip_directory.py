@@ -26,7 +26,9 @@ _ENTRY = [
 """Fixed part of an entry, before name, extra fields and comment."""
 _LOCAL_ENTRY = [("magic", "<u4"), ("version", "<u2"), *_ENTRY[2:10]]
 """Fixed part of a local header, before name and extra fields."""
-_ENTRY_BYTES, _MAGIC, _LOCAL_MAGIC = 46, int.from_bytes(b"PK\1\2", "little"), int.from_bytes(b"PK\3\4", "little")
+_ENTRY_BYTES, _MAGIC, _LOCAL_MAGIC = 46, b"PK\1\2", int.from_bytes(b"PK\3\4", "little")
+_WIDTHS, _WIDTHS_AT = struct.Struct("<HHH"), 28
+"""The bytes of the name, the extra fields and the comment of an entry, and where it has them."""
 _READ = ("versions", "flags", "method", "crc", "stored", "size", "name", "extra", "outside", "offset")  # the fields that are used
 _ENCRYPTED, _LATER, _UTF8 = 1, 1 << 3, 1 << 11
 _MEANT = _ENCRYPTED | _LATER | _UTF8  # flags that affect reading: encryption, sums after the member, encoding of the name
@@ -158,21 +160,17 @@ def _around(file: Opened, table: _Table, size: int, offsets: Ints, ends: Ints) -
 def _entries(table: _Table) -> dict[str, Ints]:
     """Returns the fields of the entries, int64 `(n,)`, in the order of their members, and as `begin` the place of each name in the
     table."""
-    content = np.frombuffer(table.content, np.uint8)
-    places = np.flatnonzero(_at_each_byte(content, "<u4")[: max(0, len(content) - _ENTRY_BYTES + 1)] == _MAGIC)
-    rows = _at_each_byte(content, f"V{_ENTRY_BYTES}")[places].view(_ENTRY)
-    begins: Ints = places + _ENTRY_BYTES
-    ends = begins + sum(rows[field].astype(np.int64) for field in ("name", "extra", "comment"))
-    after, starts, at = dict(zip(places.tolist(), ends.tolist(), strict=True)), list[int](), 0
-    while at in after:  # a name may have the first bytes of an entry, too
+    starts, at, last = list[int](), 0, len(table.content) - _ENTRY_BYTES
+    while at <= last and table.content.startswith(_MAGIC, at):
         starts.append(at)
-        at = after[at]
-    if at != len(content):
+        at += _ENTRY_BYTES + sum(_WIDTHS.unpack_from(table.content, at + _WIDTHS_AT))
+    if at != len(table.content):
         raise _Damaged("one of its entries is damaged")
     if table.due != (len(starts) & 0xFFFF if table.small and table.due != 0xFFFF else len(starts)):
         raise _Damaged(f"it has {len(starts):,} entries instead of {table.due:,}")
-    there = np.searchsorted(places, np.array(starts, np.int64))
-    entries = {field: rows[field][there].astype(np.int64) for field in _READ} | {"begin": begins[there]}
+    places: Ints = np.array(starts, np.int64)
+    rows = _at_each_byte(np.frombuffer(table.content, np.uint8), f"V{_ENTRY_BYTES}")[places].view(_ENTRY)
+    entries = {field: rows[field].astype(np.int64) for field in _READ} | {"begin": places + _ENTRY_BYTES}
     large = (entries["size"] == _MASK) | (entries["stored"] == _MASK) | (entries["offset"] == _MASK)
     for place in np.flatnonzero(large).tolist():
         end = int(entries["begin"][place] + entries["name"][place])

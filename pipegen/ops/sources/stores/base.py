@@ -15,13 +15,13 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.files import stamp
 from pipegen.lazy import np
+from pipegen.mounts import Opened
 from pipegen.ops.sources.stores.field_types import FieldType, MissingLibrary, StoreError, Unsuitable, column_and_path, list_in
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.shards.findings import Findings
 
-    Array: TypeAlias = np.ndarray[Any, Any]
-
+Array: TypeAlias = "np.ndarray[Any, Any]"
 AT_ONCE = 4096  # rows read together when a whole column is read
 MOST_OPEN = 256  # files kept open; many systems allow 1,024 per process
 
@@ -97,29 +97,20 @@ def byte_strings(values: Sequence[bytes]) -> Array:
     return held
 
 
-class Extents:
+class Extents(Opened):
     """A file read by offsets. It is not mapped, so truncation gives an error rather than a signal."""
 
-    def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self.size = os.fstat(self._fd).st_size
-
-    def read(self, offset: int, length: int) -> bytes:
+    def extent(self, offset: int, length: int) -> bytes:
         """Reads a stretch; `StoreError` if it is not inside of the file."""
-        if not 0 <= offset <= offset + length <= self.size:
-            raise StoreError(f"it should have the bytes {offset:,} to {offset + length:,}, but the file has {self.size:,}")
-        found = os.pread(self._fd, length, offset)
+        if not 0 <= offset <= offset + length <= self._size:
+            raise StoreError(f"it should have the bytes {offset:,} to {offset + length:,}, but the file has {self._size:,}")
+        found = self.pread(length, offset)
         while len(found) < length:  # Linux reads at most 2 GiB per call
-            more = os.pread(self._fd, length - len(found), offset + len(found))
+            more = self.pread(length - len(found), offset + len(found))
             if not more:
                 raise StoreError(f"the file was truncated to {offset + len(found):,} bytes while it was read")
             found += more
         return found
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            fd, self._fd = self._fd, -1
-            os.close(fd)
 
     def __del__(self) -> None:
         self.close()

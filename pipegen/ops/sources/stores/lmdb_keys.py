@@ -12,13 +12,11 @@ import subprocess
 import sys
 import tempfile
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pipegen.lazy import np
+from pipegen.ops.sources.stores.base import Array
 from pipegen.ops.sources.stores.field_types import MissingLibrary, StoreError
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.stores.base import Array
 
 _FILE = "data.mdb"  # the file of an environment in a folder
 _NO_LIBRARY, _FAILED = 3, 4

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pipegen.lazy import np
-from pipegen.ops.sources.stores.base import Store, Translated, byte_strings
+from pipegen.ops.sources.stores.base import Array, Store, Translated, byte_strings
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingValue, StoreError, Unsuitable, list_in
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.shards.findings import Findings
-    from pipegen.ops.sources.stores.base import Array
 
 _MOST = 500  # rows per query; SQLite takes 999 parameters on old systems
 _HEAD = 1 << 12  # bytes that are read of a value, to see whether it is an `.npy` file
