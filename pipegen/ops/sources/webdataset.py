@@ -12,7 +12,7 @@ from pydantic import field_validator
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import quoted
-from pipegen.ops.fields.strings import Ints, Strings
+from pipegen.ops.fields.strings import Ints, Strings, taken_bytes
 from pipegen.ops.sources.folders.scan import JUNK, is_junk
 from pipegen.ops.sources.records.index import LONGEST, Indexed, InShard, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.parts import ABSENT, PartSource
@@ -25,6 +25,9 @@ from pipegen.ops.sources.shards.zip_directory import zip_members
 from pipegen.ops.sources.stores.field_types import FieldType, Form, taken_apart
 
 NAME = "__key__"  # the column with the names of records, as WebDataset calls it
+
+_DOT, _SLASH = ord("."), ord("/")
+_AT_ONCE = 1 << 15  # names compared at once
 
 
 class GroupedSource(PartSource):
@@ -194,30 +197,55 @@ class MemberNames:
     members, without system folders; int64 `(n,)`."""
 
     def __init__(self, names: Strings) -> None:
-        names, places = names.packed(), list[int]()
-        self._stems, self._keys = list[str](), list[str]()
-        content = names.blob.tobytes().lower()
-        with_junk = any(junk.encode() in content for junk in JUNK)  # in few archives
-        for place, name in enumerate(names):
-            begin = name.rfind("/") + 1
-            dot = name.find(".", begin)
-            if dot > begin and not (with_junk and any(map(is_junk, name.split("/")))):
-                places.append(place)
-                self._stems.append(name[:dot])
-                self._keys.append(name[dot + 1 :].lower())
-        self.places: Ints = np.array(places, np.int64)
+        names = names.packed()
+        bounds: Ints = names.bounds.astype(np.int64)
+        self._blob = names.blob[: int(bounds[-1])]
+        starts, ends = bounds[:-1], bounds[1:]
+        slashes = np.concatenate([[-1], np.flatnonzero(self._blob == _SLASH)])
+        dots: Ints = np.append(np.flatnonzero(self._blob == _DOT), len(self._blob))
+        begins = np.maximum(starts, slashes[np.searchsorted(slashes, ends) - 1] + 1)
+        dot = dots[np.searchsorted(dots, begins)]
+        self._last = dots[np.searchsorted(dots, ends) - 1]
+        named = (dot > begins) & (dot < ends)
+        content = self._blob.tobytes().lower()
+        if any(junk.encode() in content for junk in JUNK):  # in few archives
+            named &= ~np.array([any(map(is_junk, name.split("/"))) for name in names], bool)
+        self.places = np.flatnonzero(named)
+        self._starts, self._dots, self._ends = starts[self.places], dot[self.places], ends[self.places]
+        self._last = self._last[self.places]
 
     def runs(self) -> Ints:
         """Numbers the members from 0; consecutive ones with one stem share a number: int64 `(n,)`."""
-        changes = (own != before for own, before in zip(self._stems, self._stems[:1] + self._stems, strict=False))
-        return np.fromiter(changes, bool, len(self._stems)).cumsum()
+        lengths = self._dots - self._starts
+        changes: Ints = np.zeros(len(lengths), np.int64)
+        for at in range(1, len(lengths), _AT_ONCE):
+            stop = min(at + _AT_ONCE, len(lengths))
+            changes[at:stop] = 1
+            alike: Ints = at + np.flatnonzero(lengths[at:stop] == lengths[at - 1 : stop - 1])
+            own, before = (taken_bytes(self._blob, self._starts[alike - back], lengths[alike]) for back in (0, 1))
+            if len(alike):
+                changes[alike] = np.logical_or.reduceat(own != before, np.cumsum(lengths[alike]) - lengths[alike])
+        return changes.cumsum()
 
     def groups(self) -> Ints:
         """Numbers the members by stem, in order of first appearance: int64 `(n,)`."""
-        numbers = {stem: number for number, stem in enumerate(dict.fromkeys(self._stems))}
-        return np.array([numbers[stem] for stem in self._stems], np.int64)
+        runs, content = self.runs(), self._blob.tobytes()
+        first = np.flatnonzero(np.diff(runs, prepend=-1))
+        stems = [content[start:dot] for start, dot in zip(self._starts[first].tolist(), self._dots[first].tolist(), strict=True)]
+        numbers = {stem: number for number, stem in enumerate(dict.fromkeys(stems))}
+        return runs if len(numbers) == len(stems) else np.array([numbers[stem] for stem in stems], np.int64)[runs]
 
     def columns(self, keys: Mapping[str, int], *, last: bool = False) -> Ints:
         """Returns the number of each member's key, int64 `(n,)`, or -1; ignores case. With `last`, the key starts after the last dot."""
-        own = (key.rpartition(".")[2] for key in self._keys) if last else self._keys
-        return np.array([keys.get(key, -1) for key in own], np.int64)
+        dots = self._last if last else self._dots
+        lengths = self._ends - dots - 1
+        found: Ints = np.full(len(lengths), -1, np.int64)
+        for key, number in keys.items():
+            wanted = np.frombuffer(key.encode().lower(), np.uint8)
+            fitting = np.flatnonzero(lengths == len(wanted))
+            for at in range(0, len(fitting), _AT_ONCE):
+                some = fitting[at : at + _AT_ONCE]
+                own = taken_bytes(self._blob, dots[some] + 1, lengths[some]).reshape(len(some), -1)
+                own = np.where((own >= ord("A")) & (own <= ord("Z")), own | 32, own)
+                found[some[(own == wanted).all(1)]] = number
+        return found
