@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pipegen.ops.fields.label_values import label_texts
 
 from pipegen.data.shards import Selected
 from pipegen.data.time_splits import by_time
 from pipegen.errors import OpError, SpecError
+from pipegen.ops.fields.labels import label_texts
 from pipegen.ops.registry import sources
 from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.timelines.calendar import calendar_of
