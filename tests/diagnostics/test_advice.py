@@ -43,8 +43,15 @@ from pipegen.spec.models import DiskCache, Epoch, Errors, Param, PipelineSpec, S
 ROOT = Path(pipegen.__file__).parent
 GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "diagnostics").rglob("*.md"))
 FFT = ("n_fft", "nfft", "fft_length", "fft_size", "filter_length")
-HIDDEN = {("typo-remainder", "PG220"), ("typo-output", "PG105"), *((f"key {word}", "PG105") for word in FFT)}
-"""A second mistake of a golden case, which only shows once the first is mended; a transform of 30 samples is too short."""
+GROUPS = ("group_ids", "group_column", "item_id", "id_column")
+HIDDEN = {
+    ("typo-remainder", "PG220"),
+    ("typo-output", "PG105"),
+    *((f"key {word}", "PG105") for word in FFT),
+    *((f"key {word}", "PG302") for word in GROUPS),
+}
+"""A second mistake of a golden case, which only shows once the first is mended; a transform of 30 samples, which is too short; a column
+that the source has not."""
 ELSEWHERE = {
     "data/shares.py": "hosts and replicas that share a last batch unevenly; test_launchers.py follows it",
     "data/shards.py": "more records than any source has; test_sharded_pipeline.py follows it",

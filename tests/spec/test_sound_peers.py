@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from sounds import RATE, Array, applied
+from sounds import RATE, Array, applied, type_of
 
 from docs.generated.other_libraries import answers
 from pipegen.diagnostics.diagnostic import Advice
@@ -46,6 +46,19 @@ Vol: {gain: 0.5}
 Vol: {gain: -6, gain_type: db}
 Vol: {gain: 0.5, gain_type: power}
 """
+SPECTRA = """
+Spectrogram
+Spectrogram: {n_fft: 512, win_length: 300, power: 1, pad_mode: constant}
+Spectrogram: {n_fft: 400, hop_length: 111, center: false}
+MelSpectrogram
+MelSpectrogram: {n_fft: 1024, win_length: 800, hop_length: 160, f_min: 20, f_max: 7600, n_mels: 64, norm: slaney, mel_scale: slaney}
+MelSpectrogram: {power: 1, pad_mode: replicate, n_mels: 40}
+MFCC
+MFCC: {n_mfcc: 13, log_mels: true, melkwargs: {n_fft: 512, hop_length: 160, n_mels: 40, center: false}}
+AmplitudeToDB
+AmplitudeToDB: {top_db: 80}
+AmplitudeToDB: {stype: magnitude, top_db: 60}
+"""
 REFUSED = """
 audiomentations.AddColorNoise
 audiomentations.AddBackgroundNoise: {sounds_path: noises/, noise_rms: loud}
@@ -54,11 +67,18 @@ audiomentations.Shift: {shift_unit: samples}
 audiomentations.TimeStretch: {leave_length_unchanged: false}
 audiomentations.Trim
 torchaudio.Vol: {gain: -1}
+torchaudio.MelSpectrogram: {normalized: true}
+torchaudio.MelSpectrogram: {pad: 100}
+torchaudio.Spectrogram: {power: null}
+torchaudio.Spectrogram: {onesided: false}
+torchaudio.MFCC: {dct_type: 3}
+torchaudio.MFCC: {melkwargs: {bands: 3}}
+torchaudio.MFCC: {melkwargs: {norm: area}}
 """
 """Values without a form: the finding says why."""
 WITHOUT = """
 audiomentations.LowPassFilter audiomentations.ClippingDistortion audiomentations.ApplyImpulseResponse audiomentations.Mp3Compression
-torchaudio.Fade torchaudio.Speed torchaudio.Preemphasis
+torchaudio.Fade torchaudio.Speed torchaudio.Preemphasis torchaudio.FrequencyMasking torchaudio.TimeMasking torchaudio.ComputeDeltas
 """
 ROUGH = ("AddColorNoise", "PitchShift", "TimeStretch")
 """Words whose algorithms differ: only levels and pitches are compared, to 3%."""
@@ -154,6 +174,40 @@ def test_the_steps_do_what_the_library_does(library: str, line: str, tmp_path: A
         assert abs(own.mean() - other.mean()) < 4 / np.sqrt(len(other)) * spread, (own.mean(), other.mean(), spread)
         if len(mine) > 1:  # values as near as a hundredth of a deviation are the same
             assert ks_2samp(*(np.round(part / spread, 2) for part in (own, other))).pvalue > 1e-4
+
+
+@pytest.mark.tf
+@pytest.mark.peers
+@pytest.mark.parametrize("line", [line for line in SPECTRA.split("\n") if line])
+def test_spectra_are_those_of_torchaudio(line: str) -> None:
+    torch, torchaudio = pytest.importorskip("torch"), pytest.importorskip("torchaudio")
+    import tensorflow as tf
+
+    word, given = parsed(line)
+    steps, said = written(f"torchaudio.{word}", given)
+    assert steps is not None, said
+    y = np.random.default_rng(2).normal(0, 0.1, (1, 5000)).astype(np.float32)
+    power = 1 if given and given.get("stype") == "magnitude" else 2
+    ahead = [{"spectrogram": {"window": 400, "hop": 200, "fft": 400, "power": power}}] if word == "AmplitudeToDB" else []
+    values: Any = tf.constant(y.T[None])
+    x = type_of(y.T[None])
+    for step in [*ahead, *steps]:
+        ((op, arguments),) = step.items()
+        on: Any = transforms()[op].model_validate(arguments).on(x)
+        x, values = on.infer(x), on.apply(values)
+    theirs = torch.from_numpy(y)
+    theirs = torchaudio.transforms.Spectrogram(power=power, center=False)(theirs) if ahead else theirs
+    wanted = getattr(torchaudio.transforms, word)(**(given or {}))(theirs).numpy()[0].T
+    found = values.numpy()[0, :, :, 0]
+    assert found.shape == wanted.shape
+    assert np.all(np.abs(found - wanted) <= 1e-4 * np.abs(wanted).max(-1, keepdims=True))
+
+
+@pytest.mark.parametrize("line", [line for line in SPECTRA.split("\n") if line])
+def test_words_of_spectra_have_a_form(line: str) -> None:
+    word, given = parsed(line)
+    steps, said = written(f"torchaudio.{word}", given)
+    assert steps is not None, said
 
 
 def _theirs(library: str, word: str, given: Any) -> list[Array]:
