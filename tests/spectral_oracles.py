@@ -73,15 +73,35 @@ def whisper_log_mel(y: Array, n_mels: int = 80) -> Array:
     return (np.maximum(log, log.max() - 8.0) + 4.0) / 4.0
 
 
-def kaldi_fbank(y: Array, rate: int = 16000, *, bands: int = 23, low: float = 20.0, high: float | None = None) -> Array:
+def kaldi_window(name: str, size: int) -> Array:
+    """Kaldi's window functions, which are symmetric."""
+    turn = 2 * np.pi * np.arange(size) / (size - 1)
+    return {
+        "povey": (0.5 - 0.5 * np.cos(turn)) ** 0.85,
+        "hanning": 0.5 - 0.5 * np.cos(turn),
+        "hamming": 0.54 - 0.46 * np.cos(turn),
+        "blackman": 0.42 - 0.5 * np.cos(turn) + 0.08 * np.cos(2 * turn),
+        "rectangular": np.ones(size),
+    }[name]
+
+
+def kaldi_fbank(
+    y: Array, rate: int = 16000, *, bands: int = 23, low: float = 20.0, high: float | None = None, window: str = "povey",
+    snip_edges: bool = True, use_power: bool = True, shift_ms: float = 10.0,
+) -> Array:  # fmt: skip
     """Kaldi's `compute-fbank-feats --dither=0` of samples in [-1, 1), which it sees as 16 bits: `(steps, bands)`."""
-    size, hop = int(rate * 0.025), int(rate * 0.01)
+    size, hop = int(rate * 0.025), int(rate * shift_ms / 1000)
     fft = 1 << (size - 1).bit_length()
-    frames = np.lib.stride_tricks.sliding_window_view(y.astype(np.float64) * 32768.0, size)[::hop]
+    y = y.astype(np.float64) * 32768.0
+    if snip_edges:
+        frames = np.lib.stride_tricks.sliding_window_view(y, size)[::hop]
+    else:
+        starts = np.arange((len(y) + hop // 2) // hop) * hop + hop // 2 - size // 2
+        places = (starts[:, None] + np.arange(size)) % (2 * len(y))
+        frames = y[np.minimum(places, 2 * len(y) - 1 - places)]
     frames = frames - frames.mean(1, keepdims=True)
     frames = frames - 0.97 * np.concatenate([frames[:, :1], frames[:, :-1]], 1)
-    frames = frames * (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(size) / (size - 1))) ** 0.85
-    spectra = np.abs(np.fft.rfft(frames, fft)) ** 2
+    spectra = np.abs(np.fft.rfft(frames * kaldi_window(window, size), fft)) ** (2 if use_power else 1)
 
     def mel(hz: Array) -> Array:
         return 1127.0 * np.log(1.0 + hz / 700.0)

@@ -46,10 +46,33 @@ def test_torchaudio() -> None:
     found = torchaudio.transforms.MFCC()(y).numpy().T
     melspectrogram = torchaudio_mel(Y)
     near(cepstra(power_to_db(melspectrogram), 40), found, 1e-3)
-    fbank = torchaudio.compliance.kaldi.fbank(y[None] * 32768, dither=0.0).numpy()
-    np.testing.assert_allclose(kaldi_fbank(Y), fbank, atol=5e-3)
+    for given, own in (
+        ({}, {}),
+        ({"snip_edges": False}, {"snip_edges": False}),
+        ({"window_type": "hamming", "num_mel_bins": 40}, {"window": "hamming", "bands": 40}),
+        ({"window_type": "hanning", "use_power": False, "htk_compat": True}, {"window": "hanning", "use_power": False}),
+    ):
+        fbank = torchaudio.compliance.kaldi.fbank(y[None] * 32768, dither=0.0, **given).numpy()
+        np.testing.assert_allclose(kaldi_fbank(Y, **own), fbank, atol=5e-3)
     mfcc = torchaudio.compliance.kaldi.mfcc(y[None] * 32768, dither=0.0).numpy()
     np.testing.assert_allclose(cepstra(kaldi_fbank(Y), 13, 22.0), mfcc, atol=2e-2)
+
+
+@pytest.mark.parametrize("window", ["povey", "hanning", "hamming", "blackman", "rectangular"])
+@pytest.mark.parametrize("snip_edges", [True, False])
+def test_kaldi(window: str, snip_edges: bool) -> None:
+    kaldi = pytest.importorskip("kaldi_native_fbank")
+    for y, use_power in ((Y, True), (Y[:1234], False)):
+        options = kaldi.FbankOptions()
+        options.frame_opts.dither, options.frame_opts.window_type, options.frame_opts.snip_edges = 0, window, snip_edges
+        options.use_power, options.mel_opts.num_bins = use_power, 40
+        fbank = kaldi.OnlineFbank(options)
+        fbank.accept_waveform(16000, (y * 32768).tolist())
+        fbank.input_finished()
+        expected = np.array([fbank.get_frame(i) for i in range(fbank.num_frames_ready)])
+        found = kaldi_fbank(y, bands=40, window=window, snip_edges=snip_edges, use_power=use_power)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found[expected > -15], expected[expected > -15], atol=1e-3)
 
 
 def test_whisper() -> None:

@@ -171,11 +171,15 @@ class Colour:
 
 
 class Convolved:
-    """An open run of convolutions, whose transfer functions multiply."""
+    """An open run of convolutions that act on every example, whose transfer functions multiply; or another one alone."""
 
     def __init__(self, feature: str) -> None:
         self.feature = feature
         self._refs: list[StepRef[ConvolutionTransform]] = []
+
+    def accepts(self, ref: StepRef) -> bool:
+        """Tests if a step fits the run."""
+        return not any(one.conditional for one in (*self._refs, ref))
 
     def add(self, ref: StepRef) -> None:
         self._refs.append(ref.of(ConvolutionTransform))

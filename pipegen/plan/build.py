@@ -362,7 +362,8 @@ class Builder:
 
     def _convolve(self, ref: StepRef, feature: str, y: FeatureType) -> None:
         """Adds a step to a run of convolutions."""
-        segment = self.segment if isinstance(self.segment, Convolved) and self.segment.feature == feature else None
+        last = self.segment if isinstance(self.segment, Convolved) and self.segment.feature == feature else None
+        segment = last if last is not None and last.accepts(ref) else None
         if segment is None:
             self._close()
             self.segment = segment = Convolved(feature)

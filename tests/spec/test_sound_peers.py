@@ -97,6 +97,12 @@ audiomentations.Shift: {shift_unit: samples}
 audiomentations.TimeStretch: {leave_length_unchanged: false}
 audiomentations.Trim
 torchaudio.Vol: {gain: -1}
+torchaudio.MelSpectrogram: {normalized: true}
+torchaudio.MelSpectrogram: {pad: 100}
+torchaudio.Spectrogram: {onesided: false}
+torchaudio.MFCC: {dct_type: 3}
+torchaudio.MFCC: {melkwargs: {bands: 3}}
+torchaudio.MFCC: {melkwargs: {norm: area}}
 """
 """Values without a form: the finding says why."""
 WITHOUT = """

@@ -19,7 +19,7 @@ from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels import in_sound, moving
 from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words
 from pipegen.backend.kernels.colour import apply_pending, colour, colour_params, compose_colour, pointwise
-from pipegen.backend.kernels.convolutions import changes_sounds, convolution, convolution_params, transfers
+from pipegen.backend.kernels.convolutions import convolution, convolution_params, transfers
 from pipegen.backend.kernels.geometry_kernels import compose_matrix, moves, resample, warp, warp_params, warp_phases
 from pipegen.backend.kernels.lengths import mark_length, measure_length, pad_length
 from pipegen.backend.kernels.table_kernels import blend_chains, chain_phases, changes_values, histogram_table, look_up, table_params
@@ -320,7 +320,12 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     **dict.fromkeys(
         (Neighbourhood, HostNeighbourhood), Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases, acts=_gate)
     ),
-    Convolution: Lowering(convolution, convolution_params, phases=lambda stage: (partial(transfers, stage),), acts=changes_sounds),
+    Convolution: Lowering(
+        convolution,
+        convolution_params,
+        phases=lambda stage: (partial(transfers, stage),),
+        acts=lambda stage, _sounds, params: params[-1] if stage.conditional else None,
+    ),
     BlendChains: Lowering(blend_chains, neighbourhood_params, phases=chain_phases, acts=_gate),
     Combine: Lowering(combine, combining_params),
     item_stages.Paste: Lowering(batch=paste),

@@ -18,16 +18,17 @@ from pipegen.ops.model import Model
 from pipegen.types import Interval
 
 WindowFunction = Literal["hann", "hamming", "blackman", "povey", "rectangular"]
-Outside = Literal["zero", "reflect", "edge"]
+Outside = Literal["zero", "reflect", "symmetric", "edge"]
+Centre = bool | Literal["hop"]
 MelScale = Literal["htk", "slaney", "kaldi"]
 MelNorm = Literal["none", "slaney"]
 Preset = Literal["librosa", "torchaudio", "whisper", "kaldi"]
 
 _LIBRARY_LOG = {"base": "db", "floor": 1e-10, "top": 80.0}
 _PLAIN: dict[str, Any] = {
-    "window_ms": 25.0, "hop_ms": 10.0, "window_function": "hann", "power": 2, "center": False, "pad": "zero", "frame": "window",
-    "drop_last": False, "pre_emphasis": 0.0, "remove_mean": False, "full_scale": 1.0, "bands": 80, "low_hz": 0.0, "scale": "htk",
-    "norm": "none", "log": None, "coefficients": 13, "lifter": 0.0,
+    "window_ms": 25.0, "hop_ms": 10.0, "window_function": "hann", "periodic": True, "power": 2, "center": False, "pad": "zero",
+    "frame": "window", "drop_last": False, "pre_emphasis": 0.0, "remove_mean": False, "full_scale": 1.0, "bands": 80, "low_hz": 0.0,
+    "scale": "htk", "norm": "none", "log": None, "coefficients": 13, "lifter": 0.0,
 }  # fmt: skip
 _PRESETS: dict[str, dict[str, Any]] = {
     "librosa": {
@@ -39,8 +40,9 @@ _PRESETS: dict[str, dict[str, Any]] = {
         "log": {"base": 10, "floor": 1e-10, "top": 8.0, "scale": 0.25, "shift": 1.0},
     },
     "kaldi": {
-        "window_ms": 25.0, "hop_ms": 10.0, "window_function": "povey", "pre_emphasis": 0.97, "remove_mean": True, "full_scale": 32768.0,
-        "bands": 23, "low_hz": 20.0, "scale": "kaldi", "log": {"base": "e", "floor": 2.0**-23}, "lifter": 22.0,
+        "window_ms": 25.0, "hop_ms": 10.0, "window_function": "povey", "periodic": False, "pad": "symmetric", "pre_emphasis": 0.97,
+        "remove_mean": True, "full_scale": 32768.0, "bands": 23, "low_hz": 20.0, "scale": "kaldi",
+        "log": {"base": "e", "floor": 2.0**-23}, "lifter": 22.0,
     },
 }  # fmt: skip
 _IN_SAMPLES = ("fft", "hop")  # what a preset gives in samples leaves no room for milliseconds of the plain defaults
@@ -132,8 +134,9 @@ class Analysis:
         fft: Length of the Fourier transform, at least `window`; the rest is zeros.
         frame: Samples of a frame, by which frames are counted: `window`, or `fft` with the window in its middle.
         window_function: The weights.
+        periodic: Whether the last weight is the one before a period ends, not the first one again.
         power: 2 for |X|², 1 for |X|.
-        center: Whether the middle of the first frame is the first sample.
+        center: Whether the middle of the first frame is the first sample; with `hop`, the middle of the first hop.
         pad: What is outside the sound, for `center`.
         drop_last: Whether the last frame is left out.
         pre_emphasis: The share of the sample before that is subtracted from each sample.
@@ -146,8 +149,9 @@ class Analysis:
     fft: int
     frame: int
     window_function: WindowFunction
+    periodic: bool
     power: int
-    center: bool
+    center: Centre
     pad: Outside
     drop_last: bool
     pre_emphasis: float
@@ -164,7 +168,7 @@ class Analysis:
 
         window = length("window", given.get("fft", 0))
         hop, fft = length("hop", max(1, window // 2)), int(given.get("fft") or power_of_2(window))
-        same = ("window_function", "power", "center", "pad", "drop_last", "pre_emphasis", "remove_mean", "full_scale")
+        same = ("window_function", "periodic", "power", "center", "pad", "drop_last", "pre_emphasis", "remove_mean", "full_scale")
         return cls(window, hop, fft, fft if given["frame"] == "fft" else window, **{name: given[name] for name in same})
 
     @property
@@ -175,22 +179,30 @@ class Analysis:
     @property
     def before(self) -> int:
         """Samples outside the sound that the first window reads; if below 0, samples of the sound before it."""
-        return (self.frame // 2 if self.center else 0) - (self.frame - self.window) // 2
+        middle = self.hop // 2 if self.center == "hop" else 0
+        return (self.frame // 2 - middle if self.center else 0) - (self.frame - self.window) // 2
 
     def steps(self, frames: Any) -> Any:
         """Counts the steps of `frames` samples, an int or an integer tensor; not above 0 if they are too few."""
-        around = self.frame // 2 * 2 if self.center else 0
-        return (frames + around - self.frame) // self.hop + 1 - self.drop_last
+        return (frames + self._around) // self.hop - self.drop_last
 
     def needed(self) -> int:
         """Counts the samples of the shortest sound that has a step."""
-        around = self.frame // 2 * 2 if self.center else 0
-        return max(1, self.frame - around + self.hop * self.drop_last)
+        return max(1, self.hop * (1 + self.drop_last) - self._around)
+
+    @property
+    def _around(self) -> int:
+        """The samples by which the steps, each of a hop, exceed the sound."""
+        return self.hop // 2 if self.center == "hop" else self.hop + (self.frame // 2 * 2 if self.center else 0) - self.frame
+
+    def weights(self) -> tuple[float, ...]:
+        """Computes the weights of the window's samples."""
+        return weights(self.window_function, self.window, periodic=self.periodic)
 
     def loudest(self, largest: float) -> float:
         """Bounds the values of a spectrogram of samples up to `largest`."""
         gain = self.full_scale * (1.0 + self.pre_emphasis) * (2.0 if self.remove_mean else 1.0)
-        return float((largest * gain * math.fsum(map(abs, weights(self.window_function, self.window)))) ** self.power)
+        return float((largest * gain * math.fsum(map(abs, self.weights()))) ** self.power)
 
 
 def power_of_2(length: int) -> int:
@@ -204,10 +216,10 @@ def _samples(milliseconds: float, rate: int) -> int:
 
 
 @cache
-def weights(name: WindowFunction, length: int) -> tuple[float, ...]:
-    """Computes the weights of a window. They are periodic, as for spectra of consecutive frames; those of `povey` are symmetric, as in
-    Kaldi, where it is Hann's window to the power of 0.85."""
-    period = length - 1 if name == "povey" else length
+def weights(name: WindowFunction, length: int, *, periodic: bool = True) -> tuple[float, ...]:
+    """Computes the weights of a window. They are `periodic`, as for spectra of consecutive frames, or symmetric, as in Kaldi; those of
+    `povey`, Hann's window to the power of 0.85, always are symmetric."""
+    period = length if periodic and name != "povey" else length - 1
     turns = [2.0 * math.pi * i / max(period, 1) for i in range(length)]
     if name == "hamming":
         return tuple(0.54 - 0.46 * math.cos(t) for t in turns)

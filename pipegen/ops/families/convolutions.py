@@ -17,8 +17,9 @@ from pipegen.types import FeatureType, Interval
 class ConvolutionTransform(SoundTransform):
     """A function of sound that is a product in the frequency domain.
 
-    Adjacent steps multiply, and are one convolution of the sound that enters the first: silence lies around it, and the result is cut to
-    its length once, behind the last.
+    Adjacent steps that act on every example multiply, and are one convolution of the sound that enters the first: silence lies around it,
+    and the result is cut to its length once, behind the last. (With steps that act on some examples, an example would often pay for more
+    and longer transforms than its own steps need.)
     """
 
     family = Family.CONVOLUTION
@@ -47,7 +48,7 @@ class ConvolutionTransform(SoundTransform):
 
 @dataclass(frozen=True, slots=True)
 class Convolution(Computes):
-    """One convolution by the product of the transfer functions of a run of steps; examples on which none of them acts stay as they are."""
+    """One convolution by the product of the transfer functions of a run of steps; or of one step that acts on some examples."""
 
     branches: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.8
@@ -59,8 +60,8 @@ class Convolution(Computes):
 
     @property
     def conditional(self) -> bool:
-        """Whether there may be examples on which no step acts."""
-        return all(ref.conditional for ref in self.refs)
+        """Whether it is one step, of which a gate or a choice decides if it acts on an example."""
+        return self.refs[0].conditional
 
     def says(self) -> str:
         return f"one convolution: {uses(self.refs)}" if len(self.refs) > 1 else uses(self.refs)
@@ -72,5 +73,4 @@ class Convolution(Computes):
         return only_identities(self.refs, x, y)
 
     def ns(self, x: FeatureType) -> float:
-        own = sum(max(0.0, weight_ns(ref, self.ns_per_value, x) - self.shared) * ref.share for ref in self.refs)
-        return self.shared + own / self.share if self.share else 0.0
+        return self.shared + sum(max(0.0, weight_ns(ref, self.ns_per_value, x) - self.shared) for ref in self.refs)

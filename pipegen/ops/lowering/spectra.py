@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from pipegen.lazy import np, tf
-from pipegen.ops.arguments.spectra import Analysis, Filters, LogScale, Mel, Outside, weights
+from pipegen.ops.arguments.spectra import Analysis, Filters, LogScale, Mel, Outside
 from pipegen.ops.lowering.graphs import by_xla, target
 from pipegen.ops.lowering.linear import product, working
-from pipegen.ops.lowering.windows import Whole
+from pipegen.ops.lowering.windows import Whole, reflect
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -91,7 +91,7 @@ def framed(rows: tf.Tensor, analysis: Analysis) -> tf.Tensor:
     window, hop = analysis.window, analysis.hop
     several = -(-window // hop)  # rows of `hop` samples that a window reads
     held = surrounded(rows, analysis.before, (steps - 1) * hop + window, (steps - 1 + several) * hop, analysis.pad)
-    share, before = analysis.pre_emphasis, tf.concat([held[:, :1], held[:, :-1]], 1)  # of the first sample, itself
+    share, before = analysis.pre_emphasis, tf.concat([held[:, :1], held[:, :-1]], 1)
     heard = held - share * before if share else held
     if several > _MOST_BLOCKS:
         frames = tf.signal.frame(heard, window, hop)[:, :steps]
@@ -104,7 +104,10 @@ def framed(rows: tf.Tensor, analysis: Analysis) -> tf.Tensor:
             last, first = (part[:, : (steps - 1) * hop + 1 : hop, None] for part in (held[:, window - 1 :], before))
             mean = mean - (last - first) * (share / window)
         frames = frames - mean
-    own = np.array(weights(analysis.window_function, window)) * analysis.full_scale
+    own = np.array(analysis.weights()) * analysis.full_scale
+    if share and own[0]:  # before the first sample of a window is the sample itself
+        excess = (held - before)[:, : (steps - 1) * hop + 1 : hop, None] * share
+        frames = tf.concat([frames[:, :, :1] - excess, frames[:, :, 1:]], -1)
     return frames * tf.constant(own, rows.dtype)
 
 
@@ -132,9 +135,11 @@ def _at_least_0(number: Whole, *, known: bool) -> Whole:
 
 
 def _inside(lines: tf.Tensor, length: Whole, outside: Outside) -> tf.Tensor:
-    """Places of the samples that show at places outside: the outermost, or reflected ones without repeating it (abc|b)."""
+    """Places of the samples that show at places outside: the outermost, or reflected ones, repeating it or not."""
     if outside == "edge":
         return tf.clip_by_value(lines, 0, length - 1)
+    if outside == "symmetric":
+        return reflect(lines, length)
     period = tf.maximum(2 * (length - 1), 1)
     lines = tf.math.floormod(lines, period)
     return tf.minimum(lines, period - lines)

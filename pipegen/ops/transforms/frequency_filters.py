@@ -82,7 +82,8 @@ class LowPass(FixedTransform, FilterTransform):
     """Keeps low frequencies: sound from behind a wall.
 
     A zero-phase filter in the frequency domain, whose magnitude is that of a Butterworth filter, 1 / sqrt(1 + (f / hz)^(2 order)): -3 dB at
-    the cut-off. It delays nothing. With filters and `random_reverb` right before or behind it, it is one convolution.
+    the cut-off. It delays nothing. With filters and `random_reverb` right before or behind it, it is one
+    convolution if all act on every example.
     """
 
     op = "low_pass"
@@ -97,7 +98,8 @@ class RandomLowPass(RandomFilterTransform):
     """Keeps low frequencies of each sound, below a cut-off that is drawn: sound from behind a wall.
 
     A zero-phase filter in the frequency domain, whose magnitude is that of a Butterworth filter, 1 / sqrt(1 + (f / hz)^(2 order)): -3 dB at
-    the cut-off. It delays nothing. With filters and `random_reverb` right before or behind it, it is one convolution.
+    the cut-off. It delays nothing. With filters and `random_reverb` right before or behind it, it is one
+    convolution if all act on every example.
     """
 
     op = "random_low_pass"
@@ -112,7 +114,8 @@ class HighPass(FixedTransform, FilterTransform):
     """Keeps high frequencies: a small loudspeaker, or no rumble.
 
     A zero-phase filter in the frequency domain, whose magnitude is that of a Butterworth filter, 1 / sqrt(1 + (hz / f)^(2 order)): -3 dB at
-    the cut-off. It delays nothing. With filters and `random_reverb` right before or behind it, it is one convolution.
+    the cut-off. It delays nothing. With filters and `random_reverb` right before or behind it, it is one
+    convolution if all act on every example.
     """
 
     op = "high_pass"
@@ -127,7 +130,8 @@ class RandomHighPass(RandomFilterTransform):
     """Keeps high frequencies of each sound, above a cut-off that is drawn: a small loudspeaker.
 
     A zero-phase filter in the frequency domain, whose magnitude is that of a Butterworth filter, 1 / sqrt(1 + (hz / f)^(2 order)): -3 dB at
-    the cut-off. It delays nothing. With filters and `random_reverb` right before or behind it, it is one convolution.
+    the cut-off. It delays nothing. With filters and `random_reverb` right before or behind it, it is one
+    convolution if all act on every example.
     """
 
     op = "random_high_pass"
@@ -142,7 +146,8 @@ class BandPass(FixedTransform, BandTransform):
     """Keeps the frequencies between two cut-offs, such as those of a telephone.
 
     A zero-phase filter in the frequency domain, whose magnitude is that of a Butterworth high-pass at `low_hz` times that of a low-pass at
-    `high_hz`, each of this order. It delays nothing. With filters and `random_reverb` right before or behind it, it is one convolution.
+    `high_hz`, each of this order. It delays nothing. With filters and `random_reverb` right before or behind it, it is one
+    convolution if all act on every example.
     """
 
     op = "band_pass"
@@ -158,8 +163,8 @@ class RandomBandPass(BandTransform, RandomFilterTransform):
     """Keeps the frequencies of each sound between two cut-offs that are drawn, as microphones, telephones and loudspeakers do.
 
     A zero-phase filter in the frequency domain, whose magnitude is that of a Butterworth high-pass at the lower cut-off times that of a
-    low-pass at the upper one, each of this order. It delays nothing. With filters and `random_reverb` right before or behind it, it is one
-    convolution.
+    low-pass at the upper one, each of this order. It delays nothing. With filters and `random_reverb` right before or behind it,
+    it is one convolution if all act on every example.
     """
 
     op = "random_band_pass"

@@ -22,7 +22,8 @@ from pipegen.types import FeatureType
 
 class RandomReverb(UniformTransform, SoundFilesTransform, ConvolutionTransform):
     """Lets each sound reverberate: convolves it with the impulse response of a room, in the frequency domain. The length stays: what
-    reverberates after a sound's end is cut off. With filters right before or behind it, it is one convolution.
+    reverberates after a sound's end is cut off. With filters right before or behind it, it is one convolution if
+    all act on every example.
 
     With `seconds`, a room is made up: the response is the direct sound, and after it normal noise that decays by 60 dB in the reverberation
     time (RT60), one for all channels. The time, and the power of the direct sound relative to the noise, are drawn uniformly. The noise

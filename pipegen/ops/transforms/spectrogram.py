@@ -14,6 +14,7 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.spectra import (
     WHISPER_RATE,
     Analysis,
+    Centre,
     LogScale,
     Mel,
     MelNorm,
@@ -59,21 +60,26 @@ class FramedTransform(UnconditionalTransform, SoundTransform):
     frequencies. By default the next power of 2."""
     window_function: WindowFunction | None = None
     """The weights of the samples of a window: `hann` (the default), `hamming`, `blackman`, `rectangular`, or Kaldi's `povey`."""
+    periodic: bool | None = None
+    """Whether the window is periodic, as in librosa and PyTorch, which is the default; with false it is symmetric, as in Kaldi: the last
+    weight is the first one, too. `povey` always is symmetric."""
     power: Literal[1, 2] | None = None
     """What is kept of the complex number X of a frequency: |X| with 1, |X|² with 2, the default."""
-    center: bool | None = None
+    center: Centre | None = None
     """Whether the first window has its middle at the first sample, so that a sound of n samples has 1 + n / hop steps, and the windows at
-    both ends reach outside. By default windows lie inside."""
+    both ends reach outside. With `hop` its middle is that of the first hop: n / hop steps, rounded, as in Kaldi with `--snip-edges=false`.
+    By default windows lie inside."""
     pad: Outside | None = None
     """What is outside the sound, for `center`: silence (`zero`, the default), the sound reflected without repeating its last sample
-    (`reflect`), or its last sample (`edge`)."""
+    (`reflect`) or with it (`symmetric`), or its last sample (`edge`)."""
     frame: Literal["window", "fft"] | None = None
     """What is counted and centred where `fft` is longer than the window: the `window`, the default; or frames of `fft` samples with the
     window in their middle, as librosa and PyTorch do."""
     drop_last: bool | None = None
     """Whether the last step is left out, as Whisper does."""
     pre_emphasis: Annotated[float, Field(ge=0, le=1)] | None = None
-    """The share of the sample before that is subtracted from each sample, 0 by default: 0.97 raises high frequencies."""
+    """The share of the sample before that is subtracted from each sample of a window, and of itself from the first; 0 by default: 0.97
+    raises high frequencies."""
     remove_mean: bool | None = None
     """Whether the mean of each window is subtracted from its samples before all else."""
     full_scale: Annotated[float, Field(gt=0, le=1e9)] | None = None
@@ -255,9 +261,10 @@ class MelSpectrogram(MelTransform):
     | `hop` | 10 ms | 512 | half the window | 160 | 10 ms |
     | `fft` | next power of 2 | 2048 | 400 | 400 | next power of 2 |
     | `window_function` | `hann` | `hann` | `hann` | `hann` | `povey` |
+    | `periodic` | true | true | true | true | false |
     | `power` | 2 | 2 | 2 | 2 | 2 |
     | `center` | false | true | true | true | false |
-    | `pad` | `zero` | `zero` | `reflect` | `reflect` | |
+    | `pad` | `zero` | `zero` | `reflect` | `reflect` | `symmetric` |
     | `frame` | `window` | `fft` | `fft` | `fft` | `window` |
     | `drop_last` | false | false | false | true | false |
     | `pre_emphasis` | 0 | 0 | 0 | 0 | 0.97 |
@@ -270,7 +277,8 @@ class MelSpectrogram(MelTransform):
     | `log` | `none` | `none` | `none` | base 10, floor 1e-10, top 8, scale 0.25, shift 1 | base e, floor 2⁻²³ |
 
     They are those of `librosa.feature.melspectrogram` 0.10 and 0.11, `torchaudio.transforms.MelSpectrogram`, `log_mel_spectrogram` of
-    OpenAI's Whisper, and Kaldi's `compute-fbank-feats` without dither.
+    OpenAI's Whisper, and Kaldi's `compute-fbank-feats` without dither; `center: hop` is its `--snip-edges=false`, and `random_noise: {rms:
+    [-90.3, -90.3]}` before the step is dither, in training.
     """
 
     op = "mel_spectrogram"

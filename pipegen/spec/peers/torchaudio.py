@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from inspect import signature
 from typing import Any
 
 from pipegen.spec.peers import converting as c
 
 TITLE = "torchaudio"
-IGNORED = frozenset({"rolloff", "lowpass_filter_width", "beta", "dtype", "sample_rate", "onesided", "return_complex", "iid_masks"})
+IGNORED = frozenset({"rolloff", "lowpass_filter_width", "beta", "dtype", "sample_rate", "return_complex", "iid_masks"})
 """Arguments that change nothing here: of the filter of a resampling, of which pipegen has one; the rate, which is that of the feature; and
 masks of their own, which every example has."""
 
@@ -49,8 +50,9 @@ def compute_deltas(win_length=5, mode="replicate") -> c.Steps:
 
 def spectrogram(
     n_fft=400, win_length=None, hop_length=None, pad=0, window_fn=None, power=2.0, normalized=False, wkwargs=None, center=True,
-    pad_mode="reflect",
+    pad_mode="reflect", onesided=True,
 ) -> c.Steps:  # fmt: skip
+    c.only("onesided", onesided, True, None, why="half of the frequencies mirror the others")
     return c.spectra(
         "spectrogram", None, **_frames(n_fft, win_length, hop_length, pad, window_fn, power, normalized, wkwargs, center, pad_mode)
     )
@@ -58,8 +60,9 @@ def spectrogram(
 
 def mel_spectrogram(
     n_fft=400, win_length=None, hop_length=None, f_min=0.0, f_max=None, pad=0, n_mels=128, window_fn=None, power=2.0, normalized=False,
-    wkwargs=None, center=True, pad_mode="reflect", norm=None, mel_scale="htk",
+    wkwargs=None, center=True, pad_mode="reflect", norm=None, mel_scale="htk", onesided=True,
 ) -> c.Steps:  # fmt: skip
+    c.only("onesided", onesided, True, None, why="half of the frequencies mirror the others")
     framed = _frames(n_fft, win_length, hop_length, pad, window_fn, power, normalized, wkwargs, center, pad_mode)
     return c.spectra("mel_spectrogram", "torchaudio", **framed, **_mel(f_min, f_max, n_mels, norm, mel_scale))
 
@@ -69,7 +72,10 @@ def mfcc(n_mfcc=40, dct_type=2, norm="ortho", log_mels=False, melkwargs=None) ->
     c.only("norm", norm, "ortho", why="the cosine transform is orthonormal")
     if not isinstance(melkwargs or {}, dict):
         c.refuse("it is not a map of arguments of `MelSpectrogram`", "melkwargs")
-    made: Any = mel_spectrogram(**{name: value for name, value in (melkwargs or {}).items() if name not in IGNORED})
+    own = {name: value for name, value in (melkwargs or {}).items() if name not in IGNORED}
+    for name in own.keys() - {*signature(mel_spectrogram).parameters}:
+        c.refuse(f"`MelSpectrogram` has no `{name}`", "melkwargs")
+    made: Any = mel_spectrogram(**own)
     mel = made["mel_spectrogram"]
     return c.step("mfcc", **mel, coefficients=None if n_mfcc == 40 else n_mfcc, log={"offset": 1e-6} if log_mels else None)
 

@@ -1,8 +1,7 @@
-"""Runs of filters and reverberation: one convolution of the sound that enters, in NumPy and SciPy, whichever steps act."""
+"""Runs of filters and reverberation: one convolution of the sound that enters, in NumPy and SciPy."""
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -65,19 +64,18 @@ def impulse_of(step: ConvolutionTransform, u: Array, margin: int, channels: int)
     return applied(step, click, u[None]).astype(np.float64)[0]
 
 
-def by_impulses(stage: Convolution, sounds: Array, u: Array, acting: Array, margin: int = 4096) -> Array:
-    """The definition, in float64: each sound with silence around it, convolved with the response of one acting step after the other; cut to
-    its length at the end."""
+def by_impulses(stage: Convolution, sounds: Array, u: Array, margin: int = 4096) -> Array:
+    """The definition, in float64: each sound with silence around it, convolved with the response of one step after the other; cut to its
+    length at the end."""
     from scipy import signal
 
     done = []
-    for sound, row, acts in zip(sounds.astype(np.float64), u, acting, strict=True):
-        before = margin * int(acts.sum())
+    for sound, row in zip(sounds.astype(np.float64), u, strict=True):
+        before = margin * len(stage.refs)
         now = np.pad(sound, ((before, before), (0, 0)))
-        for ref, act in zip(stage.refs, acts, strict=True):
-            if act:
-                response = impulse_of(ref.step, row[ref.start : ref.start + ref.step.num_draws()], margin, sound.shape[1])
-                now = signal.fftconvolve(now, response, axes=0)[margin : margin + len(now)]
+        for ref in stage.refs:
+            response = impulse_of(ref.step, row[ref.start : ref.start + ref.step.num_draws()], margin, sound.shape[1])
+            now = signal.fftconvolve(now, response, axes=0)[margin : margin + len(now)]
         done.append(now[before : before + len(sound)])
     return np.stack(done)
 
@@ -92,7 +90,7 @@ def test_a_run_is_the_convolution_with_one_response_after_the_other(steps: list[
     stage = run_of(steps, sounds)
     u = draws_of(stage, 2)
     done = convolved(stage, sounds, u)
-    wanted = by_impulses(stage, sounds, u, np.ones((2, len(steps)), bool))
+    wanted = by_impulses(stage, sounds, u)
     np.testing.assert_allclose(done, wanted, atol=3e-5)  # filters settle to 1e-4
     assert np.abs(convolved(stage, sounds, u, jit=True) - done).max() < 1e-6
     for i in range(2):
@@ -121,22 +119,15 @@ def test_one_step_alone_is_that_step() -> None:
         np.testing.assert_array_equal(convolved(stage, sounds, u), applied(step, sounds, u[:, : step.num_draws()]))
 
 
-def test_each_example_gets_the_steps_that_act_on_it() -> None:
-    sometimes = [step.model_copy(update={"probability": 0.5}) for step in (BAND, ROOM, BAND)]
-    acting = np.array(list(product([False, True], repeat=3)))
-    sounds = chatter(8, 1500, 2)
-    stage = run_of(sometimes, sounds)
-    u = draws_of(stage, 8, acting)
-    done = convolved(stage, sounds, u)
-    np.testing.assert_array_equal(done[0], sounds[0])
-    np.testing.assert_allclose(done, by_impulses(stage, sounds, u, acting), atol=3e-5)
-    assert np.abs(convolved(stage, sounds, u, jit=True) - done).max() < 1e-6
-    for i, jit in ((0, False), (3, True), (5, False), (6, True)):  # one by one, where a step that does not act is not computed
-        assert np.abs(convolved(stage, sounds[i : i + 1], u[i : i + 1], jit=jit) - done[i]).max() < 1e-6
-    always = run_of([sometimes[0], ROOM], sounds)
-    acting = np.stack([acting[:, 0], np.ones(8, bool)], 1)
-    u = draws_of(always, 8, acting)
-    np.testing.assert_allclose(convolved(always, sounds, u), by_impulses(always, sounds, u, acting), atol=3e-5)
+def test_a_step_that_acts_on_some_examples_leaves_the_others() -> None:
+    for step in (BAND, ROOM):
+        sounds = chatter(4, 1500, 2)
+        stage = run_of([step.model_copy(update={"probability": 0.5})], sounds)
+        acting = np.array([[True], [False], [True], [False]])
+        u = draws_of(stage, 4, acting)
+        done = convolved(stage, sounds, u)
+        always = convolved(run_of([step], sounds), sounds, u[:, [*range(step.num_draws()), -1]])
+        np.testing.assert_array_equal(done, np.where(acting[..., None], always, sounds))
 
 
 def test_responses_of_files_are_a_part_of_a_run(tmp_path: Path) -> None:
@@ -146,11 +137,10 @@ def test_responses_of_files_are_a_part_of_a_run(tmp_path: Path) -> None:
     write(tmp_path / "rooms" / "hall.wav", response)
     files = made("random_reverb", files=str(tmp_path / "rooms"))
     sounds = chatter(2, 1500, 2)
-    stage = run_of([BAND, files.model_copy(update={"probability": 0.5})], sounds)
-    acting = np.array([[True, False], [True, True]])
-    u = draws_of(stage, 2, acting)
+    stage = run_of([BAND, files], sounds)
+    u = draws_of(stage, 2)
     done = convolved(stage, sounds, u)
-    np.testing.assert_allclose(done, by_impulses(stage, sounds, u, acting), atol=3e-5)
+    np.testing.assert_allclose(done, by_impulses(stage, sounds, u), atol=3e-5)
     own = stored(tmp_path / "rooms" / "hall.wav")
     assert (own[:, 0] != own[:, 1]).any(), "each channel has its own response"
     assert np.abs(convolved(stage, sounds[:1], u[:1], known=False) - done[0]).max() < 1e-6
@@ -168,14 +158,15 @@ CUT = {"crop_or_pad": {"seconds": 0.1}}
 def test_neighbours_are_one_stage() -> None:
     low, high, room = (
         {"low_pass": {"hz": 4000}},
-        {"random_high_pass": {"hz": [50, 80], "probability": 0.5}},
+        {"random_high_pass": {"hz": [50, 80]}},
         {"random_reverb": {"seconds": [0.1, 0.2]}},
     )
     assert stages_of(CUT, low, high, room) == ["Apply", "Convolution"]
     assert stages_of(low, CUT, high, room) == ["Convolution", "Apply", "Convolution"]
     assert stages_of(CUT, low, "polarity", room) == ["Apply", "Convolution", "Neighbourhood", "Convolution"]
     assert stages_of(CUT, low, {"random_gain": {"db": 3, "when": "eval"}}, room) == ["Apply", "Convolution"]
-    assert stages_of(CUT, {"one_of": {"steps": [low, room]}}, high) == ["Apply", "Convolution"]
+    assert stages_of(CUT, {"one_of": {"steps": [low, room]}}, high) == ["Apply", *["Convolution"] * 3]
+    assert stages_of(CUT, low, {"random_low_pass": {"hz": [900, 3000], "probability": 0.5}}, room, high) == ["Apply", *["Convolution"] * 3]
 
 
 def batches(steps: list[Any], **more: Any) -> Array:
@@ -190,10 +181,11 @@ RECIPE = [
     {"one_of": {"steps": [{"low_pass": {"hz": 2000}}, {"random_high_pass": {"hz": [100, 400]}}]}},
     {"random_band_pass": {"low_hz": [50, 200], "high_hz": [2000, 4000], "probability": 0.5}},
     {"random_low_pass": {"hz": [1000, 6000]}},
+    {"high_pass": {"hz": 100}},
 ]
 
 
-@pytest.mark.parametrize("steps", [RECIPE, RECIPE[::2]], ids=["always", "sometimes"])
+@pytest.mark.parametrize("steps", [RECIPE, RECIPE[:3:2]], ids=["always", "sometimes"])
 def test_a_pipeline_gives_the_same_numbers_anywhere(steps: list[Any]) -> None:
     ways: list[dict[str, Any]] = [{"runtime": {"jit": "never"}}, {"batch": {"size": 4}}, {"runtime": {"cache": "none", "jit": "always"}}]
     whole = batches(steps)
@@ -204,6 +196,7 @@ def test_a_pipeline_gives_the_same_numbers_anywhere(steps: list[Any]) -> None:
 
 
 def test_samples_that_are_rounded_later_are_computed_exactly() -> None:
+    pytest.importorskip("tensorflow", "2.18", reason="XLA had no Fourier transforms of float64")
     bytes_: list[Any] = [{"loudness": {"peak": 0}}, {"rescale": {"to": [0, 255]}}, {"cast": {"dtype": "uint8"}}]
     steps = [{"low_pass": {"hz": 2000}}, {"random_reverb": {"seconds": [0.01, 0.05]}}, *bytes_]
     whole = batches(steps)

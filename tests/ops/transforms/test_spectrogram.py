@@ -102,6 +102,38 @@ def test_whisper_and_kaldi(jit: bool) -> None:
 
 
 @pytest.mark.tf
+@pytest.mark.by_day(4)
+@pytest.mark.parametrize("window", ["povey", "hanning", "hamming", "blackman", "rectangular"])
+@pytest.mark.parametrize("edges", ["", ", center: hop"])
+def test_kaldi_of_each_window_and_with_edges(window: str, edges: str) -> None:
+    name = "hann" if window == "hanning" else window
+    for frames, hop, power in ((5000, 10.0, 2), (4321, 7.5, 1), (401, 30.0, 2), *([(250, 10.0, 2), (90, 10.0, 2)] if edges else [])):
+        y = sound(frames)
+        own = f"bands: 40, window_function: {name}, hop_ms: {hop}, power: {power}, log: none{edges}"
+        step = made(f"mel_spectrogram: {{preset: kaldi, {own}}}")
+        found = computed(step, y[None, :, None], jit=power == 1)[0, :, :, 0]
+        expected = np.exp(kaldi_fbank(y, bands=40, window=window, snip_edges=not edges, use_power=power == 2, shift_ms=hop))
+        assert found.shape == step.infer(type_of(frames)).shape[:2]
+        near(np.maximum(found, 2.0**-23), expected, 1e-5)
+        near(computed(step, y[None, :, None], unknown=True)[0, :, :, 0], found, 1e-5)
+
+
+@pytest.mark.tf
+def test_steps_in_the_middle_of_hops() -> None:
+    y = sound(1000)
+    for window, hop, pad, mode in ((64, 100, "zero", "constant"), (301, 50, "symmetric", "symmetric"), (64, 33, "reflect", "reflect")):
+        step = made(f"spectrogram: {{window: {window}, hop: {hop}, fft: 512, center: hop, pad: {pad}, window_function: rectangular}}")
+        padded = np.pad(y.astype(np.float64), 400, mode=mode)  # type: ignore[call-overload]
+        starts = [400 + hop * i + hop // 2 - window // 2 for i in range((1000 + hop // 2) // hop)]
+        expected = np.abs(np.fft.rfft(np.stack([padded[start : start + window] for start in starts]), 512)) ** 2
+        near(computed(step, y[None, :, None])[0, :, :, 0], expected, 1e-5)
+        assert step.infer(type_of(1000)).shape[0] == len(starts)
+    step = made("spectrogram: {window: 64, hop: 33, center: hop, drop_last: true}")
+    assert step.analysis(16000).needed() == 2 * 33 - 16
+    assert step.infer(type_of(50)).shape[0] == 1
+
+
+@pytest.mark.tf
 @pytest.mark.parametrize(
     "written", ["mel_spectrogram: {preset: kaldi}", "spectrogram: {window: 300, fft: 512, center: true, pad: reflect}"]
 )
@@ -140,6 +172,8 @@ def test_spectrogram_of_each_window_function(function: str) -> None:
     y, name = sound(4000), {"rectangular": "boxcar"}.get(function, function)
     window = scipy.signal.get_window(name, 320, fftbins=True)
     np.testing.assert_allclose(weights(function, 320), window, atol=1e-12)  # type: ignore[arg-type]
+    symmetric = scipy.signal.get_window(name, 320, fftbins=False)
+    np.testing.assert_allclose(weights(function, 320, periodic=False), symmetric, atol=1e-12)  # type: ignore[arg-type]
     expected = np.abs(np.fft.rfft(np.lib.stride_tricks.sliding_window_view(y.astype(np.float64), 320)[::100] * window, 512))
     near(
         computed(made(f"spectrogram: {{window: 320, hop: 100, power: 1, window_function: {function}}}"), y[None, :, None])[0, :, :, 0],
