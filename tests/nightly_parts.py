@@ -39,7 +39,7 @@ PARTS = {
         (*_folders("ops/transforms"), *_files("contract soundness schedules drawn traced_once sound_decoding resampling", "ops/")),
     ),
     "arguments": Part("every wrong argument is judged", 15, _files("wrong_arguments", "ops/")),
-    "kinds": Part("boxes, masks, keypoints, and the sources by themselves", 7, _folders("ops/kinds ops/sources")),
+    "kinds": Part("boxes, masks, keypoints, events, and the sources by themselves", 7, _folders("ops/kinds ops/sources")),
     "sources": Part("a pipeline on every source", 10, _files("every_source record_pipelines sources_page huggingface tfds_pipeline")),
     "forms": Part(
         "every way to store an image, a label or a box",

@@ -115,7 +115,7 @@ def test_parts_of_a_mix_and_of_splits_have_it(tmp_path: Path) -> None:
         ({"features": {"boxes": {"kind": "boxes", "maximum": 3}}}, "maximum", "has no key `maximum`"),
         ({"features": {"score": {"key": "a"}}}, "score", "needs `kind`"),
         ({"features": {"score": {"kind": "tensor", "with": "box"}}}, "with", "which has no items"),
-        ({"features": {"boxes": {"kind": "boxes", "key": "b", "keys": list("abcd")}}}, "- a", "are four in place of the one `key`"),
+        ({"features": {"boxes": {"kind": "boxes", "key": "b", "keys": list("abcd")}}}, "- a", "are several in place of the one `key`"),
         ({"features": 3}, "features", "is a map"),
         ({"layout": "detection"}, "layout", "object_detection"),
         ({"content": "bytes"}, "content", "with `content: bytes` a record is one feature"),

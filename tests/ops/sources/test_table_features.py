@@ -92,7 +92,7 @@ def test_what_is_wrong_with_a_cell_names_its_line(tmp_path: Path, text: str, fea
     ("feature", "says"),
     [
         ({"kind": "tensor", "separator": ";"}, "`separator` belongs to labels"),
-        ({"kind": "label", "columns": ["a", "b"]}, "`columns` belongs to images, series, boxes, keypoints and tensors"),
+        ({"kind": "label", "columns": ["a", "b"]}, "`columns` belongs to images, series, boxes, events, keypoints and tensors"),
         ({"kind": "weight", "classes": 2}, "`classes` belongs to masks and labels"),
         ({"kind": "tensor", "column": "a", "columns": ["b"]}, "leave one of them out"),
         ({"kind": "tensor", "columns": []}, "at least 1 item"),
