@@ -25,7 +25,7 @@ GOLDEN = Path(__file__).parent / "golden" / "diagnostics"
 CORPUS = sorted(GOLDEN.rglob("*.md"))
 DATA = {c for c in CODES if c.startswith(("PG4", "PG66", "PG7")) and c not in ("PG412", "PG700", "PG703")}
 """Codes of the data, which need files: the pages of the catalogue show those."""
-ITEMS = {"PG250", "PG251", "PG252", "PG253", "PG254", "PG256"}
+ITEMS = {"PG250", "PG251", "PG253", "PG254", "PG256"}
 """Codes of what boxes, events and keypoints hold, which is read."""
 LEAVING = {c for c in CODES if c.startswith(("PG53", "PG54", "PG55", "PG57"))}
 """Codes of what a spec is locked, served, ejected or prepared with."""

@@ -44,7 +44,7 @@ def late_events(spec: PipelineSpec, manifest: Manifest, locate: Locate, sample: 
             message = f"{which} {seconds[row]:.6g} s; so {'does' if len(late) == 1 else 'do'} {len(late):,} of {len(ends):,} events"
             help_ = "times are seconds, not frames or milliseconds; what lies behind the end is cut off"
             path = ("source", spec.source.op, *spec.source.described().get(name, ()))
-            found.append(make("PG252", message, locate(path, key=True), help=help_))
+            found.append(make("PG483", message, locate(path, key=True), help=help_))
     return found
 
 

@@ -99,7 +99,6 @@ _TABLE = (
     Code("PG250", "malformed-boxes", _E, "Boxes do not fit their `format`"),
     Code("PG251", "image-without-boxes", _E, "An image has no boxes, which the spec does not allow"),
     # Events.
-    Code("PG252", "late-events", _W, "Some events end after their sound"),
     Code("PG253", "malformed-events", _E, "Events do not fit their `format`"),
     Code("PG254", "sound-without-events", _E, "A sound has no events, which the spec does not allow"),
     # Turns and keypoints.
@@ -183,10 +182,11 @@ _TABLE = (
     Code("PG477", "unfit-boxes", _W, "Some boxes have no area, or are outside their image"),
     Code("PG478", "unfit-box-classes", _E, "The classes of boxes are not those in the spec"),
     Code("PG479", "annotated-size", _W, "The size of an image differs from that in its annotations"),
-    # Buckets and padding, with data.
+    # Buckets, padding and events, with data.
     Code("PG480", "thin-bucket", _W, "A bucket has fewer images than a batch, so they are dropped"),
     Code("PG481", "headers-read", _I, "The headers of files were read for the sizes of images, or for lengths"),
     Code("PG482", "too-long", _W, "Examples are longer than their padding allows"),
+    Code("PG483", "late-events", _W, "Some events end after their sound"),
     # Limits of workers of the tf.data service.
     Code("PG485", "service-python-step", _E, "A step calls a Python function, which workers of the tf.data service do not have"),
     Code("PG486", "service-python-rows", _E, "Records are read by Python, which workers of the tf.data service do not have"),

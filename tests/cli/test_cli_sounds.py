@@ -177,10 +177,10 @@ def test_events_are_drawn_exported_and_checked(cli: Cli, tmp_path: Path) -> None
     part = EVENTS.replace("column: file", "column: file, offset: 0.06, duration: 0.05").replace("0.25", "0.05")
     (tmp_path / "part.pipegen.yaml").write_text(part)
     result = cli("validate", "part.pipegen.yaml", "--data=all")
-    assert "PG252" not in result.output, "events behind the part are left out, and no mistake"
+    assert "PG483" not in result.output, "events behind the part are left out, and no mistake"
     (tmp_path / "t.csv").write_text("\n".join(["file,events,what", rows[0].replace("0.2]", "200]"), *rows[1:]]))
     result = cli("validate", "a.pipegen.yaml", "--data=all")
-    assert "PG252" in result.output
+    assert "PG483" in result.output
     assert "event 1 of '0-16000.wav' ends at 200 s, and its sound at 0.25 s" in " ".join(result.output.split())
 
 
