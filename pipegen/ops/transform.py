@@ -106,6 +106,10 @@ class Transform(Model):
         """Checks whether its results are the same in every process for the same arguments, so that they may be cached on disk."""
         return True
 
+    def changes_times(self) -> bool:
+        """Tests if it changes when things happen in a sound, with these arguments."""
+        return self.moves_time
+
     def num_draws(self) -> int:
         """Counts the numbers that one example draws, with these arguments. The backend appends one for a `probability` below 1, unless the
         step `handles_probability`."""

@@ -269,7 +269,7 @@ class Builder:
         if vectors and traits.resizes:
             self._emit(s.Turn(feature, (ref,)), feature, x)
         stage = self._single(ref, feature, x, y, following)
-        if ref.step.moves_time:
+        if ref.step.changes_times():
             self._move_in_time((ref,), feature)
         if isinstance(stage, Decode) and stage.needed is not None and following is not None and following.step.traits(y).crops:
             self.assembly.hold(stage, y)

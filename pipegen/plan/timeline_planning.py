@@ -37,7 +37,8 @@ def moved(refs: Sequence[StepRef], type_: ElementType, sound: str) -> Emitted:
     for name in happening_in(type_, sound):
         for ref in refs:
             step = ref.step
-            wrong = step.moves_apart() if isinstance(step, TimeTransform) else OpError("PG203", f"`{step.op}` has no rule for events")
+            no_rule = OpError("PG203", f"`{step.op}` has no rule for events", help=f"leave the step or `{name}` out")
+            wrong = step.moves_apart() if isinstance(step, TimeTransform) else no_rule
             if wrong is not None:
                 raise OpError(wrong.code, f"{wrong.message}, and `{name}` has some", field=wrong.field, help=wrong.help)
         x = type_[name]

@@ -79,6 +79,9 @@ class SpecAugment(SoundTransform):
         in_time, in_frequency = self.time is not None or self.steps is not None, self.frequency is not None or self.bands is not None
         return self.time_masks * in_time, self.frequency_masks * in_frequency
 
+    def changes_times(self) -> bool:
+        return self.warp is not None
+
     def num_draws(self) -> int:
         return 2 * (sum(self.counts()) + (self.warp is not None))
 

@@ -359,6 +359,13 @@ def test_a_step_along_time_without_a_map_is_refused(monkeypatch: pytest.MonkeyPa
         built(pitch)
 
 
+def test_a_warp_of_spectra_is_refused_and_masks_are_not() -> None:
+    spectra: list[Any] = [{"mel_spectrogram": {"window_ms": 64, "hop_ms": 20}}]
+    assert built([*spectra, {"spec_augment": {"time": 0.1}}]) is not None
+    with pytest.raises(pipegen.SpecError, match="`spec_augment` has no rule for events"):
+        built([*spectra, {"spec_augment": {"warp": 5, "time": 0.1}}])
+
+
 def test_only_events_of_sounds_that_are_mixed_are_joined() -> None:
     """`cutmix` mixes images alone, and has no rule for what happens in a sound beside them."""
     samples, events, _ = sounds()
