@@ -265,7 +265,7 @@ def test_what_is_wrong_is_named_with_its_line(case: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("feature", "message"),
     [
-        ({"kind": "boxes", "columns": ["a", "b"]}, "boxes need four `columns`, in the order of their `format`"),
+        ({"kind": "boxes", "columns": ["a", "b"]}, "boxes need 4 `columns`, in the order of their `format`"),
         ({"kind": "boxes", "format": "npy"}, "`npy` is a format of files, and this is `kind: boxes`"),
         ({"kind": "image", "format": "xywh"}, "`xywh` is a format of boxes, and this is `kind: image`"),
         ({"kind": "keypoints", "columns": ["a", "b"]}, "there are no `names`"),

@@ -325,7 +325,7 @@ ENDS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("subset", ["training", "validation"])
 def test_parts_and_repetitions_are_those_of_tensorflow(end: str, subset: str, photos: str) -> None:

@@ -491,6 +491,7 @@ def test_a_class_of_each_time_step_whatever_holds_the_rows(form: str, tmp_path: 
         np.testing.assert_array_equal(encoded, np.eye(3, dtype=np.float32)[label.numpy()])
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", STEPS_OF_TIME)
 def test_classes_follow_their_time_steps_over_epochs_hosts_and_caches(name: str, tmp_path: Path) -> None:
     source, data = with_states("data", tmp_path)

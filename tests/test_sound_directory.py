@@ -46,7 +46,7 @@ def flat(dataset: Any) -> list[tuple[Any, ...]]:
     return [tuple(map(numbers, element if isinstance(element, tuple) else (element,))) for element in dataset]
 
 
-@pytest.mark.by_day(6)
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("given", [
     {}, {"label_mode": "categorical"}, {"label_mode": None}, {"labels": None}, {"output_sequence_length": 500}, {"batch_size": 5},
     {"class_names": ["class_2", "class_0", "class_1"]}, {"labels": [i % 2 for i in range(17)]}, {"ragged": True, "batch_size": 4},

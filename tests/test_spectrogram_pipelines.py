@@ -56,6 +56,7 @@ def same(one: dict[int, Array], other: dict[int, Array], tolerance: float) -> No
         np.testing.assert_allclose(x, other[number], atol=tolerance)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("channels", [1, 2])
 def test_compiled_plain_and_batches_of_another_size_are_equal_within_rounding(channels: int) -> None:
     pipe = built(STEPS, channels=channels)

@@ -68,6 +68,7 @@ def compare(folder: Path, steps: list[Any], least: int = 1, **sections: Any) -> 
     return count
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.smoke
 @pytest.mark.parametrize("remainder", ["keep", "drop"])
 def test_each_example_gets_what_it_gets_in_a_batch(photo_folder: Path, remainder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,6 +78,7 @@ def test_each_example_gets_what_it_gets_in_a_batch(photo_folder: Path, remainder
     assert compare(photo_folder, CHAIN, 5, **sections) == 5
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.smoke
 @pytest.mark.parametrize("policy", ["rand_augment", "trivial_augment"])
 def test_a_policy_gives_each_example_what_it_gives_a_batch(photo_folder: Path, policy: str) -> None:
@@ -88,6 +90,7 @@ def test_what_changes_no_example_of_a_batch_is_copied(photo_folder: Path) -> Non
     compare(photo_folder, steps, output={"dtype": "uint8"})
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("steps", [CHAIN, [RESIZE, {"rescale": {"to": [0, 1]}}, *CHAIN[2:]]], ids=["bytes", "floats"])
 def test_a_device_computes_the_same_in_whole_batches(photo_folder: Path, steps: list[Any]) -> None:
     import tensorflow as tf
@@ -115,7 +118,7 @@ def test_beside_other_sections(photo_folder: Path, sections: dict[str, Any]) -> 
     assert compare(photo_folder, sections.get("transforms", [*resize, *CHAIN[1:]]), **others)
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("floats", [False, True], ids=["bytes", "floats"])
 @pytest.mark.parametrize("name", GATED)
 def test_any_step_that_acts_on_some_examples(name: str, floats: bool, photo_folder: Path) -> None:

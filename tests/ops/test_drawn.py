@@ -27,8 +27,10 @@ pytestmark = pytest.mark.tf
 Array = np.ndarray[Any, Any]
 SHAPE = (260, 300, 3)
 SOUND_SHAPE = (16000, 1, 1)  # frames and channels, and an axis that is not read
+SPECTRA_SHAPE = (98, 64, 1)  # steps, bands and channels
 RANDOM = [(op, example) for _, op in sorted(transforms().items()) if op.random for example in op.examples]
 OWN_NAMES = {
+    "spec_augment",
     "random_fourier_adaptation",
     "random_histogram_matching",
     "random_box_crop",
@@ -92,7 +94,9 @@ def drawn(step: Transform, u: Array) -> dict[str, Array]:
 
 
 def shape_for(step: Transform) -> tuple[int, int, int]:
-    return SOUND_SHAPE if isinstance(step, SoundTransform) else SHAPE
+    if isinstance(step, SoundTransform):
+        return SOUND_SHAPE if step.form != "spectra" else SPECTRA_SHAPE
+    return SHAPE
 
 
 def effect(step: Transform, u: Array) -> list[Array]:

@@ -70,6 +70,7 @@ def test_the_table_is_as_near_as_it_says() -> None:
     assert np.abs(near - due)[far].max() < 3e-8
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(("before", "frames"), [(11024, 1), (11024, 11024), (15999, 40), (320_001, 5000), (24001, 30_000)])
 def test_a_rate_that_is_not_usual_has_the_same_filter(before: int, frames: int) -> None:
     """Also for sounds shorter than a phase of each place, several of them, of several channels, and over more parts than one."""

@@ -36,7 +36,7 @@ def refused(content: bytes, rate: int = RATE, channels: int = 1, **cut: Any) -> 
     return str(caught.value.message)
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("format", ["WAV", "WAVEX"])
 @pytest.mark.parametrize("subtype", SUBTYPES)
 def test_wav_in_the_graph_has_the_bits_of_libsndfile_whole_and_in_part(subtype: str, format: str) -> None:

@@ -178,13 +178,13 @@ def test_damaged_bytes_are_errors_or_values_and_never_more(format: str) -> None:
         ({"format": {"npy": {}, "dicom": "stored"}}, "a format needs exactly one of"),
         ({"format": {"dicom": "as it is"}}, "'stored' or 'rescaled'"),
         ({"format": "npy", "channels": 3}, "`channels` is for image files"),
-        ({"kind": "mask", "format": "npy"}, "`format` belongs to images, dense maps, arrays and boxes, and this is `kind: mask`"),
+        ({"kind": "mask", "format": "npy"}, "`format` belongs to images, dense maps, arrays, boxes and events, and this is `kind: mask`"),
         ({"format": "flo"}, "flips would not change the vectors of a flow"),
         ({"format": "nifti"}, "the number of channels of the volume"),
         ({"format": "npy", "shape": [3]}, "`shape` belongs to series, arrays"),
         ({"kind": "array", "of": None, "format": "npy"}, "an array needs its `shape`"),
         ({"kind": "array", "of": None, "shape": [3]}, "an array needs its `format`"),
-        ({"kind": "array", "format": "npy", "shape": [3]}, "`of` belongs to images, dense maps, masks, boxes and keypoints"),
+        ({"kind": "array", "format": "npy", "shape": [3]}, "`of` belongs to images, dense maps, masks, boxes, events and keypoints"),
     ],
 )
 def test_what_the_spec_may_not_say(feature: dict[str, Any], says: str) -> None:

@@ -52,6 +52,7 @@ def stored(path: Path) -> Array:
     return values.astype(np.float64) / 32768
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("channels", [1, 2])
 def test_noise_of_files_is_a_part_of_one(noises: Path, channels: int) -> None:
     step, sounds = made("random_noise", snr_db=[3, 12], files=str(noises)), chatter(40, 2000, channels)
@@ -133,6 +134,7 @@ RECIPE = [
 ]
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("more", [{"runtime": {"jit": "never"}}, {"batch": {"size": 4}}], ids=["plain", "batches"])
 def test_a_pipeline_gives_the_same_numbers_anywhere(more: dict[str, Any]) -> None:
     whole, other = (np.concatenate([x for x, _ in batches(RECIPE, **own)]) for own in ({}, more))

@@ -57,7 +57,7 @@ def close(one: Array, other: Array) -> None:
     assert np.abs(one - other).max() <= 1e-6 * max(1.0, np.abs(other).max())
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(("op", "given"), STEPS, ids=IDS)
 def test_the_same_in_xla_and_of_unknown_length_and_in_any_batch(op: str, given: dict[str, Any]) -> None:
     step, sounds = made(op, **given), chatter()
@@ -85,7 +85,7 @@ def test_inference_holds(op: str, given: dict[str, Any]) -> None:
     assert step.on(ANY_SOUND).infer(ANY_SOUND).shape == (None, 1)
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     ("op", "given"),
     [pytest.param(*step, id=name) for step, name in zip(STEPS, IDS, strict=True) if "rms" not in step[1] or step[0] == "loudness"],
