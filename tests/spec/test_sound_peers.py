@@ -59,6 +59,9 @@ torchaudio.MelSpectrogram: {n_fft: 1024, hop_length: 256, n_mels: 64, f_min: 50,
 torchaudio.MelSpectrogram: {n_fft: 512, win_length: 320, power: 1, center: false, n_mels: 40}
 torchaudio.MFCC
 torchaudio.MFCC: {n_mfcc: 13, log_mels: true, melkwargs: {n_fft: 512, hop_length: 128, n_mels: 40, center: false}}
+keras.layers.MelSpectrogram: {power_to_db: false}
+keras.layers.MelSpectrogram: {fft_length: 512, sequence_stride: 160, sequence_length: 400, num_mel_bins: 64}
+keras.layers.MelSpectrogram: {fft_length: 512, mag_exp: 1, min_freq: 0, max_freq: 7000, power_to_db: false}
 librosa.feature.melspectrogram
 librosa.feature.melspectrogram: {n_fft: 512, hop_length: 160, win_length: 400, n_mels: 64, center: false, htk: true, norm: null}
 librosa.feature.melspectrogram: {n_fft: 1024, fmin: 50, fmax: 4000, power: 1, pad_mode: reflect}
@@ -89,6 +92,8 @@ torchaudio.TimeMasking: {time_mask_param: 20, p: 0.2}
 torchaudio.FrequencyMasking: {freq_mask_param: 1}
 torchaudio.MFCC: {norm: null}
 librosa.feature.mfcc: {lifter: 22}
+keras.layers.MelSpectrogram: {ref_power: 2}
+keras.layers.MelSpectrogram: {mag_exp: 1}
 librosa.feature.melspectrogram: {pad_mode: wrap}
 audiomentations.AddColorNoise
 audiomentations.AddBackgroundNoise: {sounds_path: noises/, noise_rms: loud}
@@ -106,6 +111,7 @@ torchaudio.MFCC: {melkwargs: {norm: area}}
 """
 """Values without a form: the finding says why."""
 WITHOUT = """
+keras.layers.STFTSpectrogram
 audiomentations.LowPassFilter audiomentations.ClippingDistortion audiomentations.ApplyImpulseResponse audiomentations.Mp3Compression
 torchaudio.Fade torchaudio.Speed torchaudio.Preemphasis torchaudio.ComputeDeltas torchaudio.MelScale torchaudio.Vad
 librosa.effects.preemphasis librosa.effects.pitch_shift librosa.feature.delta librosa.stft librosa.feature.chroma_stft
@@ -225,6 +231,8 @@ def made_by(library: str, word: str) -> Any:
     """The class or the function of a library; skips where that is not installed."""
     if library == "torchaudio":
         return getattr(pytest.importorskip("torchaudio").transforms, word)
+    if library == "keras":
+        return getattr(pytest.importorskip("keras").layers, word)
     librosa = pytest.importorskip("librosa")
     return next(getattr(part, word) for part in (librosa.feature, librosa.effects, librosa) if hasattr(part, word))
 
@@ -234,11 +242,15 @@ def named(line: str) -> tuple[str, str, Any]:
     return path.partition(".")[0], path.rpartition(".")[2], given
 
 
-def the_step(line: str) -> Any:
+def the_steps(line: str) -> list[Any]:
     steps, said = written(*parsed(line))
     assert steps is not None, said
-    (((op, given),),) = (one.items() for one in steps)
-    return transforms()[op].model_validate(given or {})
+    return [transforms()[op].model_validate(given or {}) for one in steps for op, given in one.items()]
+
+
+def the_step(line: str) -> Any:
+    (step,) = the_steps(line)
+    return step
 
 
 def each(text: str) -> list[str]:
@@ -249,13 +261,20 @@ def each(text: str) -> list[str]:
 @pytest.mark.peers
 @pytest.mark.parametrize("line", each(SPECTRA))
 def test_spectra_are_the_library_s(line: str) -> None:
+    import tensorflow as tf
+
     library, word, given = named(line)
-    made, step = made_by(library, word), the_step(line)
-    found = applied(step, sound()[None])[0, :, :, 0]
+    made, (step, *log) = made_by(library, word), the_steps(line)
+    spectra, x = applied(step, sound()[None]), type_of(sound()[None])
+    for one in log:
+        spectra = one.on(step.on(x).infer(x)).finish(tf.constant(spectra)).numpy()
+    found = spectra[0, :, :, 0]
     if library == "torchaudio":
         import torch
 
         theirs = made(**(given or {}))(torch.from_numpy(sound()[:, 0].copy())).numpy().T
+    elif library == "keras":
+        theirs = made(**(given or {}))(sound().T).numpy()[0].T
     else:
         theirs = made(y=sound()[:, 0], sr=RATE, **(given or {})).T
     assert found.shape == theirs.shape
@@ -323,7 +342,7 @@ def test_values_without_a_form_are_refused(line: str) -> None:
 def test_steps_without_a_form_say_why(word: str) -> None:
     steps, said = written(word, shown_arguments(word.partition(".")[0], word.rpartition(".")[2]) or None)
     assert steps is None
-    assert f"pipegen has no form of {word.split('.')[0]}" in said
+    assert f"pipegen has no form of {word.split('.')[0]}" in said.lower()
 
 
 def test_every_word_with_a_form_is_compared() -> None:

@@ -18,11 +18,12 @@ from pipegen.spec.expect import is_long
 from pipegen.spec.peers.converting import Steps, Unsuited, made, only, same, without
 from pipegen.spec.templates import accepts
 
-OF_IMAGES, OF_SOUND, OF_SERIES = ("keras", "torchvision", "albumentations"), ("audiomentations", "torchaudio", "librosa"), ("tsaug",)
+OF_IMAGES, OF_SERIES = ("keras", "torchvision", "albumentations"), ("tsaug",)
+OF_SOUND = ("audiomentations", "torchaudio", "librosa", "keras_sound")
 LIBRARIES = (*OF_IMAGES, *OF_SOUND, *OF_SERIES)
 _PREFIXES = {
     "keras": ("layers",), "torchvision": ("transforms", "v2", "t"), "albumentations": ("a",), "audiomentations": (),
-    "torchaudio": ("transforms", "t"), "librosa": ("feature", "effects"), "tsaug": (),
+    "torchaudio": ("transforms", "t"), "librosa": ("feature", "effects"), "keras_sound": ("keras", "layers"), "tsaug": (),
 }  # fmt: skip
 """Other prefixes of a library's steps in code."""
 
