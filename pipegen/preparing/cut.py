@@ -210,7 +210,7 @@ def changed_files(options: Options, spec: PipelineSpec, plans: Mapping[str, Plan
     if options.shorter_side is not None:
         return f"images are shrunk to a shorter side of {options.shorter_side} pixels"
     for stage in (stage for own in cut.stages.values() for stage in own):
-        if not isinstance(stage, (Decode, Enter, Measure)):
+        if not isinstance(stage, (Decode, Enter, EnterSound, Measure)):
             return f"`{stage.uses()[0].id}` comes before the cut, and changes `{stage.feature}`"
     for name in having(cut.type, Levels):
         if name in spec.source.decoders() or not all(plan.read[name].encoded for plan in plans.values()):

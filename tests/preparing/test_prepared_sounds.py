@@ -146,7 +146,7 @@ def test_events_lie_in_the_stored_part_of_a_file(words: Path, tmp_path: Path) ->
         "event": {"kind": "events", "column": "event", "format": "start_duration"},
         "call": {"kind": "label", "column": "call", "with": "event"},
     }
-    original = {
+    original: dict[str, Any] = {
         "pipegen": 1,
         "source": {"jsonl": {"path": str(tmp_path / "calls.jsonl"), "features": features}},
         "transforms": [{"random_crop": {"seconds": 0.08}}],
@@ -155,6 +155,14 @@ def test_events_lie_in_the_stored_part_of_a_file(words: Path, tmp_path: Path) ->
         "runtime": RUNTIME,
     }
     same(original, pipegen.prepare(original, tmp_path / "store").spec)
+    for i, row in enumerate(rows):
+        Image.new("RGB", (20, 16), (40 * i, 0, 0)).save(tmp_path / f"{i}.jpg")
+        row["image"] = f"{i}.jpg"
+    (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    features["image"] = {"kind": "image", "column": "image"}
+    original["output"]["x"] = ["image", "sound"]
+    original["transforms"] = ["random_flip", {"resize": {"size": 8}}, {"random_crop": {"seconds": 0.08, "feature": "sound"}}]
+    same(original, pipegen.prepare(original, tmp_path / "both", format="tfrecord", encoding="original").spec)
 
 
 def test_sounds_of_16_bits_stay_so(words: Path, tmp_path: Path) -> None:
