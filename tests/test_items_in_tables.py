@@ -271,7 +271,7 @@ def test_what_is_wrong_is_named_with_its_line(case: str, tmp_path: Path) -> None
         ({"kind": "keypoints", "columns": ["a", "b"]}, "there are no `names`"),
         ({"kind": "keypoints", "columns": ["a", "b", "c"], "names": ["p", "q"]}, "there are 3 for 2 names"),
         ({"kind": "label", "with": "boxes", "map": {"a": "b"}}, "map` is for labels of whole examples, and this is `with: boxes`"),
-        ({"kind": "label", "with": "image"}, "which has no items"),
+        ({"kind": "label", "with": "image"}, "which has no items\n(.*\n)*.*name a feature of `kind: boxes` or `kind: events`"),
     ],
 )
 def test_what_a_feature_may_not_say(feature: dict[str, Any], message: str) -> None:

@@ -162,7 +162,10 @@ def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
     given = Given(whole, draft.guessed)
     findings = _common(_of_every_source(spec, locate, given) for spec in (draft.spec, *draft.others))
     unsaid = (_OF_FEATURES if draft.guessed else frozenset()) | ({"PG263"} if "batch" in broken else frozenset())
-    diagnostics.extend(d for d in findings if d.code not in unsaid)
+    for finding in findings:
+        of_default = "output" in broken and finding.labels and finding.labels[0].path.startswith("output")
+        if finding.code not in unsaid and not of_default:
+            diagnostics.extend([finding])
     if not broken & {"batch", "runtime"}:
         diagnostics.extend(_shares(draft.spec, locate))
     if draft.spec.tests and not broken & {"source", "splits", "transforms", "views", "output"}:

@@ -11,7 +11,7 @@ from pipegen.ops.arguments.geometry import ConstantFill, Fill
 from pipegen.ops.families.combining import CombiningTransform, acted_on, anchor
 from pipegen.ops.families.crops import ItemCrop, window_name
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.kinds.base import Levels, Values, having, kind_of, kinds
+from pipegen.ops.kinds.base import Levels, Timeline, Values, having, kind_of, kinds
 from pipegen.ops.stage import Computes, Path, Stage, StepRef
 from pipegen.ops.step_bases import GeometricTransform
 from pipegen.ops.transform import Transform
@@ -37,7 +37,10 @@ def left_behind(step: Transform, type_: ElementType) -> str | None:
     if step.feature != home and not (step.reaches(type_[step.feature]) or isinstance(step, CombiningTransform)):
         return None  # it does not move with the others
     near = ((name, t) for name, t in type_.items() if name != step.feature and anchor(type_, name) == home)
-    return next((name for name, t in near if step.reaches(t) or isinstance(step, CombiningTransform)), None)
+    if isinstance(step, CombiningTransform):
+        return next((name for name, _ in near), None)
+    in_time = step.feature == home  # what happens in a sound moves whenever the sound does
+    return next((name for name, t in near if step.reaches(t) and not (in_time and kind_of(t).has(Timeline))), None)
 
 
 def in_order(type_: ElementType, leading: Collection[str] = ()) -> tuple[str, ...]:

@@ -96,7 +96,7 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, findings: F
     for name in out.encode:
         if name not in wanted or (name in type_ and not _can_be_encoded(name, type_)):
             near = closest(name, [f for f in wanted if f in type_ and _can_be_encoded(f, type_)])
-            help_ = f"did you mean `{near}`?" if near else "only labels and masks are encoded"
+            help_ = f"did you mean `{near}`?" if near else "only labels, masks and events of the output are encoded"
             plan.fail("PG218", f"`{name}` is not a label of the output, so it cannot be encoded", ("encode", name), help_, key=True)
     return plan
 

@@ -16,7 +16,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError, SpecError
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import Decode, DecodeWindow
-from pipegen.ops.families.item_stages import Enter, Measure
+from pipegen.ops.families.item_stages import Enter, EnterSound, Measure
 from pipegen.ops.kinds.base import InstanceNumber, Levels, PixelValues, having, kind_of, kinds
 from pipegen.ops.sampling_sections import LengthBuckets
 from pipegen.ops.stage import Stage, StepRef, step_kwargs
@@ -145,7 +145,7 @@ def _taken(plan: Plan, steps: int) -> tuple[tuple[Stage, ...], ElementType, tupl
         for stage in node.stages:
             name, own = stage.feature, stage
             # Items are brought into form before the first step.
-            before = {True} if isinstance(stage, (Measure, Enter)) else {_place(ref) < steps for ref in stage.uses()}
+            before = {True} if isinstance(stage, (Measure, Enter, EnterSound)) else {_place(ref) < steps for ref in stage.uses()}
             if isinstance(stage, DecodeWindow) and _place(stage.decode) < steps <= _place(stage.crop):
                 own = Decode(name, stage.decode, None)
                 least = _lesser(least, stage.needed)
@@ -210,7 +210,7 @@ def changed_files(options: Options, spec: PipelineSpec, plans: Mapping[str, Plan
     if options.shorter_side is not None:
         return f"images are shrunk to a shorter side of {options.shorter_side} pixels"
     for stage in (stage for own in cut.stages.values() for stage in own):
-        if not isinstance(stage, (Decode, Enter, Measure)):
+        if not isinstance(stage, (Decode, Enter, EnterSound, Measure)):
             return f"`{stage.uses()[0].id}` comes before the cut, and changes `{stage.feature}`"
     for name in having(cut.type, Levels):
         if name in spec.source.decoders() or not all(plan.read[name].encoded for plan in plans.values()):

@@ -133,6 +133,38 @@ def test_segments_of_recordings_beside_images(words: Path, tmp_path: Path) -> No
         same(original, done.spec)
 
 
+def test_events_lie_in_the_stored_part_of_a_file(words: Path, tmp_path: Path) -> None:
+    """Stored as starts and durations in the file, they are written as they enter the sound that a store has."""
+    rows = [
+        {"sound": str(words / "a/0.wav"), "event": [[0.05, 0.2], [0.4, 0.05]], "call": ["owl", "fox"]},
+        {"sound": str(words / "b/3.flac"), "event": [], "call": []},
+        {"sound": str(words / "b/5.wav"), "event": [[0.0, 0.5], [0.01, 0.02], [0.12, 0.01]], "call": ["fox", "owl", "owl"]},
+    ]
+    (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    features = {
+        "sound": {"kind": "audio", "column": "sound", "rate": RATE, "offset": 0.1, "duration": 0.1},
+        "event": {"kind": "events", "column": "event", "format": "start_duration"},
+        "call": {"kind": "label", "column": "call", "with": "event"},
+    }
+    original: dict[str, Any] = {
+        "pipegen": 1,
+        "source": {"jsonl": {"path": str(tmp_path / "calls.jsonl"), "features": features}},
+        "transforms": [{"random_crop": {"seconds": 0.08}}],
+        "output": {"x": "sound", "y": ["event", "event_valid", "call"]},
+        "batch": {"size": 3},
+        "runtime": RUNTIME,
+    }
+    same(original, pipegen.prepare(original, tmp_path / "store").spec)
+    for i, row in enumerate(rows):
+        Image.new("RGB", (20, 16), (40 * i, 0, 0)).save(tmp_path / f"{i}.jpg")
+        row["image"] = f"{i}.jpg"
+    (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    features["image"] = {"kind": "image", "column": "image"}
+    original["output"]["x"] = ["image", "sound"]
+    original["transforms"] = ["random_flip", {"resize": {"size": 8}}, {"random_crop": {"seconds": 0.08, "feature": "sound"}}]
+    same(original, pipegen.prepare(original, tmp_path / "both", format="tfrecord", encoding="original").spec)
+
+
 def test_sounds_of_16_bits_stay_so(words: Path, tmp_path: Path) -> None:
     """In tar files other programs find a WAV of the rate that the spec says, and what is told of it."""
     done = pipegen.prepare(spec(words, FIXED), tmp_path / "store", format="webdataset")

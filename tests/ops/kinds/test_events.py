@@ -344,6 +344,19 @@ def test_a_shift_that_wraps_around_is_refused_beside_events() -> None:
     assert built([{"random_shift": {"seconds": 0.5, "fill": "silence"}}]) is not None
 
 
+def test_events_move_with_a_sound_that_a_step_names() -> None:
+    """Of two sounds, a random step may move one: what happens in it follows."""
+    samples, events, _ = sounds()
+    features = {name: {"kind": "audio", "rate": RATE} for name in ("sound", "other")} | {"events": {"kind": "events", "of": "sound"}}
+    spec = spec_of([{"random_crop": {"seconds": 2, "feature": "sound"}}, {"random_polarity": {"feature": "other"}}])
+    spec |= {"source": {"arrays": {"features": features}}, "output": {"x": ["sound", "other"], "y": ["events", "events_valid"]}}
+    pipe = pipegen.build(spec, data={"sound": samples, "other": samples, "events": events}, runtime={"jit": "never"})
+    for sound, other, own, valid in examples(pipe):
+        assert (len(sound), len(other)) == (2000, FRAMES)
+        told = [(start, end) for start, end in sorted(own[valid].tolist()) if end - start > 0.1]
+        assert np.allclose(told, [stretch for stretch in loud(sound, RATE) if stretch[1] - stretch[0] > 0.1], atol=0.03)
+
+
 def test_events_need_a_sound() -> None:
     spec = spec_of([])
     spec["source"]["arrays"]["features"]["sound"] = {"kind": "image"}

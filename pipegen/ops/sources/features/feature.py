@@ -480,7 +480,8 @@ def _beside(name: str, home: str, features: Mapping[str, Feature]) -> str:
         raise PartError(f"`with` is for labels, tensors, keypoints and masks of boxes, but `{name}` is `kind: {kind.name}`", name, "with")
     if home not in ragged:
         near = closest(home, ragged)
-        help_ = f"is `{near}` meant?" if near else "name a feature of `kind: boxes`"
+        homes = "`kind: boxes`" if kind.has(InstanceNumber) else "`kind: boxes` or `kind: events`"
+        help_ = f"is `{near}` meant?" if near else f"name a feature of {homes}"
         what = "is not a feature of boxes" if kind.has(InstanceNumber) else "has no items"
         raise PartError(f"`{name}` is `with: {home}`, which {what}", name, "with", help=help_)
     return home
