@@ -57,7 +57,8 @@ PARTS = {
         8,
         _files(
             "every_choice mix mixing_docs data_tests fitting from_image_dataset directory_dataset recognised_maps masking tasks pipeline"
-            " changed_import own_source plan_page several_labels sound_directory series spectrogram_pipelines ten_pipelines unlabelled_split"
+            " changed_import own_source plan_page several_labels sound_directory series spectrogram_pipelines ten_pipelines"
+            " unlabelled_split"
         ),
     ),
     "views": Part("every step in views", 15, _files("views tta")),

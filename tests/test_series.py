@@ -523,8 +523,12 @@ def test_a_store_keeps_what_follows_the_time_steps(tmp_path: Path) -> None:
     features = {"x": FEATURES["x"], "label": STATES["label"], "seen": FEATURES["x"] | {"observed": True}}
     steps = [{"resample": {"length": 20}}, {"random_time_warp": {"factor": 0.5}}]
     given = spec(source | {"window": {"length": 12}, "features": features}, transforms=steps, output={"x": ["x", "seen"], "y": "label"})
-    pipegen.prepare(given, tmp_path / "store", format="raw")
-    pipe, stored = pipegen.build(given), pipegen.build(str(tmp_path / "store" / "prepared.pipegen.yaml"))
+    done = pipegen.prepare(given, tmp_path / "store", format="raw")
+    pipe, stored = pipegen.build(given), pipegen.build(str(done.spec))
+    assert done.rounded
+    assert done.bytes > pipe.num_examples("train") * 20 * 4
+    assert stored.class_names == pipe.class_names
+    assert not pipegen.report(str(done.spec)).diagnostics  # the windows are compared by their bytes
     for one, other in zip(at(pipe), at(stored), strict=True):
         for a, b in zip((*one[0], one[1]), (*other[0], other[1]), strict=True):
             np.testing.assert_array_equal(a, b)
